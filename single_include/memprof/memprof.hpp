@@ -2,8 +2,8 @@
 //
 // Define before the include, where you want it; the header may be included again for more:
 //   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp
-//   MEMPROF_WITH_ALL         analyses, estimates, formats of other tools, trace files: all that needs no other library
-//   MEMPROF_WITH_JSON        profiles as JSON, the page, sessions: needs Boost.PFR and nlohmann/json
+//   MEMPROF_WITH_ALL         analyses, formats, trace files, JSON: all that needs no other library
+//   MEMPROF_WITH_JSON        reading profiles, the page, sessions: needs nlohmann/json
 //
 // MIT License
 //
@@ -326,6 +326,11 @@ class page_array : public page_storage {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_1
+
+#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_2
+
 // ---- <memprof/record/phantom_addresses.hpp>
 #include <bit>
 #include <cstddef>
@@ -336,7 +341,7 @@ class page_array : public page_storage {
 #include <sys/mman.h>
 #endif
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Hands out addresses that no memory stands behind: unique among those in use, aligned, never readable or writable.
 ///
@@ -495,7 +500,12 @@ class phantom_addresses {
   std::uint32_t unused_ = 0;  ///< nodes whose address was taken again
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_2
+
+#if !defined(MEMPROF_SINGLE_HEADER_3)
+#define MEMPROF_SINGLE_HEADER_3
 
 // ---- <memprof/record/clock.hpp>
 #include <atomic>
@@ -509,7 +519,7 @@ class phantom_addresses {
 /// @file
 /// The two clocks of the event path: stamps, which order events between threads, and nanoseconds, which people read.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Nanoseconds of the system's monotonic clock.
 [[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
@@ -570,7 +580,7 @@ struct stamp_source {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/thread_claim.hpp>
 #include <cerrno>
@@ -653,7 +663,8 @@ enum class event_kind : std::uint8_t {
   allocate_on_stream,     ///< as `allocate`, with the label of a `stream_and_pool`
   deallocate_on_stream,   ///< as `deallocate`, with the label of its `allocate_on_stream`; tag 1: streams may still use
                           ///< the block, until its `complete_deallocation`
-  out_of_memory,          ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+  out_of_memory,          ///< bytes: asked for, address: bytes free on the device or `unknown_device_free`, space: it had no
+                          ///< memory for a block
   segment_end,            ///< label: the name of the segment that ends
   clock_reading,          ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
   lost_events,            ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
@@ -713,6 +724,9 @@ inline constexpr std::uint8_t cpu_space = 0;
 [[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
   return std::uint64_t{other} << 32 | number;
 }
+
+/// The address of an `out_of_memory` of which the device's free bytes are not known.
+inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
 
 /// The id of no memory space: `annotate` with it asks all of them.
 inline constexpr std::uint8_t any_space = 255;
@@ -906,7 +920,7 @@ class name_view {
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
 enum class activity : std::uint32_t {
@@ -1004,126 +1018,7 @@ struct thread_slot {
   [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/record/hidden_blocks.hpp>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
-/// program's events than their allocations were.
-///
-/// Thread-safe. While it is empty, as it nearly always is, asking costs one load. A thread that calls `add` or `remove` must not
-/// be interrupted by a signal handler that does: it would wait for the thread's own lock.
-class hidden_blocks {
- public:
-  hidden_blocks() noexcept = default;
-  hidden_blocks(const hidden_blocks&) = delete;
-  hidden_blocks& operator=(const hidden_blocks&) = delete;
-
-  /// Adds a block. Without memory for it, its free will count as unmatched.
-  void add(std::uintptr_t address) noexcept {
-    const detail::lock_guard guard{lock_};
-    if (2 * (count_ + 1) > slots_.size() && !grow()) return;
-    slots_[free_slot(slots_, address)] = address;
-    ++count_;
-    const std::uint64_t hash = hash_of(address);
-    // Relaxed, here and below: a thread that frees a block was handed it by one that came from here.
-    filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
-  }
-
-  /// Whether a block may be one of them. Costs one load, and takes no lock.
-  [[nodiscard]] bool may_hold(std::uintptr_t address) const noexcept {
-    const std::uint64_t hash = hash_of(address);
-    return (filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) != 0;
-  }
-
-  /// Takes a block away; false if it is none of them.
-  [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
-    if (!may_hold(address)) [[likely]]
-      return false;
-    return remove_found(address);
-  }
-
-  /// Forgets all of them: those that were freed while nobody recorded would stand for blocks of the program.
-  void clear() noexcept {
-    const detail::lock_guard guard{lock_};
-    slots_ = {};
-    count_ = 0;
-    clear_filter();
-  }
-
-  /// Makes the lock free whatever it was. Only for a child after `fork`.
-  void reset_lock() noexcept { lock_.reset(); }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
-
- private:
-  static constexpr std::size_t filter_words = 32;
-
-  [[nodiscard]] static std::uint64_t hash_of(std::uintptr_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
-  [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
-  [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
-  [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
-    return std::size_t{hash_of(address) >> 20} & (slots.size() - 1);
-  }
-  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
-    std::size_t slot = home_of(slots, address);
-    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-    return slot;
-  }
-
-  [[nodiscard]] bool grow() noexcept {
-    detail::page_array<std::uintptr_t> larger;
-    if (!larger.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
-    for (const std::uintptr_t address : slots_) {
-      if (address != 0) larger[free_slot(larger, address)] = address;
-    }
-    slots_ = std::move(larger);
-    return true;
-  }
-
-  [[gnu::cold, gnu::noinline]] bool remove_found(std::uintptr_t address) noexcept {
-    const detail::lock_guard guard{lock_};
-    if (slots_.empty()) return false;
-    std::size_t slot = home_of(slots_, address);
-    while (slots_[slot] != address) {
-      if (slots_[slot] == 0) return false;
-      slot = (slot + 1) & (slots_.size() - 1);
-    }
-    close_gap(slot);
-    if (--count_ == 0) clear_filter();
-    return true;
-  }
-
-  void clear_filter() noexcept {
-    for (auto& word : filter_) word.store(0, std::memory_order_relaxed);
-  }
-
-  /// Empties a slot and moves those behind it that a search would no longer find.
-  void close_gap(std::size_t gap) noexcept {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t slot = (gap + 1) & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
-      const std::size_t home = home_of(slots_, slots_[slot]);
-      if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
-      slots_[gap] = slots_[slot];
-      gap = slot;
-    }
-    slots_[gap] = 0;
-  }
-
-  std::atomic<std::uint64_t> filter_[filter_words] = {};
-  detail::futex_lock lock_;
-  detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
-  std::size_t count_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/own_file.hpp>
 #include <cstdint>
@@ -1161,25 +1056,28 @@ struct own_file {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/crc32c.hpp>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 4>;
+/// The state after each byte, and after it and one to three bytes of zero.
+struct crc32c_tables {
+  std::uint32_t after[4][256];  // no std::array, whose every access the compiler would have to evaluate as a call
+};
 
 [[nodiscard]] constexpr crc32c_tables make_crc32c_tables() noexcept {
   crc32c_tables made{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
-    made[0][byte] = crc;
+  // The state is linear in the byte: those of single bits give all others.
+  std::uint32_t crc = 1;
+  for (std::uint32_t bit = 128; bit != 0; bit >>= 1) {
+    crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
+    for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit) made.after[0][bit + byte] = made.after[0][byte] ^ crc;
   }
   for (std::size_t byte = 0; byte < 256; ++byte) {
     for (std::size_t step = 1; step < 4; ++step) {
-      made[step][byte] = made[0][made[step - 1][byte] & 0xFF] ^ made[step - 1][byte] >> 8;
+      made.after[step][byte] = made.after[0][made.after[step - 1][byte] & 0xFF] ^ made.after[step - 1][byte] >> 8;
     }
   }
   return made;
@@ -1251,9 +1149,10 @@ class crc32c {
       std::uint32_t word;
       std::memcpy(&word, data, 4);
       crc ^= word;
-      crc = tables[3][crc & 0xFF] ^ tables[2][crc >> 8 & 0xFF] ^ tables[1][crc >> 16 & 0xFF] ^ tables[0][crc >> 24];
+      crc = tables.after[3][crc & 0xFF] ^ tables.after[2][crc >> 8 & 0xFF] ^ tables.after[1][crc >> 16 & 0xFF] ^
+            tables.after[0][crc >> 24];
     }
-    for (; size != 0; --size) crc = tables[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
+    for (; size != 0; --size) crc = tables.after[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
     return crc;
   }
 };
@@ -1496,9 +1395,7 @@ struct live_ring_header {
 #include <unistd.h>
 #endif
 
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Puts pages of zeros, which are the process's own, in the place of mapped ones. False if the system has no memory.
 ///
@@ -1514,8 +1411,6 @@ namespace detail {
   return ::mmap(begin, bytes, access, kind, -1, 0) != MAP_FAILED;
 #endif
 }
-
-}  // namespace detail
 
 /// The pages of the active capture's trace file that are mapped, and the places for rings in them. Used under the registry's
 /// lock, but for what says otherwise.
@@ -1629,7 +1524,7 @@ inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
   return bytes;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/memory_name.hpp>
 #include <cstddef>
@@ -1670,6 +1565,11 @@ namespace memprof::inline MEMPROF_ABI {
 
 struct fact_table;
 
+namespace detail {
+class hidden_blocks;
+class phantom_addresses;
+}  // namespace detail
+
 }  // namespace memprof::inline MEMPROF_ABI
 
 namespace memprof::abi_1 {
@@ -1691,10 +1591,10 @@ struct registry {
   alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
   std::atomic<std::uint32_t> no_dispatch{0};                 ///< the same if its `run_mode` is `no_dispatch`
   std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
-  stamp_source stamps;
+  detail::stamp_source stamps;
 
   alignas(64) detail::futex_lock lock;
-  std::atomic<event_ring*> rings{nullptr};
+  std::atomic<detail::event_ring*> rings{nullptr};
   std::uint32_t ring_count = 0;
   std::uint32_t ring_capacity = 1024;       ///< events in rings that are made or emptied from now on
   std::atomic<bool> drop_when_full{false};  ///< `overflow::drop`; changed under the lock
@@ -1706,7 +1606,7 @@ struct registry {
 
   /// The thread that holds the lock over a `fork`, and its process: what fork handlers of the program record must not wait for
   /// the lock. Null otherwise. Read by any thread to find out whether it is the one.
-  std::atomic<const thread_slot*> forking{nullptr};
+  std::atomic<const detail::thread_slot*> forking{nullptr};
   std::int64_t forking_process = 0;
 
   // How often the order word changed hands; tests and `stats` read them.
@@ -1725,19 +1625,20 @@ struct registry {
   void (*define_name)(registry&, label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
   void (*add_facts)(registry&, const fact_table&) = nullptr;
-  detail::futex_lock backend_lock;    ///< serialises the calls of a capture's backends; taken before `lock`, never within
-  void* capture = nullptr;            ///< the active or last capture; its type is known to the version that began it
-  std::uint32_t capture_version = 0;  ///< that version, as `version_number`
-  event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
+  detail::futex_lock backend_lock;            ///< serialises the calls of a capture's backends; taken before `lock`, never within
+  void* capture = nullptr;                    ///< the active or last capture; its type is known to the version that began it
+  std::uint32_t capture_version = 0;          ///< that version, as `version_number`
+  detail::event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
-  ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
-  detail::own_file trace_file;    ///< that file, as long as it is open, mapped or not
+  detail::ring_places* places =
+      nullptr;                  ///< where rings lie while the active capture has a trace file with mapped pages; else null
+  detail::own_file trace_file;  ///< that file, as long as it is open, mapped or not
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
-  std::atomic<phantom_addresses*> phantom{nullptr};
+  std::atomic<detail::phantom_addresses*> phantom{nullptr};
 
   /// The profiler's own blocks that the program may free; null before the first.
-  std::atomic<hidden_blocks*> hidden{nullptr};
+  std::atomic<detail::hidden_blocks*> hidden{nullptr};
 
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
@@ -1758,7 +1659,7 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 
 /// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
-[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local detail::thread_slot this_thread{};
 
 }  // namespace memprof::abi_1
 
@@ -1784,19 +1685,6 @@ inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
   const label id = shared.labels->intern(text, most_interned_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
-}
-
-/// The process's hidden blocks, made at the first call; null if the system has no memory.
-[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
-  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
-  if (known != nullptr) return known;
-  void* const pages = map_pages(sizeof(hidden_blocks));
-  if (pages == nullptr) return nullptr;
-  auto* const made = new (pages) hidden_blocks;
-  // Release pairs with the acquire loads of those who ask.
-  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
-  unmap_pages(pages, sizeof(hidden_blocks));
-  return known;
 }
 
 /// Holds the registry's lock until the end of the scope. The thread that forks holds it already.
@@ -2008,7 +1896,7 @@ class [[nodiscard]] signal_guard {
 ///    at every other thread's `doing` flag, which is set before the word is read and cleared after the event is published, and
 ///    only if all are idle exchange `pending` for a new epoch. Who starts later reads `pending` and sets `shared`.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Points at which a test may hold a thread to force an interleaving.
 enum class path_step {
@@ -2029,8 +1917,6 @@ enum class path_step {
 struct no_pauses {
   static constexpr void reach(path_step) noexcept {}
 };
-
-namespace detail {
 
 inline constexpr std::uint64_t order_none = 0;
 inline constexpr std::uint64_t order_shared = ~std::uint64_t{0};
@@ -2112,8 +1998,7 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
   }
 }
 
-}  // namespace detail
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/drain.hpp>
 #include <atomic>
@@ -2556,6 +2441,17 @@ template <class Pauses>
   return doing == activity::idle || doing == activity::nested;
 }
 
+/// Whether a capture is active and the calling thread outside the profiler. A signal handler that interrupts it must not wait for
+/// the lock that the thread may hold; what it asks for is counted instead.
+[[nodiscard]] inline bool may_control() noexcept {
+  registry& shared = abi_1::process_registry;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return false;
+  thread_slot& self = abi_1::this_thread;
+  if (is_outside(self)) return true;
+  note_reentrant(shared, self.doing().load(std::memory_order_relaxed));
+  return false;
+}
+
 /// An event of a thread that has no ring, or is inside the profiler. A tracked resource below another one speaks for a space of
 /// its own.
 template <class Pauses>
@@ -2619,6 +2515,178 @@ template <class Pauses>
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   record<no_pauses>(shared, abi_1::this_thread, described);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/category.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What a block holds, in the words of the field.
+enum class category : std::uint8_t {
+  other,
+  parameter,
+  gradient,
+  optimizer_state,
+  activation,
+  temporary,
+  input,
+  kv_cache,
+};
+
+/// The names of `category`, in the order of its values.
+inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
+                                                                "activation", "temporary", "input",    "kv_cache"};
+
+/// The name of a category as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < category_names.size() ? category_names[index] : category_names[0];
+}
+
+/// A category or none: as much of `std::optional<category>` as is needed, for a tenth of what that costs every unit to compile.
+class optional_category {
+ public:
+  constexpr optional_category() noexcept = default;
+  /// Implicit, so that a category can be passed where one may be left out.
+  constexpr optional_category(category kind) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1U)) {}
+
+  [[nodiscard]] constexpr bool has_value() const noexcept { return tag_ != 0; }
+  [[nodiscard]] constexpr category value_or(category fallback) const noexcept {
+    return tag_ == 0 ? fallback : static_cast<category>(tag_ - 1U);
+  }
+  /// As events carry it: 0, or the category's value plus one.
+  [[nodiscard]] constexpr std::uint16_t tag() const noexcept { return tag_; }
+
+  bool operator==(const optional_category&) const = default;
+
+ private:
+  std::uint16_t tag_ = 0;
+};
+
+/// The category of that name, or none.
+[[nodiscard]] constexpr optional_category category_from_string(std::string_view name) noexcept {
+  for (std::size_t index = 0; index < category_names.size(); ++index) {
+    if (category_names[index] == name) return static_cast<category>(index);
+  }
+  return {};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/requires_grad.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody said.
+enum class requires_grad : std::uint8_t { unknown, no, yes };
+
+/// The names of `requires_grad`, in the order of its values.
+inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", "false", "true"};
+
+/// The name of a value as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(requires_grad value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < requires_grad_names.size() ? requires_grad_names[index] : requires_grad_names[0];
+}
+
+/// The value of that name; `unknown` for any other text.
+[[nodiscard]] constexpr requires_grad requires_grad_from_string(std::string_view name) noexcept {
+  if (name == to_string(requires_grad::no)) return requires_grad::no;
+  return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/annotation.hpp>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What a block is, for reports. Every field may be left out.
+struct annotation {
+  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
+  std::string_view shape{};  ///< "[768, 2304]"
+  std::string_view dtype{};  ///< "float32"
+  optional_category category{};
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
+};
+
+namespace detail {
+
+/// The text of an annotation as names of a trace have it: name, shape and dtype with `name_separator` between, and requires_grad
+/// behind, if that is known. Takes nothing from `operator new`.
+class annotation_text {
+ public:
+  /// Whether there is nothing to say but perhaps a category.
+  [[nodiscard]] static bool is_empty(const annotation& source) noexcept {
+    return source.name.empty() && source.shape.empty() && source.dtype.empty() && !is_graded(source);
+  }
+
+  explicit annotation_text(const annotation& source) noexcept {
+    const std::size_t longest = source.name.size() + source.shape.size() + source.dtype.size() + 64;
+    if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
+    append(source.name);
+    append({&name_separator, 1});
+    append(source.shape);
+    append({&name_separator, 1});
+    append(source.dtype);
+    if (!is_graded(source)) return;
+    append({&name_separator, 1});
+    append(to_string(source.requires_grad));
+  }
+  annotation_text(const annotation_text&) = delete;
+  annotation_text& operator=(const annotation_text&) = delete;
+
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+
+ private:
+  [[nodiscard]] static bool is_graded(const annotation& source) noexcept {
+    return source.requires_grad != requires_grad::unknown;
+  }
+
+  /// Cuts what does not fit: the system had no pages for it.
+  void append(std::string_view part) noexcept {
+    const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
+    const std::size_t count = part.size() < room ? part.size() : room;
+    if (count != 0) std::memcpy(text_ + size_, part.data(), count);
+    size_ += count;
+  }
+
+  char near_[512];
+  page_array<char> far_;
+  char* text_ = near_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/record/annotation_event.hpp>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Records what the live block at `address` is, in whatever memory space it lives. Takes the registry's lock for the text.
+inline void record_annotation(std::uint64_t address, const annotation& description) noexcept {
+  if (!may_control()) return;
+  label text = 0;
+  if (!annotation_text::is_empty(description)) {
+    const control_guard control;
+    text = intern(abi_1::process_registry, annotation_text{description}.view());
+  }
+  record_event({0, address, 0, text, event_kind::annotate, any_space, description.category.tag()});
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -2922,160 +2990,6 @@ class stream_and_pool {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/trace/category.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What a block holds, in the words of the field.
-enum class category : std::uint8_t {
-  other,
-  parameter,
-  gradient,
-  optimizer_state,
-  activation,
-  temporary,
-  input,
-  kv_cache,
-};
-
-/// The names of `category`, in the order of its values.
-inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
-                                                                "activation", "temporary", "input",    "kv_cache"};
-
-/// The name of a category as reports and files spell it.
-[[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
-  const auto index = static_cast<std::size_t>(value);
-  return index < category_names.size() ? category_names[index] : category_names[0];
-}
-
-/// A category or none: as much of `std::optional<category>` as is needed, for a tenth of what that costs every unit to compile.
-class optional_category {
- public:
-  constexpr optional_category() noexcept = default;
-  /// Implicit, so that a category can be passed where one may be left out.
-  constexpr optional_category(category kind) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1U)) {}
-
-  [[nodiscard]] constexpr bool has_value() const noexcept { return tag_ != 0; }
-  [[nodiscard]] constexpr category value_or(category fallback) const noexcept {
-    return tag_ == 0 ? fallback : static_cast<category>(tag_ - 1U);
-  }
-  /// As events carry it: 0, or the category's value plus one.
-  [[nodiscard]] constexpr std::uint16_t tag() const noexcept { return tag_; }
-
-  bool operator==(const optional_category&) const = default;
-
- private:
-  std::uint16_t tag_ = 0;
-};
-
-/// The category of that name, or none.
-[[nodiscard]] constexpr optional_category category_from_string(std::string_view name) noexcept {
-  for (std::size_t index = 0; index < category_names.size(); ++index) {
-    if (category_names[index] == name) return static_cast<category>(index);
-  }
-  return {};
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/requires_grad.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody said.
-enum class requires_grad : std::uint8_t { unknown, no, yes };
-
-/// The names of `requires_grad`, in the order of its values.
-inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", "false", "true"};
-
-/// The name of a value as reports and files spell it.
-[[nodiscard]] constexpr std::string_view to_string(requires_grad value) noexcept {
-  const auto index = static_cast<std::size_t>(value);
-  return index < requires_grad_names.size() ? requires_grad_names[index] : requires_grad_names[0];
-}
-
-/// The value of that name; `unknown` for any other text.
-[[nodiscard]] constexpr requires_grad requires_grad_from_string(std::string_view name) noexcept {
-  if (name == to_string(requires_grad::no)) return requires_grad::no;
-  return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/annotation.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What a block is, for reports. Every field may be left out.
-struct annotation {
-  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
-  std::string_view shape{};  ///< "[768, 2304]"
-  std::string_view dtype{};  ///< "float32"
-  optional_category category{};
-  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
-};
-
-namespace detail {
-
-/// The text of an annotation as names of a trace have it: name, shape and dtype with `name_separator` between, and requires_grad
-/// behind, if that is known. Takes nothing from `operator new`.
-class annotation_text {
- public:
-  /// Whether there is nothing to say but perhaps a category.
-  [[nodiscard]] static bool is_empty(const annotation& source) noexcept {
-    return source.name.empty() && source.shape.empty() && source.dtype.empty() && !is_graded(source);
-  }
-
-  explicit annotation_text(const annotation& source) noexcept {
-    const std::size_t longest = source.name.size() + source.shape.size() + source.dtype.size() + 64;
-    if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
-    append(source.name);
-    append({&name_separator, 1});
-    append(source.shape);
-    append({&name_separator, 1});
-    append(source.dtype);
-    if (!is_graded(source)) return;
-    append({&name_separator, 1});
-    append(to_string(source.requires_grad));
-  }
-  annotation_text(const annotation_text&) = delete;
-  annotation_text& operator=(const annotation_text&) = delete;
-
-  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
-
- private:
-  [[nodiscard]] static bool is_graded(const annotation& source) noexcept {
-    return source.requires_grad != requires_grad::unknown;
-  }
-
-  /// Cuts what does not fit: the system had no pages for it.
-  void append(std::string_view part) noexcept {
-    const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
-    const std::size_t count = std::min(part.size(), room);
-    std::copy_n(part.data(), count, text_ + size_);
-    size_ += count;
-  }
-
-  char near_[512];
-  page_array<char> far_;
-  char* text_ = near_;
-  std::size_t size_ = 0;
-};
-
-}  // namespace detail
-}  // namespace memprof::inline MEMPROF_ABI
-
 // ---- <memprof/trace/block_address.hpp>
 #include <cstdint>
 
@@ -3163,6 +3077,7 @@ namespace memprof::inline MEMPROF_ABI {
 /// One value of a row.
 using fact_value = std::variant<std::int64_t, double, std::string>;
 
+/// The rows of a named table, typed only where they are made and where they are read.
 struct fact_table {
   std::string name;
   std::vector<std::string> columns;
@@ -3173,9 +3088,9 @@ struct fact_table {
 
 /// What a table may have, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
-inline constexpr std::size_t max_fact_tables = 1024;  ///< of a trace: others are left out
-inline constexpr std::size_t max_fact_text = 4096;    ///< bytes of a text, and of the table's name
-inline constexpr std::size_t max_fact_column_name = 256;
+inline constexpr std::size_t max_fact_tables = 1024;      ///< of a trace: others are left out
+inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_column_name = 256;  ///< bytes
 
 /// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
 [[nodiscard]] inline fact_table fitted(fact_table table) {
@@ -3310,17 +3225,6 @@ namespace detail {
   record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::deallocate, space, 0});
 }
 
-/// Whether a capture is active and the calling thread outside the profiler. A signal handler that interrupts it must not wait for
-/// the lock that the thread may hold; what it asks for is counted instead.
-[[nodiscard]] inline bool may_control() noexcept {
-  registry& shared = abi_1::process_registry;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return false;
-  thread_slot& self = abi_1::this_thread;
-  if (is_outside(self)) return true;
-  note_reentrant(shared, self.doing().load(std::memory_order_relaxed));
-  return false;
-}
-
 }  // namespace detail
 
 /// The writer of events of this process: where backends report to. Every call may be made from any thread and records nothing
@@ -3431,13 +3335,7 @@ class event_sink {
 
   /// Says what the live block at `address` is, in whatever memory space it lives: as the free function `annotate`.
   void annotate(block_address address, const annotation& description) const noexcept {
-    if (!detail::may_control()) return;
-    label text = 0;
-    if (!detail::annotation_text::is_empty(description)) {
-      const detail::control_guard control;
-      text = detail::intern(abi_1::process_registry, detail::annotation_text{description}.view());
-    }
-    detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, description.category.tag()});
+    detail::record_annotation(address.value, description);
   }
 
   /// An operation begins on this thread, which `end_operation` ends, on whatever thread. `track_operation` is easier to use
@@ -3744,6 +3642,385 @@ using allocator = detail::heap_allocator<T, detail::plain_heap>;
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/trace/field_names.hpp>
+#include <array>
+#include <string_view>
+
+/// @file
+/// Where the names of a struct's fields are written down, for `profile/reflect.hpp` and for facets, which bring their own.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+struct not_reflected {};
+}  // namespace detail
+
+/// The names of a struct's fields, in the order of declaration. Specialise it for a struct to make it `reflected`.
+template <class T>
+inline constexpr detail::not_reflected field_names{};
+
+/// Those of `field_names<T>` that a document may lack because an earlier memprof wrote it; they keep their default. Empty as long
+/// as a struct is as version 1 of the format defined it. Specialise it when a field is added.
+template <class T>
+inline constexpr std::array<std::string_view, 0> later_fields{};
+
+/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
+/// document in which one is negative is refused. Specialise it when such a field is added.
+template <class T>
+inline constexpr std::array<std::string_view, 0> signed_fields{};
+
+/// Those of `field_names<T>` that are text and null in a document where the struct's field is empty.
+template <class T>
+inline constexpr std::array<std::string_view, 0> nullable_fields{};
+
+/// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
+template <class... Types>
+struct type_list {
+  template <class Function>
+  constexpr void each(Function function) const {
+    (function.template operator()<Types>(), ...);
+  }
+};
+
+/// Both lists, one behind the other.
+template <class... Left, class... Right>
+type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/live_set.hpp>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Who held what at one moment, as profiles and facets tell it.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
+/// every operation, or a category's name.
+struct owned_bytes {
+  std::string owner;
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+
+  bool operator==(const owned_bytes&) const = default;
+};
+
+/// One block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` are those of `annotate`, empty and unknown if
+/// it was never called.
+struct live_block {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::string operation;
+  memprof::category category = category::other;
+  std::string name;
+  std::string shape;
+  std::string dtype;
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
+
+  bool operator==(const live_block&) const = default;
+};
+
+/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
+/// those of `by_category`. Rows are sorted by bytes, greatest first.
+struct live_set {
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+  std::vector<owned_bytes> by_operation;
+  std::int64_t remaining_bytes = 0;       ///< of operations beyond `capture_options::owners_per_segment`
+  std::int64_t remaining_operations = 0;  ///< how many operations those are
+  std::vector<owned_bytes> by_category;
+  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
+
+  bool operator==(const live_set&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
+
+template <>
+inline constexpr auto nullable_fields<owned_bytes> = std::to_array<std::string_view>({"owner"});
+
+template <>
+inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
+                                                                                 "name", "shape", "dtype", "requires_grad"});
+
+template <>
+inline constexpr auto nullable_fields<live_block> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
+
+template <>
+inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",
+                                                                               "remaining_bytes", "remaining_operations",
+                                                                               "by_category", "largest_blocks"});
+
+template <>
+inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/tally.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// How often something happened and how many bytes it concerned.
+struct event_tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  bool operator==(const event_tally&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
+
+/// An `event_tally` while events are counted.
+struct tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+  }
+};
+
+namespace detail {
+
+[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/detail/wide_integer.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+__extension__ using int128 = __int128;
+__extension__ using uint128 = unsigned __int128;
+
+struct frame_parts;
+
+/// A signed integer of 256 bits, for sums of squares that must stay exact: what is left of their differences is all that counts.
+/// Arithmetic is modulo 2^256. Zero bytes are zero.
+class wide_integer {
+ public:
+  constexpr wide_integer() noexcept = default;
+  constexpr explicit wide_integer(int128 value) noexcept
+      : limbs_{static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64), sign_limb(value), sign_limb(value)} {}
+
+  constexpr wide_integer& operator+=(const wide_integer& other) noexcept {
+    uint128 carry = 0;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) {
+      carry += limbs_[index];
+      carry += other.limbs_[index];
+      limbs_[index] = static_cast<std::uint64_t>(carry);
+      carry >>= 64;
+    }
+    return *this;
+  }
+  constexpr wide_integer& operator-=(const wide_integer& other) noexcept { return *this += -other; }
+
+  [[nodiscard]] constexpr wide_integer operator-() const noexcept {
+    wide_integer result;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) result.limbs_[index] = ~limbs_[index];
+    return result += wide_integer{1};
+  }
+  [[nodiscard]] friend constexpr wide_integer operator-(wide_integer left, const wide_integer& right) noexcept {
+    return left -= right;
+  }
+  [[nodiscard]] friend constexpr wide_integer operator*(const wide_integer& left, const wide_integer& right) noexcept {
+    wide_integer result;
+    for (std::size_t low = 0; low < left.limbs_.size(); ++low) {
+      uint128 carry = 0;
+      for (std::size_t high = 0; low + high < left.limbs_.size(); ++high) {
+        carry += static_cast<uint128>(left.limbs_[low]) * right.limbs_[high] + result.limbs_[low + high];
+        result.limbs_[low + high] = static_cast<std::uint64_t>(carry);
+        carry >>= 64;
+      }
+    }
+    return result;
+  }
+  constexpr bool operator==(const wide_integer&) const noexcept = default;
+
+  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
+  /// The same number to some 50 bits, on every machine alike: what is scaled is scaled by powers of two.
+  [[nodiscard]] constexpr double to_double() const noexcept {
+    if (is_negative()) return -(-*this).to_double();
+    constexpr double limb_range = 18446744073709551616.0;
+    double result = 0;
+    for (std::size_t index = limbs_.size(); index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
+    return result;
+  }
+
+ private:
+  friend struct frame_parts;
+
+  [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
+
+  std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/running_summary.hpp>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// One number over the segments of one name. Trivial; `begin` makes it meaningful.
+struct running_summary {
+  std::int64_t first;
+  std::int64_t last;
+  std::int64_t least;
+  std::int64_t greatest;
+  detail::int128 total;
+  std::uint64_t least_segment;  ///< number of the first segment with `least`
+  std::uint64_t greatest_segment;
+
+  /// Nothing but `value`, in segment `number`.
+  void begin(std::int64_t value, std::uint64_t number) noexcept { *this = {value, value, value, value, value, number, number}; }
+  void add(std::int64_t value, std::uint64_t number) noexcept {
+    last = value;
+    total += value;
+    if (value < least) {
+      least = value;
+      least_segment = number;
+    }
+    if (value > greatest) {
+      greatest = value;
+      greatest_segment = number;
+    }
+  }
+
+  /// The sum, or the nearest number of 64 bits.
+  [[nodiscard]] std::int64_t sum() const noexcept {
+    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
+    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
+    return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/value_summary.hpp>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// One number over several segments, in the order of time. Their mean is `sum / count`, with the count of those segments.
+struct value_summary {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+  std::int64_t sum = 0;                ///< at most 2^63-1
+  std::int64_t least_segment = -1;     ///< `segment::number` of the first with `least`
+  std::int64_t greatest_segment = -1;  ///< the same of `greatest`
+
+  bool operator==(const value_summary&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<value_summary> = std::to_array<std::string_view>({"first", "last", "least", "greatest", "sum",
+                                                                                    "least_segment", "greatest_segment"});
+
+template <>
+inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;
+
+namespace detail {
+
+[[nodiscard]] inline value_summary to_value_summary(const running_summary& of) {
+  return {of.first,
+          of.last,
+          of.least,
+          of.greatest,
+          of.sum(),
+          static_cast<std::int64_t>(of.least_segment),
+          static_cast<std::int64_t>(of.greatest_segment)};
+}
+
+/// The summary of one value alone.
+[[nodiscard]] inline value_summary summary_of(std::int64_t value, std::int64_t number) {
+  return {value, value, value, value, value, number, number};
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/detail/heap.hpp>
+#include <cstddef>
+
+/// @file
+/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
+/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
+template <class T, class Before>
+void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
+  const T moving = values[position];
+  for (;;) {
+    std::size_t child = 2 * position + 1;
+    if (child >= count) break;
+    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
+    if (!before(moving, values[child])) break;
+    values[position] = values[child];
+    position = child;
+  }
+  values[position] = moving;
+}
+
+/// Adds the value at `values[count]` to the heap of `count` values.
+template <class T, class Before>
+void push_into_heap(T* values, std::size_t count, Before before) noexcept {
+  const T moving = values[count];
+  std::size_t position = count;
+  while (position != 0) {
+    const std::size_t parent = (position - 1) / 2;
+    if (!before(values[parent], moving)) break;
+    values[position] = values[parent];
+    position = parent;
+  }
+  values[position] = moving;
+}
+
+/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
+template <class T, class Before>
+void sort_rows(T* values, std::size_t count, Before before) noexcept {
+  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
+  while (count > 1) {
+    --count;
+    const T last = values[0];
+    values[0] = values[count];
+    values[count] = last;
+    sift_into_heap(values, count, 0, before);
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
 #include <cstddef>
@@ -4001,80 +4278,6 @@ class live_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/detail/wide_integer.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-__extension__ using int128 = __int128;
-__extension__ using uint128 = unsigned __int128;
-
-struct frame_parts;
-
-/// A signed integer of 256 bits, for sums of squares that must stay exact: what is left of their differences is all that counts.
-/// Arithmetic is modulo 2^256. Zero bytes are zero.
-class wide_integer {
- public:
-  constexpr wide_integer() noexcept = default;
-  constexpr explicit wide_integer(int128 value) noexcept
-      : limbs_{static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64), sign_limb(value), sign_limb(value)} {}
-
-  constexpr wide_integer& operator+=(const wide_integer& other) noexcept {
-    uint128 carry = 0;
-    for (std::size_t index = 0; index < limbs_.size(); ++index) {
-      carry += limbs_[index];
-      carry += other.limbs_[index];
-      limbs_[index] = static_cast<std::uint64_t>(carry);
-      carry >>= 64;
-    }
-    return *this;
-  }
-  constexpr wide_integer& operator-=(const wide_integer& other) noexcept { return *this += -other; }
-
-  [[nodiscard]] constexpr wide_integer operator-() const noexcept {
-    wide_integer result;
-    for (std::size_t index = 0; index < limbs_.size(); ++index) result.limbs_[index] = ~limbs_[index];
-    return result += wide_integer{1};
-  }
-  [[nodiscard]] friend constexpr wide_integer operator-(wide_integer left, const wide_integer& right) noexcept {
-    return left -= right;
-  }
-  [[nodiscard]] friend constexpr wide_integer operator*(const wide_integer& left, const wide_integer& right) noexcept {
-    wide_integer result;
-    for (std::size_t low = 0; low < left.limbs_.size(); ++low) {
-      uint128 carry = 0;
-      for (std::size_t high = 0; low + high < left.limbs_.size(); ++high) {
-        carry += static_cast<uint128>(left.limbs_[low]) * right.limbs_[high] + result.limbs_[low + high];
-        result.limbs_[low + high] = static_cast<std::uint64_t>(carry);
-        carry >>= 64;
-      }
-    }
-    return result;
-  }
-  constexpr bool operator==(const wide_integer&) const noexcept = default;
-
-  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
-  /// The same number to some 50 bits, on every machine alike: what is scaled is scaled by powers of two.
-  [[nodiscard]] constexpr double to_double() const noexcept {
-    if (is_negative()) return -(-*this).to_double();
-    constexpr double limb_range = 18446744073709551616.0;
-    double result = 0;
-    for (std::size_t index = limbs_.size(); index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
-    return result;
-  }
-
- private:
-  friend struct frame_parts;
-
-  [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
-
-  std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/detail/partition_point.hpp>
 #include <cstddef>
 
@@ -4156,47 +4359,6 @@ struct running_line {
     const double slope = both.to_double() / horizontal.to_double();
     if (vertical == wide_integer{}) return {0, 1};
     return {slope, std::clamp(slope * (both.to_double() / vertical.to_double()), 0.0, 1.0)};
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/running_summary.hpp>
-#include <cstdint>
-#include <limits>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// One number over the segments of one name. Trivial; `begin` makes it meaningful.
-struct running_summary {
-  std::int64_t first;
-  std::int64_t last;
-  std::int64_t least;
-  std::int64_t greatest;
-  detail::int128 total;
-  std::uint64_t least_segment;  ///< number of the first segment with `least`
-  std::uint64_t greatest_segment;
-
-  /// Nothing but `value`, in segment `number`.
-  void begin(std::int64_t value, std::uint64_t number) noexcept { *this = {value, value, value, value, value, number, number}; }
-  void add(std::int64_t value, std::uint64_t number) noexcept {
-    last = value;
-    total += value;
-    if (value < least) {
-      least = value;
-      least_segment = number;
-    }
-    if (value > greatest) {
-      greatest = value;
-      greatest_segment = number;
-    }
-  }
-
-  /// The sum, or the nearest number of 64 bits.
-  [[nodiscard]] std::int64_t sum() const noexcept {
-    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
-    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
-    return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
   }
 };
 
@@ -4397,6 +4559,664 @@ class segment_history {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/ledger/summaries_by_name.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// Numbers over the segments of each name, one record for each row of a `segment_history`. A space that shows up late had zeros
+/// in the segments before.
+template <std::size_t Count>
+class summaries_by_name {
+ public:
+  using record = std::array<running_summary, Count>;
+
+  /// Adds the numbers of the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool add(const segment_history& history, const std::array<std::int64_t, Count>& values) noexcept {
+    const segment_mark& ended = history.marks()[history.marks().size() - 1];
+    const named_segment_row& row = history.rows()[ended.row];
+    if (ended.row >= known_.size() && (!known_.resize(ended.row + 1U) || !records_.resize(ended.row + 1U))) return false;
+    record& sums = records_[ended.row];
+    const bool begins = known_[ended.row] == 0;
+    known_[ended.row] = 1;
+    for (std::size_t index = 0; index < Count; ++index) {
+      if (begins && row.count == 1) {
+        sums[index].begin(values[index], ended.number);
+        continue;
+      }
+      if (begins) sums[index].begin(0, row.first_number);
+      sums[index].add(values[index], ended.number);
+    }
+    return true;
+  }
+
+  /// Of a row of the history; zeros if nothing was added to it.
+  [[nodiscard]] record of(const segment_history& history, std::size_t row) const noexcept {
+    if (row < known_.size() && known_[row] != 0) return records_[row];
+    record zeros;
+    for (running_summary& sum : zeros) sum.begin(0, history.rows()[row].first_number);
+    return zeros;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  detail::page_array<char> known_;
+  detail::page_array<record> records_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/facet/cores.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The facet "cores": what lies in memory that each core of a device has of its own. It listens to `allocate_on_cores`,
+/// `deallocate_on_cores` and `deallocate_circular_buffers`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The greatest bytes on one core, of those with memory of their own. The three need not be of one core or one moment, so `total`
+/// is at most the sum of the others.
+struct core_peaks {
+  std::int64_t circular_buffers = 0;
+  std::int64_t buffers = 0;
+  std::int64_t total = 0;    ///< peak of the sum of both on a core
+  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
+
+  bool operator==(const core_peaks&) const = default;
+};
+
+/// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
+struct core_range_peaks {
+  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
+  core_peaks peaks;
+
+  bool operator==(const core_range_peaks&) const = default;
+};
+
+/// Peaks on cores over all segments of one name.
+struct named_core_peaks {
+  std::string segment;
+  value_summary circular_buffers;
+  value_summary buffers;
+  value_summary total;
+
+  bool operator==(const named_core_peaks&) const = default;
+};
+
+/// What lay on single cores. All empty for a space without blocks on cores (`event_sink::allocate_on_cores`); in the
+/// other numbers of the space such a block counts with its bytes on all its cores together.
+struct core_profile {
+  core_peaks peaks;                                ///< over the whole capture
+  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
+  std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
+  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
+
+  bool operator==(const core_profile&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
+                                                                                 "busiest_core"});
+
+template <>
+inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
+
+template <>
+inline constexpr auto field_names<named_core_peaks> = std::to_array<std::string_view>({"segment", "circular_buffers", "buffers",
+                                                                                       "total"});
+
+template <>
+inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges",
+                                                                                   "segments_by_name"});
+
+template <>
+inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});
+
+using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
+
+namespace detail {
+
+struct frame_parts;
+
+/// Bytes on one core, or peaks of them.
+struct core_usage {
+  std::int64_t circular_buffers;
+  std::int64_t buffers;
+  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
+
+  void add(buffer_kind kind, std::int64_t bytes) noexcept {
+    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
+    total += bytes;
+  }
+  void raise_to(const core_usage& other) noexcept {
+    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
+    if (other.buffers > buffers) buffers = other.buffers;
+    if (other.total > total) total = other.total;
+  }
+};
+
+/// The greatest peaks of some cores; the three need not be of one core.
+struct core_maxima {
+  core_usage peak;
+  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
+  std::uint8_t busiest_y;
+};
+
+/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
+///
+/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
+/// space on the core too. Memory is bounded by the cores up to the farthest one used, live blocks, different rectangles and
+/// segments; there is none until the first block.
+class core_ledger {
+ public:
+  /// False until the first block: the space is not one of cores.
+  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
+  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
+  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
+                              std::uint64_t born_thread) noexcept {
+    if (!reach(cores) || !note(cores)) return false;
+    deallocate(address);
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    // Reserved here, so that the frees of all circular buffers cannot fail.
+    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
+    block* const entry = table.insert(address).entry;
+    if (entry == nullptr) return false;
+    entry->bytes = bytes;
+    entry->born_thread = born_thread;
+    entry->owner = cores.packed();
+    change(cores, kind, static_cast<std::int64_t>(bytes));
+    return true;
+  }
+
+  /// Takes a block away; nothing happens if there is none.
+  void deallocate(std::uint64_t address) noexcept {
+    deallocate(address, buffer_kind::buffer);
+    deallocate(address, buffer_kind::circular_buffer);
+  }
+
+  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
+  /// until the next event.
+  [[nodiscard]] const page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
+    ended_.clear();
+    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
+      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
+    return ended_;
+  }
+
+  /// Ends the segment that `history` got last. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
+    if (!is_used()) return true;
+    const core_maxima greatest = open_segment();
+    for (core_state& core : grid_) {
+      core.overall.raise_to(core.peak);
+      core.peak = core.live;
+    }
+    const core_usage& peak = greatest.peak;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {peak.circular_buffers, peak.buffers, peak.total})) {
+      return false;
+    }
+    segments_.back() = greatest;
+    return true;
+  }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first block.
+  [[nodiscard]] const page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// Peaks of circular buffers, of buffers, and of their sum.
+  [[nodiscard]] const summaries_by_name<3>& by_name() const noexcept { return by_name_; }
+  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
+  [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) { return core.live; });
+  }
+  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
+  /// rectangle. Costs a pass over the blocks.
+  template <class Visitor>
+  void for_each_block(const core_range& cores, Visitor&& visit) const {
+    for (const live_blocks& table : blocks_) {
+      table.for_each([&](const block& live) {
+        if (cores_of(live).overlaps(cores)) visit(live);
+      });
+    }
+  }
+  /// The segment that has not ended.
+  [[nodiscard]] core_maxima open_segment() const noexcept {
+    return greatest(any_core, [](const core_state& core) { return core.peak; });
+  }
+  /// All segments together, on the cores of `among`.
+  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) {
+      core_usage peak = core.overall;
+      peak.raise_to(core.peak);
+      return peak;
+    });
+  }
+  /// The different rectangles of the blocks so far, packed, in the order of their first block.
+  [[nodiscard]] const page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
+
+  /// How many cores a pass over all of them looks at.
+  [[nodiscard]] std::size_t grid_size() const noexcept { return grid_.size(); }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
+           segments_.bytes() + by_name_.bytes();
+  }
+
+ private:
+  friend struct frame_parts;
+
+  struct core_state {
+    core_usage live;
+    core_usage peak;     ///< in the open segment
+    core_usage overall;  ///< in the finished segments
+  };
+
+  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
+    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
+  }
+
+  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    const live_blocks::place found = table.find(address);
+    if (!found) return;
+    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
+    table.erase(found);
+  }
+
+  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
+    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
+      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
+        core_state& core = grid_[y * columns_ + x];
+        core.live.add(kind, bytes);
+        core.peak.raise_to(core.live);
+      }
+    }
+  }
+
+  template <class Peak>
+  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
+    core_maxima result{};
+    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
+      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
+        const core_usage peak = peak_of(grid_[y * columns_ + x]);
+        if (peak.total > result.peak.total) {
+          result.busiest_x = static_cast<std::uint8_t>(x);
+          result.busiest_y = static_cast<std::uint8_t>(y);
+        }
+        result.peak.raise_to(peak);
+      }
+    }
+    return result;
+  }
+
+  /// Lets the grid hold the last of `cores`; false if the system has no memory.
+  [[nodiscard]] bool reach(const core_range& cores) noexcept {
+    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
+    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
+    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
+    page_array<core_state> larger;
+    if (!larger.resize(columns * rows)) return false;
+    for (std::size_t y = 0; y < rows_; ++y) {
+      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
+    }
+    grid_ = static_cast<page_array<core_state>&&>(larger);
+    columns_ = columns;
+    rows_ = rows;
+    return true;
+  }
+
+  /// Adds a rectangle to those that are known; false if the system has no memory.
+  [[nodiscard]] bool note(const core_range& cores) noexcept {
+    if (known_ranges_.find(cores.packed())) return true;
+    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
+    return ranges_.push_back(cores.packed());
+  }
+
+  page_array<core_state> grid_;  ///< row after row
+  std::size_t columns_ = 0;
+  std::size_t rows_ = 0;
+  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
+  live_blocks known_ranges_;  ///< `ranges_` as a set
+  page_array<std::uint32_t> ranges_;
+  page_array<std::uint64_t> ended_;
+  page_array<core_maxima> segments_;
+  summaries_by_name<3> by_name_;
+};
+
+/// An event about blocks on cores, and what it does to a space.
+///
+/// In the space as a whole a block on cores is an ordinary one, as large as its parts together; `space_ledger::cores` has the
+/// parts.
+class per_core_event {
+ public:
+  explicit per_core_event(const event& recorded) noexcept
+      : part_(recorded), whole_(recorded), cores_(core_range::unpacked(recorded.label)) {
+    whole_.tag = recorded.tag & 0xFFU;
+    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(recorded.bytes, cores_.count(), &whole_.bytes);
+  }
+
+  /// False if no such event can be: its kind, rectangle, kind of buffer or size.
+  [[nodiscard]] bool is_possible() const noexcept {
+    switch (part_.kind) {
+      case event_kind::allocate_on_cores:
+        return is_possible_ && part_.address != 0 && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
+      case event_kind::deallocate_on_cores: return is_possible_;
+      case event_kind::deallocate_circular_buffers: return cores_.is_valid();
+      default: return false;
+    }
+  }
+
+  /// What applying a possible event costs; `space` may be null: it is not there yet.
+  [[nodiscard]] std::uint64_t steps(const auto* space) const noexcept {
+    if (part_.kind == event_kind::allocate_on_cores) return cores_.count();
+    if (space == nullptr) return 0;
+    return part_.kind == event_kind::deallocate_on_cores ? space->cores().grid_size() : space->blocks().size();
+  }
+
+  /// Applies a possible event to the space to which the thread has been turned. False if it must be rejected: the totals have no
+  /// room for so many bytes, or the system no memory.
+  [[nodiscard]] bool apply(auto& run, std::uint64_t stamp) const noexcept {
+    switch (part_.kind) {
+      case event_kind::allocate_on_cores: return allocate(run, stamp);
+      case event_kind::deallocate_on_cores:
+        run.space->cores().deallocate(part_.address);
+        run.deallocate(whole_, stamp);
+        break;
+      default: deallocate_circular_buffers(run, stamp); break;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] bool allocate(auto& run, std::uint64_t stamp) const noexcept {
+    auto& space = *run.space;
+    const std::uint64_t born_thread = (space.allocation_count() + 1) << block::thread_bits | run.thread;
+    const auto kind = static_cast<buffer_kind>(part_.tag >> 8U);
+    // Asked before, so that both accounts have the block or neither.
+    if (!space.has_room_for(whole_.bytes) || !space.cores().allocate(part_.address, part_.bytes, cores_, kind, born_thread)) {
+      return false;
+    }
+    (void)run.allocate(whole_, stamp);
+    space.check_cores(part_.address, cores_, stamp);
+    return true;
+  }
+
+  void deallocate_circular_buffers(auto& run, std::uint64_t stamp) const noexcept {
+    for (const std::uint64_t address : run.space->cores().deallocate_circular_buffers(cores_)) {
+      const live_blocks::place entry = run.space->find(address);
+      if (entry) run.take_away(entry);  // else an event that no `event_sink` sends freed it as an ordinary block
+    }
+    run.space->mark_event(stamp);
+  }
+
+  event part_;   ///< as recorded: `bytes` on each core, the kind of buffer in `tag`
+  event whole_;  ///< as the space sees it
+  core_range cores_;
+  bool is_possible_;
+};
+
+/// "3-4": column, then row.
+template <class Coordinate>
+[[nodiscard]] std::string core_text(Coordinate x, Coordinate y) {
+  return std::to_string(x).append(1, '-').append(std::to_string(y));
+}
+
+/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
+template <class Range>
+[[nodiscard]] std::string core_range_text(const Range& cores) {
+  std::string text{'['};
+  return text.append(core_text(cores.x0, cores.y0)).append(" - ").append(core_text(cores.x1, cores.y1)).append(1, ']');
+}
+
+template <class Maxima>
+[[nodiscard]] core_peaks to_core_peaks(const Maxima& greatest) {
+  core_peaks result{greatest.peak.circular_buffers, greatest.peak.buffers, greatest.peak.total, {}};
+  if (greatest.peak.total != 0) result.busiest_core = core_text(greatest.busiest_x, greatest.busiest_y);
+  return result;
+}
+
+/// The rows of all rectangles, the greatest total first.
+template <class Cores>
+[[nodiscard]] std::vector<core_range_peaks> build_core_ranges(const Cores& cores) {
+  struct row {
+    std::uint32_t packed;
+    core_maxima greatest;
+  };
+  std::vector<row> rows(cores.ranges().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const std::uint32_t packed = cores.ranges()[index];
+    rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
+  }
+  sort_rows(rows.data(), rows.size(), [](const row& left, const row& right) {
+    const core_usage& of_left = left.greatest.peak;
+    const core_usage& of_right = right.greatest.peak;
+    return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
+  });
+  std::vector<core_range_peaks> result(rows.size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
+  }
+  return result;
+}
+
+/// What one space held on each core. Costs a pass over the cores of each rectangle.
+template <class Cores, class Rows, class Names>
+[[nodiscard]] core_profile build_cores(const Cores& cores, const Rows& rows, const Names& names) {
+  core_profile result;
+  if (!cores.is_used()) return result;
+  result.peaks = to_core_peaks(cores.overall(any_core));
+  const auto open = cores.open_segment();
+  result.segments = std::vector<core_peaks>(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position < cores.segments().size()) result.segments[index] = to_core_peaks(cores.segments()[position]);
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = to_core_peaks(open);
+  result.segments_by_name = std::vector<named_core_peaks>(rows.names());
+  for_each_name(rows, cores.by_name(), std::array{open.peak.circular_buffers, open.peak.buffers, open.peak.total},
+                [&](std::size_t row, const auto& values) {
+                  result.segments_by_name[row] = {names[row].name, values[0], values[1], values[2]};
+                });
+  result.ranges = build_core_ranges(cores);
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/segment_record.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What an operation had live at a peak.
+struct owner_at_peak {
+  std::uint32_t operation;
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// The order of owners in reports: more bytes first, and among equals the operation that was called earlier.
+[[nodiscard]] inline bool holds_more(const owner_at_peak& left, const owner_at_peak& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
+}
+
+/// What a category had live, at a peak or at another moment.
+struct category_at_peak {
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// One finished (or the open) segment of one memory space.
+struct segment_record {
+  std::int64_t live_at_start;
+  std::int64_t live_at_end;
+  std::int64_t live_at_peak;
+  std::int64_t allocated;
+  std::int64_t allocation_count;
+  std::int64_t blocks_at_start;
+  std::int64_t blocks_at_end;
+  std::int64_t blocks_at_peak;
+  std::uint64_t peak_ordinal;  ///< ordinal of the allocation that reached the peak
+  std::uint64_t peak_stamp;
+  std::uint32_t peak_operation;
+  std::uint32_t owner_count;  ///< rows kept in the space's owner table
+  std::size_t first_owner;
+  std::int64_t remaining_bytes;  ///< of operations that were not kept
+  std::int64_t remaining_operations;
+  std::int64_t cumulative_peak;  ///< greatest live bytes of the space until its end
+  std::array<category_at_peak, category_names.size()> categories;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/top_blocks.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
+[[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
+}
+
+/// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.
+struct top_blocks_view {
+  block* blocks;
+  std::uint32_t& count;
+  std::uint32_t limit;
+
+  void offer(const block& candidate) const noexcept {
+    if (count < limit) {
+      blocks[count] = candidate;
+      detail::push_into_heap(blocks, count++, is_larger);
+    } else if (limit != 0 && is_larger(candidate, blocks[0])) {
+      blocks[0] = candidate;
+      detail::sift_into_heap(blocks, count, 0, is_larger);
+    }
+  }
+};
+
+/// The largest blocks that were live at the peak of each of a growing row of segments, interval by interval.
+///
+/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
+/// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that
+/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
+class top_blocks_of_segments {
+ public:
+  explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}
+
+  /// Offers a block to the segments [first, last). False if the system has no memory.
+  bool offer(std::size_t first, std::size_t last, const block& candidate) noexcept {
+    for (std::size_t level = 0; first < last; ++level) {
+      if ((first & 1) != 0 && !offer_to(level, first++, candidate)) return false;
+      if ((last & 1) != 0 && first < last && !offer_to(level, --last, candidate)) return false;
+      first >>= 1;
+      last >>= 1;
+    }
+    return true;
+  }
+
+  /// Offers to `best` what is known of one segment.
+  void collect(std::size_t segment, top_blocks_view best) const noexcept {
+    for (std::size_t level = 0; level < max_levels; ++level, segment >>= 1) {
+      if (segment >= counts_[level].size()) continue;
+      const block* const known = blocks_[level].data() + segment * limit_;
+      for (std::uint32_t index = 0; index < counts_[level][segment]; ++index) best.offer(known[index]);
+    }
+  }
+
+  /// Leaves only the segments for which `is_kept(segment)`, of the first `count`; `scratch` has room for `limit` blocks.
+  template <class IsKept>
+  void compact(std::size_t count, IsKept&& is_kept, block* scratch) noexcept {
+    // A segment's blocks move to a place of its own, at or before the one where it was: nothing that is still needed lies there.
+    std::size_t kept = 0;
+    for (std::size_t segment = 0; segment < count; ++segment) {
+      if (!is_kept(segment)) continue;
+      std::uint32_t found = 0;
+      collect(segment, {scratch, found, limit_});
+      set(kept++, scratch, found);
+    }
+    counts_[0].truncate(kept);
+    blocks_[0].truncate(kept * limit_);
+    for (std::size_t level = 1; level < max_levels; ++level) {
+      counts_[level].clear();
+      blocks_[level].clear();
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (std::size_t level = 0; level < max_levels; ++level) total += counts_[level].bytes() + blocks_[level].bytes();
+    return total;
+  }
+
+ private:
+  friend struct detail::frame_parts;
+
+  static constexpr std::size_t max_levels = 32;
+
+  /// Sets what is known of one segment alone. Without memory for it that is nothing.
+  void set(std::size_t segment, const block* best, std::uint32_t count) noexcept {
+    if (segment >= counts_[0].size() &&
+        (count == 0 || !blocks_[0].resize((segment + 1) * limit_) || !counts_[0].resize(segment + 1))) {
+      return;
+    }
+    counts_[0][segment] = count;
+    for (std::uint32_t index = 0; index < count; ++index) blocks_[0][segment * limit_ + index] = best[index];
+  }
+
+  bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
+    auto& counts = counts_[level];
+    auto& blocks = blocks_[level];
+    if (index >= counts.size()) {
+      if (!blocks.resize((index + 1) * limit_) || !counts.resize(index + 1)) return false;
+    }
+    top_blocks_view{blocks.data() + index * limit_, counts[index], limit_}.offer(candidate);
+    return true;
+  }
+
+  std::uint32_t limit_;
+  detail::page_array<std::uint32_t> counts_[max_levels];
+  detail::page_array<block> blocks_[max_levels];
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/trace/clock_readings.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -4478,7 +5298,198 @@ class clock_readings {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/profile/facet_names.hpp>
+// ---- <memprof/ledger/facet/capacity.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The facet "capacity": the first allocation that exceeded what a device, or a core of it, has. It listens to every allocation,
+/// through the space's peaks.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
+/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
+///
+/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
+/// those on that core.
+struct capacity_shortfall {
+  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
+  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
+  /// of a core.
+  std::string core;
+  std::string operation;  ///< path of the operation that asked, empty if none was open
+  memprof::category category = category::other;
+  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
+  std::int64_t time_ns = 0;
+  std::int64_t free = 0;       ///< bytes: the capacity less what was live
+  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
+  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
+  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
+  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
+  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
+  std::vector<owned_bytes> remedy;
+
+  bool operator==(const capacity_shortfall&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
+    {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
+
+template <>
+inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
+
+using capacity_structs = type_list<capacity_shortfall>;
+
+namespace detail {
+
+/// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
+/// for, and who held the rest at that moment. Categories and annotations are those known then.
+///
+/// If the capacity is that of a core, all bytes and holders are those on the core that was full.
+struct shortfall_record {
+  block asked{};                     ///< of no bytes as long as nothing has exceeded the capacity
+  std::uint64_t segment = 0;         ///< number of the one in which it was asked for
+  segment_record moment{};           ///< the segment then, as if its peak had been just before: without `asked`
+  std::uint64_t stamp = 0;           ///< when it was asked for
+  bool is_on_core = false;           ///< the capacity is that of a core
+  core_range core{};                 ///< the one that was full, if `is_on_core`
+  bool has_holders = false;          ///< false: the system had no memory for `owners` and `largest`, which are then empty
+  page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
+  page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
+
+  [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
+
+  /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
+  [[gnu::cold]] void take_out_asked() noexcept {
+    stamp = moment.peak_stamp;
+    const auto bytes = static_cast<std::int64_t>(asked.bytes);
+    moment.live_at_peak -= bytes;
+    --moment.blocks_at_peak;
+    moment.categories[asked.category()].bytes -= bytes;
+    --moment.categories[asked.category()].blocks;
+    for (owner_at_peak& row : owners) {
+      if (row.operation != asked.operation()) continue;
+      row.bytes -= bytes;
+      if (--row.blocks != 0) break;
+      row = owners.back();
+      owners.pop_back();
+      break;
+    }
+    sort_rows(owners.data(), owners.size(), holds_more);
+  }
+
+  /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
+  [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
+    if (!largest.resize(limit)) return false;
+    std::uint32_t count = 0;
+    const top_blocks_view best{largest.data(), count, limit};
+    live.for_each([&](const block& held) {
+      if (held.address != asked.address) best.offer(held);
+    });
+    return largest.resize(count);
+  }
+
+  [[gnu::cold]] void forget_holders() noexcept {
+    owners.clear();
+    largest.clear();
+  }
+
+  /// Begins the record of a core to which the holders are added one by one.
+  [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
+                                   std::uint32_t limit) noexcept {
+    is_on_core = true;
+    core = full;
+    segment = in_segment;
+    stamp = at_stamp;
+    has_holders = largest.resize(limit);
+  }
+
+  /// Adds a block to what was live beside `asked`. Until `end_on_core` an operation's row is where its number says, and the
+  /// first `largest_count` of `largest` are a heap.
+  [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
+    const auto bytes = static_cast<std::int64_t>(held.bytes);
+    moment.live_at_peak += bytes;
+    ++moment.blocks_at_peak;
+    moment.categories[held.category()].bytes += bytes;
+    ++moment.categories[held.category()].blocks;
+    const std::uint32_t operation = held.operation();
+    has_holders = has_holders && (operation < owners.size() || owners.resize(operation + std::size_t{1}));
+    if (!has_holders) return;
+    owners[operation] = {operation, owners[operation].bytes + bytes, owners[operation].blocks + 1};
+    top_blocks_view{largest.data(), largest_count, static_cast<std::uint32_t>(largest.size())}.offer(held);
+  }
+
+  /// Leaves the rows and blocks that there are.
+  [[gnu::cold]] void end_on_core(std::uint32_t largest_count) noexcept {
+    if (!has_holders) return forget_holders();
+    std::size_t count = 0;
+    for (const owner_at_peak& row : owners) {
+      if (row.blocks != 0) owners[count++] = row;
+    }
+    (void)owners.resize(count);
+    (void)largest.resize(largest_count);
+    sort_rows(owners.data(), count, holds_more);
+  }
+};
+
+/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
+/// first.
+template <class Owners>
+[[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < owners.size() && owners[row].bytes >= missing; ++row) {
+    if (count != 0 && owners[row].bytes == owners[first].bytes) continue;
+    first = row;
+    count = 1;
+  }
+  if (count == 0) {
+    for (; count < owners.size() && missing > 0; ++count) missing -= owners[count].bytes;
+    if (missing > 0) return {};
+  }
+  Owners rows(count);
+  for (std::size_t row = 0; row < count; ++row) rows[row] = owners[first + row];
+  return rows;
+}
+
+/// The first shortfall of a space that had one. `held` was live beside it.
+template <class Space, class Rows>
+[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
+                                                       const std::vector<std::string>& paths, live_set held, const Rows& rows) {
+  const shortfall_record& shortfall = space.first_shortfall();
+  capacity_shortfall result;
+  result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
+  if (shortfall.is_on_core) result.core = core_text(shortfall.core.x0, shortfall.core.y0);
+  if (shortfall.asked.operation() != 0) result.operation = paths[shortfall.asked.operation()];
+  result.category = static_cast<category>(shortfall.asked.category());
+  result.segment = rows.index_of(shortfall.segment);
+  result.time_ns = time.to_ns(shortfall.stamp);
+  result.free = space.capacity() - held.bytes;
+  result.shortfall = result.requested - result.free;
+  result.holders_known = shortfall.has_holders;
+  result.remedy = least_to_free(held.by_operation, result.shortfall);
+  result.held = std::move(held);
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/facet_names.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -4501,53 +5512,7 @@ struct facet_names {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/profile/field_names.hpp>
-#include <array>
-#include <string_view>
-
-/// @file
-/// Where the names of a struct's fields are written down, for `profile/reflect.hpp` and for facets, which bring their own.
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct not_reflected {};
-}  // namespace detail
-
-/// The names of a struct's fields, in the order of declaration. Specialise it for a struct to make it `reflected`.
-template <class T>
-inline constexpr detail::not_reflected field_names{};
-
-/// Those of `field_names<T>` that a document may lack because an earlier memprof wrote it; they keep their default. Empty as long
-/// as a struct is as version 1 of the format defined it. Specialise it when a field is added.
-template <class T>
-inline constexpr std::array<std::string_view, 0> later_fields{};
-
-/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
-/// document in which one is negative is refused. Specialise it when such a field is added.
-template <class T>
-inline constexpr std::array<std::string_view, 0> signed_fields{};
-
-/// Those of `field_names<T>` that are text and null in a document where the struct's field is empty.
-template <class T>
-inline constexpr std::array<std::string_view, 0> nullable_fields{};
-
-/// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
-template <class... Types>
-struct type_list {
-  template <class Function>
-  constexpr void each(Function function) const {
-    (function.template operator()<Types>(), ...);
-  }
-};
-
-/// Both lists, one behind the other.
-template <class... Left, class... Right>
-type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/facet/lifetimes.hpp>
+// ---- <memprof/ledger/facet/lifetimes.hpp>
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -4629,7 +5594,10 @@ template <>
 inline constexpr auto field_names<lifetime_profile> = std::to_array<std::string_view>({"rows", "segments_by_name",
                                                                                        "untracked_count"});
 
+/// The structs of this facet, those within others first.
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
+
+namespace detail {
 
 /// The greatest sum of bytes, at one moment, of those blocks of a segment that are also freed in it.
 ///
@@ -4705,7 +5673,7 @@ class passing_peak {
     std::int64_t rise;  ///< its level less that of the stretch before; the first one's is its level
   };
 
-  detail::page_array<stretch> stretches_;  ///< the first one begins with the segment
+  page_array<stretch> stretches_;  ///< the first one begins with the segment
   std::uint32_t last_ = 0;
   std::uint32_t free_ = 0;  ///< the first of those that are not used; 0: none
   std::int64_t level_ = 0;  ///< of the last stretch
@@ -4772,7 +5740,8 @@ class space_lifetimes {
     segment_start_ = last_born_;
   }
 
-  [[nodiscard]] lifetime_profile build(const facet_names& names) const {
+  template <class Names = facet_names>
+  [[nodiscard]] lifetime_profile build(const Names& names) const {
     lifetime_profile result;
     std::vector<const row*> order;
     for (const row& each : rows_) order.push_back(&each);
@@ -4813,7 +5782,7 @@ class space_lifetimes {
   struct lifetimes {
     std::uint64_t least;
     std::uint64_t greatest;
-    detail::uint128 sum;
+    uint128 sum;
     std::uint64_t count;
     std::uint64_t counts[classes];  ///< by the number of bits
 
@@ -4880,15 +5849,736 @@ class space_lifetimes {
   }
 
   live_blocks tracked_;  ///< `bytes` is the stamp of the allocation, `owner` the row and the stretch
-  detail::page_array<row> rows_;
-  detail::page_array<std::uint32_t> index_;  ///< by operation and size class: of the row, plus one
-  detail::page_array<passing_of_name> names_;
+  page_array<row> rows_;
+  page_array<std::uint32_t> index_;  ///< by operation and size class: of the row, plus one
+  page_array<passing_of_name> names_;
   passing_of_name open_{};
   passing_peak passing_;
   std::uint64_t last_born_ = 0;
   std::uint64_t segment_start_ = 0;
   std::int64_t untracked_ = 0;
 };
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/facet/out_of_memory.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The facet "out of memory": allocations that failed. It listens to `out_of_memory`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// An allocation that failed because the device had no memory for it, all as it was known at that moment.
+struct out_of_memory_failure {
+  std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
+  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported; -1: it did not
+  std::int64_t live_bytes = 0;      ///< of the space, since the capture began
+  std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
+  std::string operation;            ///< path of the operation that asked, empty if none was open
+  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was; -1: it is not kept
+  std::int64_t time_ns = 0;
+  std::int64_t segment_number = -1;  ///< `segment::number` of that one
+
+  bool operator==(const out_of_memory_failure&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>(
+    {"requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"});
+
+template <>
+inline constexpr auto later_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment_number"});
+
+template <>
+inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"device_free", "segment", "time_ns",
+                                                                                              "segment_number"});
+
+using out_of_memory_structs = type_list<out_of_memory_failure>;
+
+namespace detail {
+
+struct frame_parts;
+
+/// An allocation that a device had no memory for, and what was held then; bytes.
+struct out_of_memory_record {
+  std::int64_t requested;
+  std::int64_t device_free;  ///< -1: not known
+  std::int64_t live;
+  std::int64_t reserved;
+  std::uint64_t stamp;
+  std::uint64_t segment;    ///< its number
+  std::uint32_t operation;  ///< the innermost, on the thread that asked
+};
+
+/// The first `max_kept` of them, and how many there were beyond: a program may try again and again.
+class out_of_memory_ledger {
+ public:
+  static constexpr std::size_t max_kept = 32;
+
+  void add(const out_of_memory_record& failed) noexcept {
+    if (kept_.size() == max_kept || !kept_.push_back(failed)) further_.add(static_cast<std::uint64_t>(failed.requested));
+  }
+
+  [[nodiscard]] const page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
+  [[nodiscard]] const tally& further() const noexcept { return further_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
+
+ private:
+  friend struct frame_parts;
+
+  page_array<out_of_memory_record> kept_;
+  tally further_;
+};
+
+/// Applies such an event. False if it must be rejected.
+[[nodiscard]] inline bool note_out_of_memory(auto& run, const event& recorded, std::uint64_t stamp) noexcept {
+  constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool is_free_known = recorded.address != unknown_device_free;
+  if (recorded.bytes > greatest || (is_free_known && recorded.address > greatest)) return false;
+  const std::int64_t device_free = is_free_known ? static_cast<std::int64_t>(recorded.address) : -1;
+  auto& space = *run.space;
+  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), device_free, space.live(), space.reserved().current(),
+                             stamp, space.segment(), run.scopes.operation()});
+  return true;
+}
+
+/// What failed in a space.
+template <class Failed, class Rows>
+[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
+                                                                     const std::vector<std::string>& paths,
+                                                                     const Rows& segments) {
+  std::vector<out_of_memory_failure> rows(failed.kept().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const out_of_memory_record& record = failed.kept()[index];
+    rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
+    if (record.operation != 0) rows[index].operation = paths[record.operation];
+    rows[index].segment = segments.index_of(record.segment);
+    rows[index].segment_number = segments.number_of(record.segment);
+  }
+  return rows;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/byte_level.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// A number of bytes in one segment: at most, and at its end.
+struct level_record {
+  std::int64_t peak;
+  std::int64_t current;
+};
+
+/// A number of bytes that rises and falls: now, at most, and in each segment.
+class byte_level {
+ public:
+  /// Whoever changes it makes sure that it neither overflows nor becomes negative.
+  void change(std::int64_t bytes) noexcept {
+    current_ += bytes;
+    segment_peak_ = std::max(segment_peak_, current_);
+    peak_ = std::max(peak_, current_);
+  }
+
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
+    const level_record ended = open_segment();
+    segment_peak_ = current_;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
+    segments_.back() = ended;
+    return true;
+  }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+
+  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
+  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first that ended here.
+  [[nodiscard]] const detail::page_array<level_record>& segments() const noexcept { return segments_; }
+  /// Peak and current.
+  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
+  [[nodiscard]] level_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  detail::page_array<level_record> segments_;
+  summaries_by_name<2> by_name_;
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+  std::int64_t segment_peak_ = 0;
+};
+
+namespace detail {
+
+/// Fills peak, current and segments of a facet from a level: `rows` are a profile's `segment_rows`, `names` its rows by name.
+template <class Result, class Level, class Rows, class Names>
+void fill_level(Result& result, const Level& from, const Rows& rows, const Names& names) {
+  result.peak = from.peak();
+  result.current = from.current();
+  const level_record open = from.open_segment();
+  result.segments.resize(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position >= from.segments().size()) continue;
+    result.segments[index] = {from.segments()[position].peak, from.segments()[position].current};
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
+  result.segments_by_name.resize(rows.names());
+  for_each_name(rows, from.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
+    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
+  });
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/facet/reserved.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The facet "reserved": what a caching allocator holds of the device. It listens to `reserve` and `release`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What an allocator held of the device within one segment: at most, and at its end.
+struct reserved_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const reserved_usage&) const = default;
+};
+
+/// The same over all segments of one name.
+struct named_reserved_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_reserved_usage&) const = default;
+};
+
+/// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
+/// allocated of it is in the other numbers of the space. All 0 and empty without such an allocator (`event_sink::reserve`).
+struct reserved_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;                            ///< at the end
+  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
+  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_releases;                      ///< of ranges, or parts of them, taken before the capture or never seen
+  event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
+
+  bool operator==(const reserved_profile&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<reserved_usage> = std::to_array<std::string_view>({"peak", "current"});
+
+template <>
+inline constexpr auto field_names<named_reserved_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+
+template <>
+inline constexpr auto field_names<reserved_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
+                                                                                       "segments_by_name", "unmatched_releases",
+                                                                                       "replaced_reservations"});
+
+template <>
+inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
+
+using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
+
+namespace detail {
+
+struct frame_parts;
+
+/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
+/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
+/// thousand at most.
+class reserved_ledger {
+ public:
+  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
+  /// address, or the totals or the system have no room for it.
+  [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const std::uint64_t end = address + bytes;
+    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
+    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current())) return false;
+    is_used_ = true;
+    const std::uint64_t replaced = erase(address, end);
+    if (replaced != 0) replaced_reservations.add(replaced);
+    insert(first_behind(address), {address, end});
+    level_.change(static_cast<std::int64_t>(bytes));
+    return true;
+  }
+
+  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
+  /// False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
+    if (!ranges_.reserve(ranges_.size() + 1)) return false;
+    is_used_ = true;
+    if (bytes == 0) bytes = bytes_from(address);
+    const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
+    const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
+    if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
+    return true;
+  }
+
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { level_.compact(history); }
+
+  /// Whether any event came.
+  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  /// How many ranges are held.
+  [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
+  [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
+  [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
+  /// What is held, in each segment.
+  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + level_.bytes(); }
+
+  tally unmatched_releases;
+  tally replaced_reservations;
+
+ private:
+  friend struct frame_parts;
+
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  /// The first range that ends behind `address`.
+  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
+    return partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
+  }
+
+  /// The size of the range that begins at `address`, or 0.
+  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
+    const std::size_t index = first_behind(address);
+    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
+  }
+
+  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
+  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
+    std::uint64_t erased = 0;
+    const std::size_t first = first_behind(begin);
+    std::size_t last = first;
+    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
+      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
+    }
+    if (first == last) return 0;
+    const range left{ranges_[first].begin, begin};
+    const range right{end, ranges_[last - 1].end};
+    remove(first, last);
+    if (right.begin < right.end) insert(first, right);
+    if (left.begin < left.end) insert(first, left);
+    level_.change(-static_cast<std::int64_t>(erased));
+    return erased;
+  }
+
+  void insert(std::size_t index, const range& added) noexcept {
+    (void)ranges_.push_back(added);  // its callers have made room
+    range* const place = ranges_.data() + index;
+    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
+    *place = added;
+  }
+
+  void remove(std::size_t first, std::size_t last) noexcept {
+    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
+    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
+  }
+
+  page_array<range> ranges_;  ///< disjoint, by address
+  byte_level level_;
+  bool is_used_ = false;
+};
+
+/// Applies such an event, which the streams hear of too. False if it must be rejected.
+[[nodiscard]] inline bool change_reserved(auto& space, const event& recorded) noexcept {
+  reserved_ledger& held = space.reserved();
+  const std::int64_t before = held.current();
+  const bool is_applied = recorded.kind == event_kind::reserve ? held.reserve(recorded.address, recorded.bytes)
+                                                               : held.release(recorded.address, recorded.bytes);
+  if (is_applied) space.streams().change_reserved(recorded.label, held.current() - before);
+  return is_applied;
+}
+
+/// What a space's allocator held.
+template <class Reserved, class Rows, class Names>
+[[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const Names& names) {
+  reserved_profile result;
+  if (!held.is_used()) return result;
+  fill_level(result, held.level(), rows, names);
+  result.unmatched_releases = to_event_tally(held.unmatched_releases);
+  result.replaced_reservations = to_event_tally(held.replaced_reservations);
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/detail/saturating.hpp>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// left + right, or the nearest value there is: numbers from files may be anything.
+[[nodiscard]] constexpr std::int64_t add_saturating(std::int64_t left, std::int64_t right) noexcept {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(left, right, &sum)) return sum;
+  return right > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+/// left - right, or the nearest value there is.
+[[nodiscard]] constexpr std::int64_t subtract_saturating(std::int64_t left, std::int64_t right) noexcept {
+  std::int64_t difference = 0;
+  if (!__builtin_sub_overflow(left, right, &difference)) return difference;
+  return right < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/facet/streams.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The facet "streams": which streams and pools blocks are for, and what streams still use after it was freed. It listens to
+/// `allocate_on_stream`, `deallocate_on_stream` and `complete_deallocation`, and hears of `reserve` and `release`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What one stream of a device had of a space, from one pool of its allocator; bytes.
+struct stream_usage {
+  std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
+  /// Empty: the allocator's own; "unknown": libtorch does not tell, as 2.6; else a private one, as that of a CUDA graph:
+  /// "0:1".
+  std::string pool;
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t allocation_count = 0;
+  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
+  std::int64_t reserved_current = 0;  ///< those at the end
+  /// The last row may be that of all streams and pools beyond the first 64: `stream` is then "other streams".
+  bool stands_for_others = false;
+
+  bool operator==(const stream_usage&) const = default;
+};
+
+/// What streams used of a space within one segment: at most, and at its end.
+struct active_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const active_usage&) const = default;
+};
+
+/// The same over all segments of one name.
+struct named_active_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_active_usage&) const = default;
+};
+
+/// The bytes of blocks allocated on streams, until no stream uses them any more: live ones, and freed ones that work on a
+/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
+/// empty if no block was allocated on a stream.
+struct active_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;                          ///< at the end
+  std::vector<active_usage> segments;                ///< one for each of `profile::segments`
+  std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as given, if given
+  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
+
+  bool operator==(const active_profile&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
+                                                                                   "cumulative_current", "allocation_count",
+                                                                                   "reserved_peak", "reserved_current",
+                                                                                   "stands_for_others"});
+
+template <>
+inline constexpr auto later_fields<stream_usage> = std::to_array<std::string_view>({"stands_for_others"});
+
+template <>
+inline constexpr auto field_names<active_usage> = std::to_array<std::string_view>({"peak", "current"});
+
+template <>
+inline constexpr auto field_names<named_active_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+
+template <>
+inline constexpr auto field_names<active_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
+                                                                                     "segments_by_name", "unmatched_completions",
+                                                                                     "missing_completions"});
+
+using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
+
+namespace detail {
+
+struct frame_parts;
+
+/// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
+struct stream_record {
+  label name;  ///< as `stream_and_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
+  std::int64_t live;
+  std::int64_t peak_live;
+  std::int64_t allocation_count;
+  std::int64_t reserved;
+  std::int64_t peak_reserved;
+};
+
+/// A row for each stream and pool of blocks or ranges, up to `max_rows`, and one for all others. What names no stream is in none.
+class stream_ledger {
+ public:
+  static constexpr std::size_t max_rows = 64;
+
+  void allocate(label name, std::int64_t bytes) noexcept {
+    if (name == 0) return;
+    stream_record& row = row_of(name);
+    row.live = add_saturating(row.live, bytes);
+    row.peak_live = std::max(row.peak_live, row.live);
+    ++row.allocation_count;
+  }
+  /// Frees more than is live if the block had another name before: no row gets negative.
+  void deallocate(label name, std::int64_t bytes) noexcept {
+    if (name == 0 || bytes == 0) return;
+    stream_record& row = row_of(name);
+    row.live -= std::min(row.live, bytes);
+  }
+  /// What is held for the stream grew or, if `change` is negative, shrank.
+  void change_reserved(label name, std::int64_t change) noexcept {
+    if (name == 0 || change == 0) return;
+    stream_record& row = row_of(name);
+    row.reserved = std::max(add_saturating(row.reserved, change), std::int64_t{0});
+    row.peak_reserved = std::max(row.peak_reserved, row.reserved);
+  }
+
+  /// In the order in which they first occurred.
+  [[nodiscard]] const page_array<stream_record>& rows() const noexcept { return rows_; }
+  /// Those that have no row of their own. All 0 if there are none.
+  [[nodiscard]] const stream_record& further() const noexcept { return further_; }
+  [[nodiscard]] bool has_further() const noexcept { return has_further_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
+
+ private:
+  friend struct frame_parts;
+
+  [[nodiscard]] stream_record& row_of(label name) noexcept {
+    if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
+    for (std::size_t index = 0; index < rows_.size(); ++index) {
+      if (rows_[index].name != name) continue;
+      last_ = index;
+      return rows_[index];
+    }
+    if (rows_.size() < max_rows && rows_.push_back({name, 0, 0, 0, 0, 0})) return rows_.back();
+    has_further_ = true;
+    return further_;
+  }
+
+  page_array<stream_record> rows_;
+  stream_record further_{};
+  std::size_t last_ = 0;  ///< most events have the same name as the one before
+  bool has_further_ = false;
+};
+
+/// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block
+/// stays active from the request of its deallocation to the completion, and only then is it kept here, by its address.
+class active_ledger {
+ public:
+  void allocate(std::uint64_t address, std::int64_t bytes) noexcept {
+    is_used_ = true;
+    end_unfinished(address);
+    level_.change(bytes);
+  }
+  /// More than is active was never allocated on a stream: the bytes do not get negative.
+  void deallocate(std::int64_t bytes) noexcept { level_.change(-std::min(bytes, level_.current())); }
+
+  /// A live block is freed, and stays active. False if the system has no memory to keep it.
+  [[nodiscard]] bool request(std::uint64_t address, std::uint64_t bytes) noexcept {
+    is_used_ = true;
+    end_unfinished(address);
+    const live_blocks::insertion made = pending_.insert(address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {address, bytes, 0, 0};
+    return true;
+  }
+  /// No stream uses the block at `address` any more. `bytes` are as the event has them.
+  void complete(std::uint64_t address, std::uint64_t bytes) noexcept {
+    is_used_ = true;
+    if (const live_blocks::place found = pending_.find(address)) return end(found);
+    unmatched_completions.add(bytes);
+  }
+  /// A deallocation was requested of a block that is not known.
+  void note_unknown_request() noexcept { is_used_ = true; }
+
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { level_.compact(history); }
+
+  /// Whether any event came.
+  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  /// How many freed blocks streams may still use.
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
+  /// The active bytes, in each segment.
+  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return pending_.bytes() + level_.bytes(); }
+
+  tally unmatched_completions;
+  tally missing_completions;
+
+ private:
+  friend struct frame_parts;
+
+  void end(const live_blocks::place& found) noexcept {
+    deallocate(static_cast<std::int64_t>(found->bytes));
+    pending_.erase(found);
+  }
+  /// What waits at an address that comes again has been completed unseen.
+  void end_unfinished(std::uint64_t address) noexcept {
+    const live_blocks::place found = pending_.find(address);
+    if (!found) return;
+    missing_completions.add(found->bytes);
+    end(found);
+  }
+
+  live_blocks pending_;
+  byte_level level_;
+  bool is_used_ = false;
+};
+
+/// The bytes that live at the event's address; 0 if nothing does.
+[[nodiscard]] inline std::int64_t live_bytes_at(auto& space, std::uint64_t address) noexcept {
+  const live_blocks::place found = space.find(address);
+  return found ? static_cast<std::int64_t>(found->bytes) : 0;
+}
+
+[[nodiscard]] inline bool allocate_on_stream(auto& run, const event& recorded, std::uint64_t stamp) noexcept {
+  const std::int64_t replaced = live_bytes_at(*run.space, recorded.address);
+  const std::uint64_t count = run.space->allocation_count();
+  if (!run.allocate(recorded, stamp)) return false;
+  stream_ledger& streams = run.space->streams();
+  streams.deallocate(recorded.label, replaced);
+  active_ledger& active = run.space->active();
+  active.deallocate(replaced);
+  if (run.space->allocation_count() == count) return true;
+  streams.allocate(recorded.label, static_cast<std::int64_t>(recorded.bytes));
+  active.allocate(recorded.address, static_cast<std::int64_t>(recorded.bytes));
+  return true;
+}
+
+/// False if the system has no memory to keep a block that is freed and still in use.
+[[nodiscard]] inline bool deallocate_on_stream(auto& run, const event& recorded, std::uint64_t stamp) noexcept {
+  auto& space = *run.space;
+  const live_blocks::place freed = space.find(recorded.address);
+  const std::uint64_t bytes = freed ? freed->bytes : 0;
+  space.streams().deallocate(recorded.label, static_cast<std::int64_t>(bytes));
+  const bool is_request = recorded.tag != 0;
+  if (is_request && !freed) space.active().note_unknown_request();
+  const bool is_kept = is_request && freed && space.active().request(recorded.address, bytes);
+  if (!is_kept) space.active().deallocate(static_cast<std::int64_t>(bytes));
+  run.deallocate(recorded, stamp);
+  return is_kept || !is_request || !freed;
+}
+
+/// The names of a row, as `stream_and_pool` joined them.
+inline void name_stream(stream_usage& row, std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() && text[end] != name_separator) ++end;
+  row.stream = text.substr(0, end);
+  if (end < text.size()) row.pool = text.substr(end + 1);
+}
+
+[[nodiscard]] inline stream_usage to_stream_usage(const stream_record& record) {
+  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved, false};
+}
+
+/// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
+template <class Streams>
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& streams, name_view labels) {
+  const std::size_t count = streams.rows().size();
+  std::vector<std::size_t> order(count);
+  for (std::size_t index = 0; index < count; ++index) order[index] = index;
+  sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
+    const stream_record& a = streams.rows()[left];
+    const stream_record& b = streams.rows()[right];
+    if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
+    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
+  });
+  std::vector<stream_usage> rows(count + (streams.has_further() ? 1 : 0));
+  for (std::size_t row = 0; row < count; ++row) {
+    rows[row] = to_stream_usage(streams.rows()[order[row]]);
+    name_stream(rows[row], labels.text(streams.rows()[order[row]].name));
+  }
+  if (streams.has_further()) {
+    rows[count] = to_stream_usage(streams.further());
+    rows[count].stream = "other streams";
+    rows[count].stands_for_others = true;
+  }
+  return rows;
+}
+
+/// What streams used of a space, freed blocks among it.
+template <class Active, class Rows, class Names>
+[[nodiscard]] active_profile build_active(const Active& used, const Rows& rows, const Names& names) {
+  active_profile result;
+  if (!used.is_used()) return result;
+  fill_level(result, used.level(), rows, names);
+  result.unmatched_completions = to_event_tally(used.unmatched_completions);
+  result.missing_completions = to_event_tally(used.missing_completions);
+  return result;
+}
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -4898,7 +6588,9 @@ class space_lifetimes {
 #include <string_view>
 
 /// @file
-/// The list of facets that follow single blocks. To add one is its header in `profile/facet/` and its entries here.
+/// The list of facets. Most are folded with the ledger, whose `space_ledger` has them, and are fields of `space_profile`. Those
+/// that follow single blocks are folded only where they are asked for. To add one of these is its header in `ledger/facet/` and
+/// its entries here.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -4913,20 +6605,24 @@ struct space_facets {
 template <>
 inline constexpr auto field_names<space_facets> = std::to_array<std::string_view>({"lifetimes"});
 
-/// Their structs, each before those that hold it.
-using facet_structs = decltype(lifetime_structs{} + type_list<space_facets>{});
+/// The structs of all facets, each before those that hold it.
+using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_structs{} + out_of_memory_structs{} +
+                               reserved_structs{} + stream_structs{} + type_list<space_facets>{});
 
-/// Their folds over the blocks of one space.
+/// The folds over the blocks of one space of those that follow blocks.
 class space_facet_folds {
  public:
   void allocated(const block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
   void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
   /// `name` is its row in the history.
   void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
-  [[nodiscard]] space_facets build(const facet_names& names) const { return {lifetimes_.build(names)}; }
+  template <class Names = facet_names>
+  [[nodiscard]] space_facets build(const Names& names) const {
+    return {lifetimes_.build(names)};
+  }
 
  private:
-  space_lifetimes lifetimes_;
+  detail::space_lifetimes lifetimes_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -5004,6 +6700,7 @@ struct capture_info {
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -5014,45 +6711,6 @@ struct capture_info {
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
-/// every operation, or a category's name.
-struct owned_bytes {
-  std::string owner;
-  std::int64_t bytes = 0;
-  std::int64_t blocks = 0;
-
-  bool operator==(const owned_bytes&) const = default;
-};
-
-/// One block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` are those of `annotate`, empty and unknown if
-/// it was never called.
-struct live_block {
-  std::uint64_t address = 0;
-  std::int64_t bytes = 0;
-  std::string operation;
-  memprof::category category = category::other;
-  std::string name;
-  std::string shape;
-  std::string dtype;
-  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
-
-  bool operator==(const live_block&) const = default;
-};
-
-/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
-/// those of `by_category`. Rows are sorted by bytes, greatest first.
-struct live_set {
-  std::int64_t bytes = 0;
-  std::int64_t blocks = 0;
-  std::vector<owned_bytes> by_operation;
-  std::int64_t remaining_bytes = 0;       ///< of operations beyond `capture_options::owners_per_segment`
-  std::int64_t remaining_operations = 0;  ///< how many operations those are
-  std::vector<owned_bytes> by_category;
-  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
-
-  bool operator==(const live_set&) const = default;
-};
-
 /// The stretch between two snapshots: a phase of training.
 struct segment {
   std::string name;
@@ -5062,19 +6720,6 @@ struct segment {
   std::int64_t step = -1;    ///< in which round of the repeating names it was, from 0; -1: not known
 
   bool operator==(const segment&) const = default;
-};
-
-/// One number over several segments, in the order of time. Their mean is `sum / count`, with the count of those segments.
-struct value_summary {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  std::int64_t least = 0;
-  std::int64_t greatest = 0;
-  std::int64_t sum = 0;                ///< at most 2^63-1
-  std::int64_t least_segment = -1;     ///< `segment::number` of the first with `least`
-  std::int64_t greatest_segment = -1;  ///< the same of `greatest`
-
-  bool operator==(const value_summary&) const = default;
 };
 
 /// The straight line that fits a number best over the steps, by least squares.
@@ -5152,39 +6797,6 @@ struct memory_timeline {
   bool operator==(const memory_timeline&) const = default;
 };
 
-/// How often something happened and how many bytes it concerned.
-struct event_tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  bool operator==(const event_tally&) const = default;
-};
-
-/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
-/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
-///
-/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
-/// those on that core.
-struct capacity_shortfall {
-  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
-  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
-  /// of a core.
-  std::string core;
-  std::string operation;  ///< path of the operation that asked, empty if none was open
-  memprof::category category = category::other;
-  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
-  std::int64_t time_ns = 0;
-  std::int64_t free = 0;       ///< bytes: the capacity less what was live
-  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
-  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
-  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
-  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
-  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
-  std::vector<owned_bytes> remedy;
-
-  bool operator==(const capacity_shortfall&) const = default;
-};
-
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
   event_tally unmatched_frees;        ///< of blocks allocated before the capture or never seen; bytes as given, if given
@@ -5199,138 +6811,6 @@ struct space_anomalies {
   event_tally overlapping_blocks;
 
   bool operator==(const space_anomalies&) const = default;
-};
-
-/// The greatest bytes on one core, of those with memory of their own. The three need not be of one core or one moment, so `total`
-/// is at most the sum of the others.
-struct core_peaks {
-  std::int64_t circular_buffers = 0;
-  std::int64_t buffers = 0;
-  std::int64_t total = 0;    ///< peak of the sum of both on a core
-  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
-
-  bool operator==(const core_peaks&) const = default;
-};
-
-/// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
-struct core_range_peaks {
-  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
-  core_peaks peaks;
-
-  bool operator==(const core_range_peaks&) const = default;
-};
-
-/// Peaks on cores over all segments of one name.
-struct named_core_peaks {
-  std::string segment;
-  value_summary circular_buffers;
-  value_summary buffers;
-  value_summary total;
-
-  bool operator==(const named_core_peaks&) const = default;
-};
-
-/// What lay on single cores. All empty for a space without blocks on cores (`event_sink::allocate_on_cores`); in the
-/// other numbers of the space such a block counts with its bytes on all its cores together.
-struct core_profile {
-  core_peaks peaks;                                ///< over the whole capture
-  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
-  std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
-  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
-
-  bool operator==(const core_profile&) const = default;
-};
-
-/// What an allocator held of the device within one segment: at most, and at its end.
-struct reserved_usage {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;
-
-  bool operator==(const reserved_usage&) const = default;
-};
-
-/// The same over all segments of one name.
-struct named_reserved_usage {
-  std::string segment;
-  value_summary peak;
-  value_summary current;
-
-  bool operator==(const named_reserved_usage&) const = default;
-};
-
-/// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
-/// allocated of it is in the other numbers of the space. All 0 and empty without such an allocator (`event_sink::reserve`).
-struct reserved_profile {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;                            ///< at the end
-  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_releases;                      ///< of ranges, or parts of them, taken before the capture or never seen
-  event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
-
-  bool operator==(const reserved_profile&) const = default;
-};
-
-/// What streams used of a space within one segment: at most, and at its end.
-struct active_usage {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;
-
-  bool operator==(const active_usage&) const = default;
-};
-
-/// The same over all segments of one name.
-struct named_active_usage {
-  std::string segment;
-  value_summary peak;
-  value_summary current;
-
-  bool operator==(const named_active_usage&) const = default;
-};
-
-/// The bytes of blocks allocated on streams, until no stream uses them any more: live ones, and freed ones that work on a
-/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
-/// empty if no block was allocated on a stream.
-struct active_profile {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;                          ///< at the end
-  std::vector<active_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as given, if given
-  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
-
-  bool operator==(const active_profile&) const = default;
-};
-
-/// What one stream of a device had of a space, from one pool of its allocator; bytes.
-struct stream_usage {
-  std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
-  /// Empty: the allocator's own; "unknown": libtorch does not tell, as 2.6; else a private one, as that of a CUDA graph:
-  /// "0:1".
-  std::string pool;
-  std::int64_t cumulative_peak = 0;     ///< greatest live bytes
-  std::int64_t cumulative_current = 0;  ///< live bytes at the end
-  std::int64_t allocation_count = 0;
-  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
-  std::int64_t reserved_current = 0;  ///< those at the end
-  /// The last row may be that of all streams and pools beyond the first 64: `stream` is then "other streams".
-  bool stands_for_others = false;
-
-  bool operator==(const stream_usage&) const = default;
-};
-
-/// An allocation that failed because the device had no memory for it, all as it was known at that moment.
-struct out_of_memory_failure {
-  std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
-  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported
-  std::int64_t live_bytes = 0;      ///< of the space, since the capture began
-  std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
-  std::string operation;            ///< path of the operation that asked, empty if none was open
-  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was; -1: it is not kept
-  std::int64_t time_ns = 0;
-  std::int64_t segment_number = -1;  ///< `segment::number` of that one
-
-  bool operator==(const out_of_memory_failure&) const = default;
 };
 
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
@@ -5490,6 +6970,7 @@ struct provenance {
   std::int64_t line = 0;      ///< of the file, counted from 1, where the numbers begin; 0: the file is not one of lines
   std::string section;        ///< what the file calls them; empty: nothing
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about so many
+  bool planned = false;       ///< by a compiler, for a program that it made: nothing was measured
   /// Names of fields that the source does not tell, of whatever struct: they are as by default.
   std::vector<std::string> absent;
   std::vector<std::string> remarks;  ///< what was missing or does not agree in the source, one sentence each
@@ -5533,7 +7014,9 @@ struct profile {
   /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
   /// at once, as `capture.profile().space("cpu")`, it is a copy.
   [[nodiscard]] const space_profile& space(std::string_view name) const&;
-  [[nodiscard]] space_profile space(std::string_view name) && { return space(name); }
+  [[nodiscard]] space_profile space(std::string_view name) && {
+    return std::move(const_cast<space_profile&>(std::as_const(*this).space(name)));
+  }
   /// The space of that name, or a null pointer. Keep the profile as long as the pointer.
   [[nodiscard]] const space_profile* find_space(std::string_view name) const& noexcept;
   const space_profile* find_space(std::string_view name) && = delete;
@@ -5577,6 +7060,8 @@ inline const operation_profile* profile::find_operation(std::string_view path) c
 
 // ---- <memprof/record/annotate.hpp>
 #if MEMPROF_ENABLED
+
+#include <cstdint>
 #endif
 
 namespace memprof::inline MEMPROF_ABI {
@@ -5588,7 +7073,9 @@ inline namespace enabled {
 ///
 /// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
 /// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
-inline void annotate(const void* pointer, const annotation& description) noexcept { event_sink{}.annotate(pointer, description); }
+inline void annotate(const void* pointer, const annotation& description) noexcept {
+  detail::record_annotation(reinterpret_cast<std::uintptr_t>(pointer), description);
+}
 
 }  // namespace enabled
 
@@ -5601,6 +7088,189 @@ inline void annotate(const void*, const annotation&) noexcept {}
 #endif
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/record/snapshot.hpp>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstdio>
+#endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
+[[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
+               static_cast<int>(name.size()), name.data());
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
+/// equal names are kept as segments of their own.
+///
+/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
+/// once. Cost: that of one event; the accounting for it is a pass over the operations, and never walks the live blocks.
+inline void snapshot(std::string_view name) noexcept {
+  if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
+}
+
+/// Keeps what is live at this moment, under `name`: bytes and blocks of every memory space, and the largest blocks
+/// (`profile::checkpoints`). No segment ends. Does nothing without a capture.
+///
+/// Cost: that of one event. Whoever empties the rings then looks at all live blocks, about a millisecond for a million.
+inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::record_moment(0, event_kind::checkpoint, name); }
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void snapshot(std::string_view) noexcept {}
+inline void memory_checkpoint(std::string_view) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/detail/fixed_string.hpp>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Text as a template argument: `track_operation<"attention">()`.
+template <std::size_t Size>
+struct fixed_string {
+  char text[Size];
+
+  // Implicit, so that a literal can be written as the argument.
+  consteval fixed_string(const char (&literal)[Size]) noexcept {
+    for (std::size_t index = 0; index < Size; ++index) text[index] = literal[index];
+  }
+
+  [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size - 1}; }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/track_operation.hpp>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstdint>
+#endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// The id of a name known at compile time: one load after the first call.
+template <fixed_string Name>
+[[nodiscard]] label static_label() noexcept {
+  static constinit std::atomic<label> known{0};
+  // Relaxed: the id is a number that means the same to every thread, and its text is read under the lock.
+  label id = known.load(std::memory_order_relaxed);
+  if (id == 0) [[unlikely]] {
+    id = find_label(Name.view());
+    known.store(id, std::memory_order_relaxed);
+  }
+  return id;
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// An operation that is open on this thread until the end of the scope. Stays where it was made.
+class [[nodiscard]] operation_scope {
+ public:
+  /// `find_name()` gives the operation's label; it is asked only while a capture is active.
+  template <class FindName>
+  operation_scope(FindName find_name, std::uint16_t tag) noexcept
+      : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
+    if (capture_ == 0) [[likely]]
+      return;
+    detail::thread_slot& self = abi_1::this_thread;
+    if (self.ring->doing.load(std::memory_order_relaxed) != detail::activity::idle && !detail::is_outside(self)) [[unlikely]] {
+      // In a signal handler that interrupted the profiler. Neither end is recorded.
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
+      capture_ = 0;
+      return;
+    }
+    const label name = find_name();
+    detail::begin_operation(open_, self, name, tag);
+    self.innermost_name = name;
+  }
+  operation_scope(const operation_scope&) = delete;
+  operation_scope& operator=(const operation_scope&) = delete;
+  // Inlined always: left to the compiler, that would depend on how much else its unit has.
+  [[gnu::always_inline]] ~operation_scope() {
+    if (capture_ == 0) [[likely]]
+      return;
+    // A scope that outlives its capture must not close one of the next.
+    detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
+  }
+
+ private:
+  std::uint32_t capture_;
+  open_operation open_;
+};
+
+/// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
+///
+/// `kind` is the category of what is allocated within, unless an inner scope gives another. Cost: two events; nothing but one
+/// load while no capture is active.
+template <detail::fixed_string Name>
+[[nodiscard]] operation_scope track_operation(optional_category kind = {}) noexcept {
+  return operation_scope{[] { return detail::static_label<Name>(); }, kind.tag()};
+}
+
+/// The same for a name made at run time; the text is interned, so use a bounded number of different names.
+[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category kind = {}) noexcept {
+  return operation_scope{[name] { return detail::find_label(name); }, kind.tag()};
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] operation_scope {
+ public:
+  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
+  ~operation_scope() {}
+};
+
+template <detail::fixed_string Name>
+[[nodiscard]] inline operation_scope track_operation(optional_category = {}) noexcept {
+  return {};
+}
+[[nodiscard]] inline operation_scope track_operation(std::string_view, optional_category = {}) noexcept { return {}; }
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/record.hpp>
+/// @file
+/// What a file needs that only marks what a program does: `track_operation`, `snapshot`, `memory_checkpoint` and `annotate`. It
+/// costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
 
 // ---- <memprof/detail/short_name.hpp>
 #include <cstddef>
@@ -5758,432 +7428,10 @@ struct capture_options {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_1
-
-#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_2
-
-// ---- <memprof/ledger/summaries_by_name.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// Numbers over the segments of each name, one record for each row of a `segment_history`. A space that shows up late had zeros
-/// in the segments before.
-template <std::size_t Count>
-class summaries_by_name {
- public:
-  using record = std::array<running_summary, Count>;
-
-  /// Adds the numbers of the segment that `history` got last. False if the system has no memory.
-  [[nodiscard]] bool add(const segment_history& history, const std::array<std::int64_t, Count>& values) noexcept {
-    const segment_mark& ended = history.marks()[history.marks().size() - 1];
-    const named_segment_row& row = history.rows()[ended.row];
-    if (ended.row >= known_.size() && (!known_.resize(ended.row + 1U) || !records_.resize(ended.row + 1U))) return false;
-    record& sums = records_[ended.row];
-    const bool begins = known_[ended.row] == 0;
-    known_[ended.row] = 1;
-    for (std::size_t index = 0; index < Count; ++index) {
-      if (begins && row.count == 1) {
-        sums[index].begin(values[index], ended.number);
-        continue;
-      }
-      if (begins) sums[index].begin(0, row.first_number);
-      sums[index].add(values[index], ended.number);
-    }
-    return true;
-  }
-
-  /// Of a row of the history; zeros if nothing was added to it.
-  [[nodiscard]] record of(const segment_history& history, std::size_t row) const noexcept {
-    if (row < known_.size() && known_[row] != 0) return records_[row];
-    record zeros;
-    for (running_summary& sum : zeros) sum.begin(0, history.rows()[row].first_number);
-    return zeros;
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
-
- private:
-  friend struct detail::frame_parts;
-
-  detail::page_array<char> known_;
-  detail::page_array<record> records_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/byte_level.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// A number of bytes in one segment: at most, and at its end.
-struct level_record {
-  std::int64_t peak;
-  std::int64_t current;
-};
-
-/// A number of bytes that rises and falls: now, at most, and in each segment.
-class byte_level {
- public:
-  /// Whoever changes it makes sure that it neither overflows nor becomes negative.
-  void change(std::int64_t bytes) noexcept {
-    current_ += bytes;
-    segment_peak_ = std::max(segment_peak_, current_);
-    peak_ = std::max(peak_, current_);
-  }
-
-  /// Ends the segment that `history` got last. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
-    const level_record ended = open_segment();
-    segment_peak_ = current_;
-    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
-    segments_.back() = ended;
-    return true;
-  }
-  /// Leaves out the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
-
-  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
-  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-  /// One for each mark of the history, or fewer if there was no memory; zeros before the first that ended here.
-  [[nodiscard]] const detail::page_array<level_record>& segments() const noexcept { return segments_; }
-  /// Peak and current.
-  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
-  [[nodiscard]] level_record open_segment() const noexcept { return {segment_peak_, current_}; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
-
- private:
-  friend struct detail::frame_parts;
-
-  detail::page_array<level_record> segments_;
-  summaries_by_name<2> by_name_;
-  std::int64_t current_ = 0;
-  std::int64_t peak_ = 0;
-  std::int64_t segment_peak_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/tally.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// A count and the bytes it concerns, for events that are unusual.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/active_ledger.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block
-/// stays active from the request of its deallocation to the completion, and only then is it kept here, by its address.
-class active_ledger {
- public:
-  void allocate(std::uint64_t address, std::int64_t bytes) noexcept {
-    is_used_ = true;
-    end_unfinished(address);
-    level_.change(bytes);
-  }
-  /// More than is active was never allocated on a stream: the bytes do not get negative.
-  void deallocate(std::int64_t bytes) noexcept { level_.change(-std::min(bytes, level_.current())); }
-
-  /// A live block is freed, and stays active. False if the system has no memory to keep it.
-  [[nodiscard]] bool request(std::uint64_t address, std::uint64_t bytes) noexcept {
-    is_used_ = true;
-    end_unfinished(address);
-    const live_blocks::insertion made = pending_.insert(address);
-    if (made.entry == nullptr) return false;
-    *made.entry = {address, bytes, 0, 0};
-    return true;
-  }
-  /// No stream uses the block at `address` any more. `bytes` are as the event has them.
-  void complete(std::uint64_t address, std::uint64_t bytes) noexcept {
-    is_used_ = true;
-    if (const live_blocks::place found = pending_.find(address)) return end(found);
-    unmatched_completions.add(bytes);
-  }
-  /// A deallocation was requested of a block that is not known.
-  void note_unknown_request() noexcept { is_used_ = true; }
-
-  /// Ends the segment that `history` got last. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
-  /// Leaves out the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { level_.compact(history); }
-
-  /// Whether any event came.
-  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// How many freed blocks streams may still use.
-  [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
-  /// The active bytes, in each segment.
-  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return pending_.bytes() + level_.bytes(); }
-
-  tally unmatched_completions;
-  tally missing_completions;
-
- private:
-  friend struct detail::frame_parts;
-
-  void end(const live_blocks::place& found) noexcept {
-    deallocate(static_cast<std::int64_t>(found->bytes));
-    pending_.erase(found);
-  }
-  /// What waits at an address that comes again has been completed unseen.
-  void end_unfinished(std::uint64_t address) noexcept {
-    const live_blocks::place found = pending_.find(address);
-    if (!found) return;
-    missing_completions.add(found->bytes);
-    end(found);
-  }
-
-  live_blocks pending_;
-  byte_level level_;
-  bool is_used_ = false;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-#endif  // MEMPROF_SINGLE_HEADER_2
-
-#if !defined(MEMPROF_SINGLE_HEADER_3)
-#define MEMPROF_SINGLE_HEADER_3
-
-// ---- <memprof/detail/saturating.hpp>
-#include <cstdint>
-#include <limits>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// left + right, or the nearest value there is: numbers from files may be anything.
-[[nodiscard]] constexpr std::int64_t add_saturating(std::int64_t left, std::int64_t right) noexcept {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(left, right, &sum)) return sum;
-  return right > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
-}
-
-/// left - right, or the nearest value there is.
-[[nodiscard]] constexpr std::int64_t subtract_saturating(std::int64_t left, std::int64_t right) noexcept {
-  std::int64_t difference = 0;
-  if (!__builtin_sub_overflow(left, right, &difference)) return difference;
-  return right < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 #endif  // MEMPROF_SINGLE_HEADER_3
 
 #if !defined(MEMPROF_SINGLE_HEADER_4) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
 #define MEMPROF_SINGLE_HEADER_4
-
-// ---- <memprof/detail/heap.hpp>
-#include <cstddef>
-
-/// @file
-/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
-/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
-template <class T, class Before>
-void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
-  const T moving = values[position];
-  for (;;) {
-    std::size_t child = 2 * position + 1;
-    if (child >= count) break;
-    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
-    if (!before(moving, values[child])) break;
-    values[position] = values[child];
-    position = child;
-  }
-  values[position] = moving;
-}
-
-/// Adds the value at `values[count]` to the heap of `count` values.
-template <class T, class Before>
-void push_into_heap(T* values, std::size_t count, Before before) noexcept {
-  const T moving = values[count];
-  std::size_t position = count;
-  while (position != 0) {
-    const std::size_t parent = (position - 1) / 2;
-    if (!before(values[parent], moving)) break;
-    values[position] = values[parent];
-    position = parent;
-  }
-  values[position] = moving;
-}
-
-/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
-template <class T, class Before>
-void sort_rows(T* values, std::size_t count, Before before) noexcept {
-  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
-  while (count > 1) {
-    --count;
-    const T last = values[0];
-    values[0] = values[count];
-    values[count] = last;
-    sift_into_heap(values, count, 0, before);
-  }
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/top_blocks.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
-[[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
-  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
-}
-
-/// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.
-struct top_blocks_view {
-  block* blocks;
-  std::uint32_t& count;
-  std::uint32_t limit;
-
-  void offer(const block& candidate) const noexcept {
-    if (count < limit) {
-      blocks[count] = candidate;
-      detail::push_into_heap(blocks, count++, is_larger);
-    } else if (limit != 0 && is_larger(candidate, blocks[0])) {
-      blocks[0] = candidate;
-      detail::sift_into_heap(blocks, count, 0, is_larger);
-    }
-  }
-};
-
-/// The largest blocks that were live at the peak of each of a growing row of segments, interval by interval.
-///
-/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
-/// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that
-/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
-class top_blocks_of_segments {
- public:
-  explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}
-
-  /// Offers a block to the segments [first, last). False if the system has no memory.
-  bool offer(std::size_t first, std::size_t last, const block& candidate) noexcept {
-    for (std::size_t level = 0; first < last; ++level) {
-      if ((first & 1) != 0 && !offer_to(level, first++, candidate)) return false;
-      if ((last & 1) != 0 && first < last && !offer_to(level, --last, candidate)) return false;
-      first >>= 1;
-      last >>= 1;
-    }
-    return true;
-  }
-
-  /// Offers to `best` what is known of one segment.
-  void collect(std::size_t segment, top_blocks_view best) const noexcept {
-    for (std::size_t level = 0; level < max_levels; ++level, segment >>= 1) {
-      if (segment >= counts_[level].size()) continue;
-      const block* const known = blocks_[level].data() + segment * limit_;
-      for (std::uint32_t index = 0; index < counts_[level][segment]; ++index) best.offer(known[index]);
-    }
-  }
-
-  /// Leaves only the segments for which `is_kept(segment)`, of the first `count`; `scratch` has room for `limit` blocks.
-  template <class IsKept>
-  void compact(std::size_t count, IsKept&& is_kept, block* scratch) noexcept {
-    // A segment's blocks move to a place of its own, at or before the one where it was: nothing that is still needed lies there.
-    std::size_t kept = 0;
-    for (std::size_t segment = 0; segment < count; ++segment) {
-      if (!is_kept(segment)) continue;
-      std::uint32_t found = 0;
-      collect(segment, {scratch, found, limit_});
-      set(kept++, scratch, found);
-    }
-    counts_[0].truncate(kept);
-    blocks_[0].truncate(kept * limit_);
-    for (std::size_t level = 1; level < max_levels; ++level) {
-      counts_[level].clear();
-      blocks_[level].clear();
-    }
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = 0;
-    for (std::size_t level = 0; level < max_levels; ++level) total += counts_[level].bytes() + blocks_[level].bytes();
-    return total;
-  }
-
- private:
-  friend struct detail::frame_parts;
-
-  static constexpr std::size_t max_levels = 32;
-
-  /// Sets what is known of one segment alone. Without memory for it that is nothing.
-  void set(std::size_t segment, const block* best, std::uint32_t count) noexcept {
-    if (segment >= counts_[0].size() &&
-        (count == 0 || !blocks_[0].resize((segment + 1) * limit_) || !counts_[0].resize(segment + 1))) {
-      return;
-    }
-    counts_[0][segment] = count;
-    for (std::uint32_t index = 0; index < count; ++index) blocks_[0][segment * limit_ + index] = best[index];
-  }
-
-  bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
-    auto& counts = counts_[level];
-    auto& blocks = blocks_[level];
-    if (index >= counts.size()) {
-      if (!blocks.resize((index + 1) * limit_) || !counts.resize(index + 1)) return false;
-    }
-    top_blocks_view{blocks.data() + index * limit_, counts[index], limit_}.offer(candidate);
-    return true;
-  }
-
-  std::uint32_t limit_;
-  detail::page_array<std::uint32_t> counts_[max_levels];
-  detail::page_array<block> blocks_[max_levels];
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/checkpoint_history.hpp>
 #include <algorithm>
@@ -6367,232 +7615,6 @@ class checkpoint_history {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/ledger/core_ledger.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// Bytes on one core, or peaks of them.
-struct core_usage {
-  std::int64_t circular_buffers;
-  std::int64_t buffers;
-  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
-
-  void add(buffer_kind kind, std::int64_t bytes) noexcept {
-    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
-    total += bytes;
-  }
-  void raise_to(const core_usage& other) noexcept {
-    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
-    if (other.buffers > buffers) buffers = other.buffers;
-    if (other.total > total) total = other.total;
-  }
-};
-
-/// The greatest peaks of some cores; the three need not be of one core.
-struct core_maxima {
-  core_usage peak;
-  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
-  std::uint8_t busiest_y;
-};
-
-/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
-///
-/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
-/// space on the core too. Memory is bounded by the cores up to the farthest one used, live blocks, different rectangles and
-/// segments; there is none until the first block.
-class core_ledger {
- public:
-  /// False until the first block: the space is not one of cores.
-  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
-
-  // --- events -------------------------------------------------------------------------------------------------------
-
-  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
-  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
-  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
-                              std::uint64_t born_thread) noexcept {
-    if (!reach(cores) || !note(cores)) return false;
-    deallocate(address);
-    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-    // Reserved here, so that the frees of all circular buffers cannot fail.
-    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
-    block* const entry = table.insert(address).entry;
-    if (entry == nullptr) return false;
-    entry->bytes = bytes;
-    entry->born_thread = born_thread;
-    entry->owner = cores.packed();
-    change(cores, kind, static_cast<std::int64_t>(bytes));
-    return true;
-  }
-
-  /// Takes a block away; nothing happens if there is none.
-  void deallocate(std::uint64_t address) noexcept {
-    deallocate(address, buffer_kind::buffer);
-    deallocate(address, buffer_kind::circular_buffer);
-  }
-
-  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
-  /// until the next event.
-  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
-    ended_.clear();
-    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
-      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
-    });
-    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
-    return ended_;
-  }
-
-  /// Ends the segment that `history` got last. Costs a pass over the cores. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
-    if (!is_used()) return true;
-    const core_maxima greatest = open_segment();
-    for (core_state& core : grid_) {
-      core.overall.raise_to(core.peak);
-      core.peak = core.live;
-    }
-    const core_usage& peak = greatest.peak;
-    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {peak.circular_buffers, peak.buffers, peak.total})) {
-      return false;
-    }
-    segments_.back() = greatest;
-    return true;
-  }
-  /// Leaves out the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
-
-  // --- what reports ask ---------------------------------------------------------------------------------------------
-
-  /// One for each mark of the history, or fewer if there was no memory; zeros before the first block.
-  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
-  /// Peaks of circular buffers, of buffers, and of their sum.
-  [[nodiscard]] const summaries_by_name<3>& by_name() const noexcept { return by_name_; }
-  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
-  [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
-    return greatest(among, [](const core_state& core) { return core.live; });
-  }
-  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
-  /// rectangle. Costs a pass over the blocks.
-  template <class Visitor>
-  void for_each_block(const core_range& cores, Visitor&& visit) const {
-    for (const live_blocks& table : blocks_) {
-      table.for_each([&](const block& live) {
-        if (cores_of(live).overlaps(cores)) visit(live);
-      });
-    }
-  }
-  /// The segment that has not ended.
-  [[nodiscard]] core_maxima open_segment() const noexcept {
-    return greatest(any_core, [](const core_state& core) { return core.peak; });
-  }
-  /// All segments together, on the cores of `among`.
-  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
-    return greatest(among, [](const core_state& core) {
-      core_usage peak = core.overall;
-      peak.raise_to(core.peak);
-      return peak;
-    });
-  }
-  /// The different rectangles of the blocks so far, packed, in the order of their first block.
-  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
-
-  /// How many cores a pass over all of them looks at.
-  [[nodiscard]] std::size_t grid_size() const noexcept { return grid_.size(); }
-
-  /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
-           segments_.bytes() + by_name_.bytes();
-  }
-
- private:
-  friend struct detail::frame_parts;
-
-  struct core_state {
-    core_usage live;
-    core_usage peak;     ///< in the open segment
-    core_usage overall;  ///< in the finished segments
-  };
-
-  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
-    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
-  }
-
-  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
-    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-    const live_blocks::place found = table.find(address);
-    if (!found) return;
-    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
-    table.erase(found);
-  }
-
-  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
-    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
-      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
-        core_state& core = grid_[y * columns_ + x];
-        core.live.add(kind, bytes);
-        core.peak.raise_to(core.live);
-      }
-    }
-  }
-
-  template <class Peak>
-  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
-    core_maxima result{};
-    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
-      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
-        const core_usage peak = peak_of(grid_[y * columns_ + x]);
-        if (peak.total > result.peak.total) {
-          result.busiest_x = static_cast<std::uint8_t>(x);
-          result.busiest_y = static_cast<std::uint8_t>(y);
-        }
-        result.peak.raise_to(peak);
-      }
-    }
-    return result;
-  }
-
-  /// Lets the grid hold the last of `cores`; false if the system has no memory.
-  [[nodiscard]] bool reach(const core_range& cores) noexcept {
-    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
-    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
-    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
-    detail::page_array<core_state> larger;
-    if (!larger.resize(columns * rows)) return false;
-    for (std::size_t y = 0; y < rows_; ++y) {
-      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
-    }
-    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
-    columns_ = columns;
-    rows_ = rows;
-    return true;
-  }
-
-  /// Adds a rectangle to those that are known; false if the system has no memory.
-  [[nodiscard]] bool note(const core_range& cores) noexcept {
-    if (known_ranges_.find(cores.packed())) return true;
-    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
-    return ranges_.push_back(cores.packed());
-  }
-
-  detail::page_array<core_state> grid_;  ///< row after row
-  std::size_t columns_ = 0;
-  std::size_t rows_ = 0;
-  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
-  live_blocks known_ranges_;  ///< `ranges_` as a set
-  detail::page_array<std::uint32_t> ranges_;
-  detail::page_array<std::uint64_t> ended_;
-  detail::page_array<core_maxima> segments_;
-  summaries_by_name<3> by_name_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
 // ---- <memprof/ledger/operation_stats.hpp>
 #include <cstdint>
 
@@ -6691,6 +7713,7 @@ struct frame_parts;
 /// as many as there may be, each node gets at most one more child, of the name `other_names`: it stands for all others.
 class operation_tree {
  public:
+  /// One path: where it hangs, and how often it was called.
   struct node {
     std::uint32_t parent;
     label name;
@@ -6770,169 +7793,6 @@ class operation_tree {
   bool is_usable_ = false;
   detail::page_array<node> nodes_;
   detail::page_array<std::uint32_t> slots_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/out_of_memory_ledger.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// An allocation that a device had no memory for, and what was held then; bytes.
-struct out_of_memory_record {
-  std::int64_t requested;
-  std::int64_t device_free;
-  std::int64_t live;
-  std::int64_t reserved;
-  std::uint64_t stamp;
-  std::uint64_t segment;    ///< its number
-  std::uint32_t operation;  ///< the innermost, on the thread that asked
-};
-
-/// The first `max_kept` of them, and how many there were beyond: a program may try again and again.
-class out_of_memory_ledger {
- public:
-  static constexpr std::size_t max_kept = 32;
-
-  void add(const out_of_memory_record& failed) noexcept {
-    if (kept_.size() == max_kept || !kept_.push_back(failed)) further_.add(static_cast<std::uint64_t>(failed.requested));
-  }
-
-  [[nodiscard]] const detail::page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
-  [[nodiscard]] const tally& further() const noexcept { return further_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
-
- private:
-  friend struct detail::frame_parts;
-
-  detail::page_array<out_of_memory_record> kept_;
-  tally further_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/reserved_ledger.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
-/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
-/// thousand at most.
-class reserved_ledger {
- public:
-  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
-  /// address, or the totals or the system have no room for it.
-  [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const std::uint64_t end = address + bytes;
-    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
-    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current())) return false;
-    is_used_ = true;
-    const std::uint64_t replaced = erase(address, end);
-    if (replaced != 0) replaced_reservations.add(replaced);
-    insert(first_behind(address), {address, end});
-    level_.change(static_cast<std::int64_t>(bytes));
-    return true;
-  }
-
-  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
-  /// False, and nothing changed, if the system has no memory.
-  [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
-    if (!ranges_.reserve(ranges_.size() + 1)) return false;
-    is_used_ = true;
-    if (bytes == 0) bytes = bytes_from(address);
-    const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
-    const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
-    if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
-    return true;
-  }
-
-  /// Ends the segment that `history` got last. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
-  /// Leaves out the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { level_.compact(history); }
-
-  /// Whether any event came.
-  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// How many ranges are held.
-  [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
-  [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
-  [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
-  /// What is held, in each segment.
-  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + level_.bytes(); }
-
-  tally unmatched_releases;
-  tally replaced_reservations;
-
- private:
-  friend struct detail::frame_parts;
-
-  struct range {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-
-  /// The first range that ends behind `address`.
-  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
-  }
-
-  /// The size of the range that begins at `address`, or 0.
-  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
-    const std::size_t index = first_behind(address);
-    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
-  }
-
-  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
-  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
-    std::uint64_t erased = 0;
-    const std::size_t first = first_behind(begin);
-    std::size_t last = first;
-    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
-      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
-    }
-    if (first == last) return 0;
-    const range left{ranges_[first].begin, begin};
-    const range right{end, ranges_[last - 1].end};
-    remove(first, last);
-    if (right.begin < right.end) insert(first, right);
-    if (left.begin < left.end) insert(first, left);
-    level_.change(-static_cast<std::int64_t>(erased));
-    return erased;
-  }
-
-  void insert(std::size_t index, const range& added) noexcept {
-    (void)ranges_.push_back(added);  // its callers have made room
-    range* const place = ranges_.data() + index;
-    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
-    *place = added;
-  }
-
-  void remove(std::size_t first, std::size_t last) noexcept {
-    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
-    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
-  }
-
-  detail::page_array<range> ranges_;  ///< disjoint, by address
-  byte_level level_;
-  bool is_used_ = false;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -7108,54 +7968,6 @@ class scope_stack {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/ledger/segment_record.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What an operation had live at a peak.
-struct owner_at_peak {
-  std::uint32_t operation;
-  std::int64_t bytes;
-  std::int64_t blocks;
-};
-
-/// The order of owners in reports: more bytes first, and among equals the operation that was called earlier.
-[[nodiscard]] inline bool holds_more(const owner_at_peak& left, const owner_at_peak& right) noexcept {
-  return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
-}
-
-/// What a category had live, at a peak or at another moment.
-struct category_at_peak {
-  std::int64_t bytes;
-  std::int64_t blocks;
-};
-
-/// One finished (or the open) segment of one memory space.
-struct segment_record {
-  std::int64_t live_at_start;
-  std::int64_t live_at_end;
-  std::int64_t live_at_peak;
-  std::int64_t allocated;
-  std::int64_t allocation_count;
-  std::int64_t blocks_at_start;
-  std::int64_t blocks_at_end;
-  std::int64_t blocks_at_peak;
-  std::uint64_t peak_ordinal;  ///< ordinal of the allocation that reached the peak
-  std::uint64_t peak_stamp;
-  std::uint32_t peak_operation;
-  std::uint32_t owner_count;  ///< rows kept in the space's owner table
-  std::size_t first_owner;
-  std::int64_t remaining_bytes;  ///< of operations that were not kept
-  std::int64_t remaining_operations;
-  std::int64_t cumulative_peak;  ///< greatest live bytes of the space until its end
-  std::array<category_at_peak, category_names.size()> categories;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
 // ---- <memprof/ledger/shared_memory.hpp>
 #include <algorithm>
 #include <array>
@@ -7310,185 +8122,6 @@ class memory_share {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/ledger/shortfall_record.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
-/// for, and who held the rest at that moment. Categories and annotations are those known then.
-///
-/// If the capacity is that of a core, all bytes and holders are those on the core that was full.
-struct shortfall_record {
-  block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
-  std::uint64_t segment = 0;                 ///< number of the one in which it was asked for
-  segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
-  std::uint64_t stamp = 0;                   ///< when it was asked for
-  bool is_on_core = false;                   ///< the capacity is that of a core
-  core_range core{};                         ///< the one that was full, if `is_on_core`
-  bool has_holders = false;                  ///< false: the system had no memory for `owners` and `largest`, which are then empty
-  detail::page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
-  detail::page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
-
-  [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
-
-  /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
-  [[gnu::cold]] void take_out_asked() noexcept {
-    stamp = moment.peak_stamp;
-    const auto bytes = static_cast<std::int64_t>(asked.bytes);
-    moment.live_at_peak -= bytes;
-    --moment.blocks_at_peak;
-    moment.categories[asked.category()].bytes -= bytes;
-    --moment.categories[asked.category()].blocks;
-    for (owner_at_peak& row : owners) {
-      if (row.operation != asked.operation()) continue;
-      row.bytes -= bytes;
-      if (--row.blocks != 0) break;
-      row = owners.back();
-      owners.pop_back();
-      break;
-    }
-    detail::sort_rows(owners.data(), owners.size(), holds_more);
-  }
-
-  /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
-  [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
-    if (!largest.resize(limit)) return false;
-    std::uint32_t count = 0;
-    const top_blocks_view best{largest.data(), count, limit};
-    live.for_each([&](const block& held) {
-      if (held.address != asked.address) best.offer(held);
-    });
-    return largest.resize(count);
-  }
-
-  [[gnu::cold]] void forget_holders() noexcept {
-    owners.clear();
-    largest.clear();
-  }
-
-  /// Begins the record of a core to which the holders are added one by one.
-  [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
-                                   std::uint32_t limit) noexcept {
-    is_on_core = true;
-    core = full;
-    segment = in_segment;
-    stamp = at_stamp;
-    has_holders = largest.resize(limit);
-  }
-
-  /// Adds a block to what was live beside `asked`. Until `end_on_core` an operation's row is where its number says, and the
-  /// first `largest_count` of `largest` are a heap.
-  [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
-    const auto bytes = static_cast<std::int64_t>(held.bytes);
-    moment.live_at_peak += bytes;
-    ++moment.blocks_at_peak;
-    moment.categories[held.category()].bytes += bytes;
-    ++moment.categories[held.category()].blocks;
-    const std::uint32_t operation = held.operation();
-    has_holders = has_holders && (operation < owners.size() || owners.resize(operation + std::size_t{1}));
-    if (!has_holders) return;
-    owners[operation] = {operation, owners[operation].bytes + bytes, owners[operation].blocks + 1};
-    top_blocks_view{largest.data(), largest_count, static_cast<std::uint32_t>(largest.size())}.offer(held);
-  }
-
-  /// Leaves the rows and blocks that there are.
-  [[gnu::cold]] void end_on_core(std::uint32_t largest_count) noexcept {
-    if (!has_holders) return forget_holders();
-    std::size_t count = 0;
-    for (const owner_at_peak& row : owners) {
-      if (row.blocks != 0) owners[count++] = row;
-    }
-    (void)owners.resize(count);
-    (void)largest.resize(largest_count);
-    detail::sort_rows(owners.data(), count, holds_more);
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/stream_ledger.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
-struct stream_record {
-  label name;  ///< as `stream_and_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
-  std::int64_t live;
-  std::int64_t peak_live;
-  std::int64_t allocation_count;
-  std::int64_t reserved;
-  std::int64_t peak_reserved;
-};
-
-/// A row for each stream and pool of blocks or ranges, up to `max_rows`, and one for all others. What names no stream is in none.
-class stream_ledger {
- public:
-  static constexpr std::size_t max_rows = 64;
-
-  void allocate(label name, std::int64_t bytes) noexcept {
-    if (name == 0) return;
-    stream_record& row = row_of(name);
-    row.live = detail::add_saturating(row.live, bytes);
-    row.peak_live = std::max(row.peak_live, row.live);
-    ++row.allocation_count;
-  }
-  /// Frees more than is live if the block had another name before: no row gets negative.
-  void deallocate(label name, std::int64_t bytes) noexcept {
-    if (name == 0 || bytes == 0) return;
-    stream_record& row = row_of(name);
-    row.live -= std::min(row.live, bytes);
-  }
-  /// What is held for the stream grew or, if `change` is negative, shrank.
-  void change_reserved(label name, std::int64_t change) noexcept {
-    if (name == 0 || change == 0) return;
-    stream_record& row = row_of(name);
-    row.reserved = std::max(detail::add_saturating(row.reserved, change), std::int64_t{0});
-    row.peak_reserved = std::max(row.peak_reserved, row.reserved);
-  }
-
-  /// In the order in which they first occurred.
-  [[nodiscard]] const detail::page_array<stream_record>& rows() const noexcept { return rows_; }
-  /// Those that have no row of their own. All 0 if there are none.
-  [[nodiscard]] const stream_record& further() const noexcept { return further_; }
-  [[nodiscard]] bool has_further() const noexcept { return has_further_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
-
- private:
-  friend struct detail::frame_parts;
-
-  [[nodiscard]] stream_record& row_of(label name) noexcept {
-    if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
-    for (std::size_t index = 0; index < rows_.size(); ++index) {
-      if (rows_[index].name != name) continue;
-      last_ = index;
-      return rows_[index];
-    }
-    if (rows_.size() < max_rows && rows_.push_back({name, 0, 0, 0, 0, 0})) return rows_.back();
-    has_further_ = true;
-    return further_;
-  }
-
-  detail::page_array<stream_record> rows_;
-  stream_record further_{};
-  std::size_t last_ = 0;  ///< most events have the same name as the one before
-  bool has_further_ = false;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
 // ---- <memprof/ledger/timeline.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -7504,6 +8137,7 @@ struct frame_parts;
 /// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
 class timeline {
  public:
+  /// A stretch of consecutive events.
   struct point {
     std::uint64_t stamp;   ///< of its first event
     std::int64_t peak;     ///< greatest value after one of its events
@@ -7609,6 +8243,7 @@ enum class segment_number : std::uint8_t {
   allocation_count,
   deallocation_count
 };
+/// How many `segment_number` there are.
 inline constexpr std::size_t segment_number_count = 8;
 
 /// Everything the ledger knows of one memory space.
@@ -7735,26 +8370,26 @@ class space_ledger {
   /// Costs a step for each of its cores until one was.
   void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
     if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
-    const core_maxima fullest = cores_.fullest(cores);
+    const detail::core_maxima fullest = cores_.fullest(cores);
     if (fullest.peak.total <= core_shortfall_above_) return;
     note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
   }
 
   /// What lies on each core, beside the space's totals.
-  [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
-  [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
+  [[nodiscard]] detail::core_ledger& cores() noexcept { return cores_; }
+  [[nodiscard]] const detail::core_ledger& cores() const noexcept { return cores_; }
   /// What an allocator holds of the space for all of it, beside the space's totals.
-  [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
-  [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
+  [[nodiscard]] detail::reserved_ledger& reserved() noexcept { return reserved_; }
+  [[nodiscard]] const detail::reserved_ledger& reserved() const noexcept { return reserved_; }
   /// What of both was for which stream and from which pool.
-  [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
-  [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
+  [[nodiscard]] detail::stream_ledger& streams() noexcept { return streams_; }
+  [[nodiscard]] const detail::stream_ledger& streams() const noexcept { return streams_; }
   /// What streams use, freed blocks among it.
-  [[nodiscard]] active_ledger& active() noexcept { return active_; }
-  [[nodiscard]] const active_ledger& active() const noexcept { return active_; }
+  [[nodiscard]] detail::active_ledger& active() noexcept { return active_; }
+  [[nodiscard]] const detail::active_ledger& active() const noexcept { return active_; }
   /// What the device had no memory for.
-  [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
-  [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
+  [[nodiscard]] detail::out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
+  [[nodiscard]] const detail::out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -7890,7 +8525,7 @@ class space_ledger {
   /// What `limit` set; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
-  [[nodiscard]] const shortfall_record& first_shortfall() const noexcept { return shortfall_; }
+  [[nodiscard]] const detail::shortfall_record& first_shortfall() const noexcept { return shortfall_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -8005,7 +8640,7 @@ class space_ledger {
   /// Keeps a segment, as far as there is room, in which something had no memory.
   void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
     if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
-    for (const out_of_memory_record& failed : out_of_memory_.kept()) {
+    for (const detail::out_of_memory_record& failed : out_of_memory_.kept()) {
       if (failed.segment == number) history.hold(number);
     }
   }
@@ -8080,13 +8715,13 @@ class space_ledger {
   summaries_by_name<segment_number_count> by_name_;
   detail::page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
-  shortfall_record shortfall_;
+  detail::shortfall_record shortfall_;
   bool is_usable_ = false;
-  core_ledger cores_;
-  reserved_ledger reserved_;
-  stream_ledger streams_;
-  active_ledger active_;
-  out_of_memory_ledger out_of_memory_;
+  detail::core_ledger cores_;
+  detail::reserved_ledger reserved_;
+  detail::stream_ledger streams_;
+  detail::active_ledger active_;
+  detail::out_of_memory_ledger out_of_memory_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -8661,7 +9296,7 @@ struct frame_parts {
     state.rows(part.kept_, [&](auto& row) {
       // What the program asked for, and what the device had, may be anything.
       state.numbers(row.requested, row.device_free);
-      state.require(row.requested >= 0 && row.device_free >= 0);
+      state.require(row.requested >= 0 && row.device_free >= -1);
       state.amounts(row.live, row.reserved, row.segment);
       state.number(row.stamp);
       operation(state, row.operation, operation_count);
@@ -9034,6 +9669,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
 [[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
+/// The category's number, from 0; that of `other` where the tag names none.
 [[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -9264,62 +9900,6 @@ namespace memprof::inline MEMPROF_ABI {
   return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
-namespace detail {
-
-/// The bytes that live at the event's address; 0 if nothing does.
-[[nodiscard]] inline std::int64_t live_bytes_at(space_ledger& space, std::uint64_t address) noexcept {
-  const live_blocks::place found = space.find(address);
-  return found ? static_cast<std::int64_t>(found->bytes) : 0;
-}
-
-[[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
-  const std::int64_t replaced = live_bytes_at(*run.space, recorded.address);
-  const std::uint64_t count = run.space->allocation_count();
-  if (!run.allocate(recorded, stamp)) return false;
-  stream_ledger& streams = run.space->streams();
-  streams.deallocate(recorded.label, replaced);
-  active_ledger& active = run.space->active();
-  active.deallocate(replaced);
-  if (run.space->allocation_count() == count) return true;
-  streams.allocate(recorded.label, static_cast<std::int64_t>(recorded.bytes));
-  active.allocate(recorded.address, static_cast<std::int64_t>(recorded.bytes));
-  return true;
-}
-
-/// False if the system has no memory to keep a block that is freed and still in use.
-[[nodiscard]] inline bool deallocate_on_stream(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
-  space_ledger& space = *run.space;
-  const live_blocks::place freed = space.find(recorded.address);
-  const std::uint64_t bytes = freed ? freed->bytes : 0;
-  space.streams().deallocate(recorded.label, static_cast<std::int64_t>(bytes));
-  const bool is_request = recorded.tag != 0;
-  if (is_request && !freed) space.active().note_unknown_request();
-  const bool is_kept = is_request && freed && space.active().request(recorded.address, bytes);
-  if (!is_kept) space.active().deallocate(static_cast<std::int64_t>(bytes));
-  run.deallocate(recorded, stamp);
-  return is_kept || !is_request || !freed;
-}
-
-[[nodiscard]] inline bool change_reserved(space_ledger& space, const event& recorded) noexcept {
-  reserved_ledger& held = space.reserved();
-  const std::int64_t before = held.current();
-  const bool is_applied = recorded.kind == event_kind::reserve ? held.reserve(recorded.address, recorded.bytes)
-                                                               : held.release(recorded.address, recorded.bytes);
-  if (is_applied) space.streams().change_reserved(recorded.label, held.current() - before);
-  return is_applied;
-}
-
-[[nodiscard]] inline bool note_out_of_memory(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
-  constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (recorded.bytes > greatest || recorded.address > greatest) return false;
-  space_ledger& space = *run.space;
-  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), static_cast<std::int64_t>(recorded.address), space.live(),
-                             space.reserved().current(), stamp, space.segment(), run.scopes.operation()});
-  return true;
-}
-
-}  // namespace detail
-
 /// Applies such an event to the space to which the thread has been turned. False if it must be rejected.
 [[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   switch (recorded.kind) {
@@ -9330,85 +9910,6 @@ namespace detail {
     default: return detail::change_reserved(*run.space, recorded);
   }
 }
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/per_core_event.hpp>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// An event about blocks on cores, and what it does to a space.
-///
-/// In the space as a whole a block on cores is an ordinary one, as large as its parts together; `space_ledger::cores` has the
-/// parts.
-class per_core_event {
- public:
-  explicit per_core_event(const event& recorded) noexcept
-      : part_(recorded), whole_(recorded), cores_(core_range::unpacked(recorded.label)) {
-    whole_.tag = recorded.tag & 0xFFU;
-    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(recorded.bytes, cores_.count(), &whole_.bytes);
-  }
-
-  /// False if no such event can be: its kind, rectangle, kind of buffer or size.
-  [[nodiscard]] bool is_possible() const noexcept {
-    switch (part_.kind) {
-      case event_kind::allocate_on_cores:
-        return is_possible_ && part_.address != 0 && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
-      case event_kind::deallocate_on_cores: return is_possible_;
-      case event_kind::deallocate_circular_buffers: return cores_.is_valid();
-      default: return false;
-    }
-  }
-
-  /// What applying a possible event costs; `space` may be null: it is not there yet.
-  [[nodiscard]] std::uint64_t steps(const space_ledger* space) const noexcept {
-    if (part_.kind == event_kind::allocate_on_cores) return cores_.count();
-    if (space == nullptr) return 0;
-    return part_.kind == event_kind::deallocate_on_cores ? space->cores().grid_size() : space->blocks().size();
-  }
-
-  /// Applies a possible event to the space to which the thread has been turned. False if it must be rejected: the totals have no
-  /// room for so many bytes, or the system no memory.
-  [[nodiscard]] bool apply(thread_state& run, std::uint64_t stamp) const noexcept {
-    switch (part_.kind) {
-      case event_kind::allocate_on_cores: return allocate(run, stamp);
-      case event_kind::deallocate_on_cores:
-        run.space->cores().deallocate(part_.address);
-        run.deallocate(whole_, stamp);
-        break;
-      default: deallocate_circular_buffers(run, stamp); break;
-    }
-    return true;
-  }
-
- private:
-  [[nodiscard]] bool allocate(thread_state& run, std::uint64_t stamp) const noexcept {
-    space_ledger& space = *run.space;
-    const std::uint64_t born_thread = (space.allocation_count() + 1) << block::thread_bits | run.thread;
-    const auto kind = static_cast<buffer_kind>(part_.tag >> 8U);
-    // Asked before, so that both accounts have the block or neither.
-    if (!space.has_room_for(whole_.bytes) || !space.cores().allocate(part_.address, part_.bytes, cores_, kind, born_thread)) {
-      return false;
-    }
-    (void)run.allocate(whole_, stamp);
-    space.check_cores(part_.address, cores_, stamp);
-    return true;
-  }
-
-  void deallocate_circular_buffers(thread_state& run, std::uint64_t stamp) const noexcept {
-    for (const std::uint64_t address : run.space->cores().deallocate_circular_buffers(cores_)) {
-      const live_blocks::place entry = run.space->find(address);
-      if (entry) run.take_away(entry);  // else an event that no `event_sink` sends freed it as an ordinary block
-    }
-    run.space->mark_event(stamp);
-  }
-
-  event part_;   ///< as recorded: `bytes` on each core, the kind of buffer in `tag`
-  event whole_;  ///< as the space sees it
-  core_range cores_;
-  bool is_possible_;
-};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -9748,7 +10249,7 @@ class ledger {
       return;
     }
     if (recorded.kind >= event_kind::segment_end) return apply_to_capture(recorded);
-    const per_core_event change{recorded};
+    const detail::per_core_event change{recorded};
     if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
       ++rejected_events_;
     } else if (enter(run, recorded.space) && !change.apply(run, stamp_)) {
@@ -11459,6 +11960,11 @@ class trace {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+#endif  // MEMPROF_SINGLE_HEADER_4
+
+#if !defined(MEMPROF_SINGLE_HEADER_5) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_5
+
 // ---- <memprof/trace/kept_facts.hpp>
 #include <cstddef>
 #include <string_view>
@@ -11507,349 +12013,10 @@ class kept_facts {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/profile/segment_rows.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#endif  // MEMPROF_SINGLE_HEADER_5
 
-/// @file
-/// The part of `profile/build.hpp` about which segments there are. Templates for the reason given there.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The name in a profile of the segment that has not ended yet.
-inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
-
-/// The name in a profile of segments whose names are too many.
-inline constexpr std::string_view other_segments_name = "other segments";
-
-namespace detail {
-
-[[nodiscard]] inline value_summary to_value_summary(const running_summary& of) {
-  return {of.first,
-          of.last,
-          of.least,
-          of.greatest,
-          of.sum(),
-          static_cast<std::int64_t>(of.least_segment),
-          static_cast<std::int64_t>(of.greatest_segment)};
-}
-
-/// The summary of one value alone.
-[[nodiscard]] inline value_summary summary_of(std::int64_t value, std::int64_t number) {
-  return {value, value, value, value, value, number, number};
-}
-
-/// The segments of a profile: where the ledger has those that are kept, and perhaps one that is still open.
-template <class History>
-class segment_rows {
- public:
-  segment_rows(const History& history, bool has_open) : history_(history), has_open_(has_open) {
-    positions_ = std::vector<std::size_t>(history.kept());
-    std::size_t kept = 0;
-    for (std::size_t position = 0; position < history.marks().size(); ++position) {
-      if (!history.marks()[position].is_dropped) positions_[kept++] = position;
-    }
-  }
-
-  [[nodiscard]] const History& history() const { return history_; }
-  [[nodiscard]] bool has_open() const { return has_open_; }
-  /// How many the profile has, and how many of them have ended.
-  [[nodiscard]] std::size_t size() const { return positions_.size() + (has_open_ ? 1 : 0); }
-  [[nodiscard]] std::size_t finished() const { return positions_.size(); }
-  [[nodiscard]] std::size_t position(std::size_t index) const { return positions_[index]; }
-  /// How many names there are; the last is that of the open segment, if there is one.
-  [[nodiscard]] std::size_t names() const { return history_.rows().size() + (has_open_ ? 1 : 0); }
-  [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
-
-  /// The number, or -1 for what came behind the last segment of a finished profile: that is in none.
-  [[nodiscard]] std::int64_t number_of(std::uint64_t segment) const {
-    return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
-  }
-  /// Where the profile has the segment of that number; -1 if it does not.
-  [[nodiscard]] std::int64_t index_of(std::uint64_t number) const {
-    for (std::size_t index = 0; index < positions_.size(); ++index) {
-      if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
-    }
-    return has_open_ && number == history_.count() ? static_cast<std::int64_t>(positions_.size()) : -1;
-  }
-
- private:
-  const History& history_;
-  bool has_open_;
-  std::vector<std::size_t> positions_;
-};
-
-[[nodiscard]] inline std::string segment_name(label name, name_view labels) {
-  return std::string{name == other_names ? other_segments_name : labels.text(name)};
-}
-
-/// `open_end` is the stamp until which the open segment has come.
-template <class Rows>
-[[nodiscard]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
-                                                  std::uint64_t open_begin, std::uint64_t open_end) {
-  const auto& history = rows.history();
-  std::vector<segment> result(rows.size());
-  for (std::size_t index = 0; index < rows.finished(); ++index) {
-    const segment_mark& mark = history.marks()[rows.position(index)];
-    result[index] = {segment_name(mark.name, labels), time.to_ns(mark.begin_stamp), time.to_ns(mark.end_stamp),
-                     static_cast<std::int64_t>(mark.number), static_cast<std::int64_t>(mark.step)};
-  }
-  if (rows.has_open()) {
-    result[rows.finished()] = {std::string{open_segment_name}, time.to_ns(open_begin), time.to_ns(open_end), rows.open_number(),
-                               static_cast<std::int64_t>(history.step())};
-  }
-  return result;
-}
-
-/// `begin` is the capture's first stamp; `segments` are those that are kept.
-template <class Rows>
-[[nodiscard]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
-                                                      std::uint64_t begin, const std::vector<segment>& segments) {
-  const auto& history = rows.history();
-  const auto duration = [&](std::int64_t ticks) {
-    return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
-  };
-  std::vector<named_segments> result(rows.names());
-  for (std::size_t row = 0; row < history.rows().size(); ++row) {
-    const named_segment_row& known = history.rows()[row];
-    value_summary took = to_value_summary(known.duration);
-    for (std::int64_t* const value : {&took.first, &took.last, &took.least, &took.greatest, &took.sum}) *value = duration(*value);
-    result[row] = {segment_name(known.name, labels),
-                   known.stands_for_others,
-                   static_cast<std::int64_t>(known.count),
-                   0,
-                   static_cast<std::int64_t>(known.first_number),
-                   static_cast<std::int64_t>(known.last_number),
-                   took};
-  }
-  for (std::size_t index = 0; index < rows.finished(); ++index) ++result[history.marks()[rows.position(index)].row].kept;
-  if (rows.has_open()) {
-    const segment& open = segments.back();
-    result.back() = {open.name, false, 1, 1, open.number, open.number, summary_of(open.end_ns - open.begin_ns, open.number)};
-  }
-  return result;
-}
-
-/// Calls `fill(row, summaries)` for each name with its `Count` summaries; `open` has the numbers of the open segment.
-template <class Rows, class ByName, std::size_t Count, class Fill>
-void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open, Fill&& fill) {
-  std::array<value_summary, Count> values;
-  for (std::size_t row = 0; row < rows.history().rows().size(); ++row) {
-    const auto sums = by_name.of(rows.history(), row);
-    for (std::size_t index = 0; index < Count; ++index) values[index] = to_value_summary(sums[index]);
-    fill(row, values);
-  }
-  if (!rows.has_open()) return;
-  for (std::size_t index = 0; index < Count; ++index) values[index] = summary_of(open[index], rows.open_number());
-  fill(rows.names() - 1, values);
-}
-
-}  // namespace detail
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/core_peaks.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-/// @file
-/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason given there.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// "3-4": column, then row.
-template <class Coordinate>
-[[nodiscard]] std::string core_text(Coordinate x, Coordinate y) {
-  return std::to_string(x).append(1, '-').append(std::to_string(y));
-}
-
-/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
-template <class Range>
-[[nodiscard]] std::string core_range_text(const Range& cores) {
-  std::string text{'['};
-  return text.append(core_text(cores.x0, cores.y0)).append(" - ").append(core_text(cores.x1, cores.y1)).append(1, ']');
-}
-
-template <class Maxima>
-[[nodiscard]] core_peaks to_core_peaks(const Maxima& greatest) {
-  core_peaks result{greatest.peak.circular_buffers, greatest.peak.buffers, greatest.peak.total, {}};
-  if (greatest.peak.total != 0) result.busiest_core = core_text(greatest.busiest_x, greatest.busiest_y);
-  return result;
-}
-
-/// The rows of all rectangles, the greatest total first.
-template <class Cores>
-[[nodiscard]] std::vector<core_range_peaks> build_core_ranges(const Cores& cores) {
-  struct row {
-    std::uint32_t packed;
-    core_maxima greatest;
-  };
-  std::vector<row> rows(cores.ranges().size());
-  for (std::size_t index = 0; index < rows.size(); ++index) {
-    const std::uint32_t packed = cores.ranges()[index];
-    rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
-  }
-  sort_rows(rows.data(), rows.size(), [](const row& left, const row& right) {
-    const core_usage& of_left = left.greatest.peak;
-    const core_usage& of_right = right.greatest.peak;
-    return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
-  });
-  std::vector<core_range_peaks> result(rows.size());
-  for (std::size_t index = 0; index < rows.size(); ++index) {
-    result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
-  }
-  return result;
-}
-
-/// What one space held on each core. Costs a pass over the cores of each rectangle.
-template <class Cores, class Rows>
-[[nodiscard]] core_profile build_cores(const Cores& cores, const Rows& rows, const std::vector<named_segments>& names) {
-  core_profile result;
-  if (!cores.is_used()) return result;
-  result.peaks = to_core_peaks(cores.overall(any_core));
-  const auto open = cores.open_segment();
-  result.segments = std::vector<core_peaks>(rows.size());
-  for (std::size_t index = 0; index < rows.finished(); ++index) {
-    const std::size_t position = rows.position(index);
-    if (position < cores.segments().size()) result.segments[index] = to_core_peaks(cores.segments()[position]);
-  }
-  if (rows.has_open()) result.segments[rows.finished()] = to_core_peaks(open);
-  result.segments_by_name = std::vector<named_core_peaks>(rows.names());
-  for_each_name(rows, cores.by_name(), std::array{open.peak.circular_buffers, open.peak.buffers, open.peak.total},
-                [&](std::size_t row, const auto& values) {
-                  result.segments_by_name[row] = {names[row].name, values[0], values[1], values[2]};
-                });
-  result.ranges = build_core_ranges(cores);
-  return result;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/device_events.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The names of a row, as `stream_and_pool` joined them.
-inline void name_stream(stream_usage& row, std::string_view text) {
-  std::size_t end = 0;
-  while (end < text.size() && text[end] != name_separator) ++end;
-  row.stream = text.substr(0, end);
-  if (end < text.size()) row.pool = text.substr(end + 1);
-}
-
-[[nodiscard]] inline stream_usage to_stream_usage(const stream_record& record) {
-  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved, false};
-}
-
-/// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
-template <class Streams>
-[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& streams, name_view labels) {
-  const std::size_t count = streams.rows().size();
-  std::vector<std::size_t> order(count);
-  for (std::size_t index = 0; index < count; ++index) order[index] = index;
-  sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
-    const stream_record& a = streams.rows()[left];
-    const stream_record& b = streams.rows()[right];
-    if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
-    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
-  });
-  std::vector<stream_usage> rows(count + (streams.has_further() ? 1 : 0));
-  for (std::size_t row = 0; row < count; ++row) {
-    rows[row] = to_stream_usage(streams.rows()[order[row]]);
-    name_stream(rows[row], labels.text(streams.rows()[order[row]].name));
-  }
-  if (streams.has_further()) {
-    rows[count] = to_stream_usage(streams.further());
-    rows[count].stream = "other streams";
-    rows[count].stands_for_others = true;
-  }
-  return rows;
-}
-
-/// What failed in a space.
-template <class Failed, class Rows>
-[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
-                                                                     const std::vector<std::string>& paths,
-                                                                     const Rows& segments) {
-  std::vector<out_of_memory_failure> rows(failed.kept().size());
-  for (std::size_t index = 0; index < rows.size(); ++index) {
-    const out_of_memory_record& record = failed.kept()[index];
-    rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
-    if (record.operation != 0) rows[index].operation = paths[record.operation];
-    rows[index].segment = segments.index_of(record.segment);
-    rows[index].segment_number = segments.number_of(record.segment);
-  }
-  return rows;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/first_shortfall.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-/// @file
-/// What a space's first shortfall was in words of the profile, and what would have prevented it. Templates, like all that builds
-/// profiles, so that only units that read one pay for compiling them.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
-/// first.
-template <class Owners>
-[[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
-  std::size_t first = 0;
-  std::size_t count = 0;
-  for (std::size_t row = 0; row < owners.size() && owners[row].bytes >= missing; ++row) {
-    if (count != 0 && owners[row].bytes == owners[first].bytes) continue;
-    first = row;
-    count = 1;
-  }
-  if (count == 0) {
-    for (; count < owners.size() && missing > 0; ++count) missing -= owners[count].bytes;
-    if (missing > 0) return {};
-  }
-  Owners rows(count);
-  for (std::size_t row = 0; row < count; ++row) rows[row] = owners[first + row];
-  return rows;
-}
-
-/// The first shortfall of a space that had one. `held` was live beside it.
-template <class Space, class Rows>
-[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
-                                                       const std::vector<std::string>& paths, live_set held, const Rows& rows) {
-  const shortfall_record& shortfall = space.first_shortfall();
-  capacity_shortfall result;
-  result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
-  if (shortfall.is_on_core) result.core = core_text(shortfall.core.x0, shortfall.core.y0);
-  if (shortfall.asked.operation() != 0) result.operation = paths[shortfall.asked.operation()];
-  result.category = static_cast<category>(shortfall.asked.category());
-  result.segment = rows.index_of(shortfall.segment);
-  result.time_ns = time.to_ns(shortfall.stamp);
-  result.free = space.capacity() - held.bytes;
-  result.shortfall = result.requested - result.free;
-  result.holders_known = shortfall.has_holders;
-  result.remedy = least_to_free(held.by_operation, result.shortfall);
-  result.held = std::move(held);
-  return result;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
+#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_6
 
 // ---- <memprof/profile/live_sets.hpp>
 #include <algorithm>
@@ -12207,6 +12374,183 @@ inline void append_other_operations(std::string& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/profile/fact/source_limit.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Why numbers that somebody else recorded are not those of a measurement, to the byte. A profile's `provenance` has what all
+/// rows say together.
+struct source_limit {
+  std::string remark;         ///< a sentence without its stop; empty: there is nothing to say
+  std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about so many
+  std::int64_t planned = 0;   ///< not 0: a compiler planned them, and nothing was measured
+
+  static constexpr std::string_view table = "source_limits";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("remark", row.remark);
+    visit("rounding", row.rounding);
+    visit("planned", row.planned);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/provenance_of_facts.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What the source of a trace says of its numbers: by default nothing, since every number follows from events, to the byte.
+[[nodiscard]] inline provenance provenance_of(const std::vector<fact_table>& facts) {
+  constexpr std::size_t most_remarks = 32;  // a trace from a file may have any number
+  provenance made;
+  for (source_limit& limit : rows_of<source_limit>(facts)) {
+    made.rounding = std::max(made.rounding, limit.rounding);
+    made.planned = made.planned || limit.planned != 0;
+    if (!limit.remark.empty() && made.remarks.size() < most_remarks) made.remarks.push_back(std::move(limit.remark));
+  }
+  return made;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/segment_rows.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The part of `profile/build.hpp` about which segments there are. Templates for the reason given there.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The name in a profile of the segment that has not ended yet.
+inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
+
+/// The name in a profile of segments whose names are too many.
+inline constexpr std::string_view other_segments_name = "other segments";
+
+namespace detail {
+
+/// The segments of a profile: where the ledger has those that are kept, and perhaps one that is still open.
+template <class History>
+class segment_rows {
+ public:
+  segment_rows(const History& history, bool has_open) : history_(history), has_open_(has_open) {
+    positions_ = std::vector<std::size_t>(history.kept());
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < history.marks().size(); ++position) {
+      if (!history.marks()[position].is_dropped) positions_[kept++] = position;
+    }
+  }
+
+  [[nodiscard]] const History& history() const { return history_; }
+  [[nodiscard]] bool has_open() const { return has_open_; }
+  /// How many the profile has, and how many of them have ended.
+  [[nodiscard]] std::size_t size() const { return positions_.size() + (has_open_ ? 1 : 0); }
+  [[nodiscard]] std::size_t finished() const { return positions_.size(); }
+  [[nodiscard]] std::size_t position(std::size_t index) const { return positions_[index]; }
+  /// How many names there are; the last is that of the open segment, if there is one.
+  [[nodiscard]] std::size_t names() const { return history_.rows().size() + (has_open_ ? 1 : 0); }
+  [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
+
+  /// The number, or -1 for what came behind the last segment of a finished profile: that is in none.
+  [[nodiscard]] std::int64_t number_of(std::uint64_t segment) const {
+    return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
+  }
+  /// Where the profile has the segment of that number; -1 if it does not.
+  [[nodiscard]] std::int64_t index_of(std::uint64_t number) const {
+    for (std::size_t index = 0; index < positions_.size(); ++index) {
+      if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
+    }
+    return has_open_ && number == history_.count() ? static_cast<std::int64_t>(positions_.size()) : -1;
+  }
+
+ private:
+  const History& history_;
+  bool has_open_;
+  std::vector<std::size_t> positions_;
+};
+
+[[nodiscard]] inline std::string segment_name(label name, name_view labels) {
+  return std::string{name == other_names ? other_segments_name : labels.text(name)};
+}
+
+/// `open_end` is the stamp until which the open segment has come.
+template <class Rows>
+[[nodiscard]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
+                                                  std::uint64_t open_begin, std::uint64_t open_end) {
+  const auto& history = rows.history();
+  std::vector<segment> result(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const segment_mark& mark = history.marks()[rows.position(index)];
+    result[index] = {segment_name(mark.name, labels), time.to_ns(mark.begin_stamp), time.to_ns(mark.end_stamp),
+                     static_cast<std::int64_t>(mark.number), static_cast<std::int64_t>(mark.step)};
+  }
+  if (rows.has_open()) {
+    result[rows.finished()] = {std::string{open_segment_name}, time.to_ns(open_begin), time.to_ns(open_end), rows.open_number(),
+                               static_cast<std::int64_t>(history.step())};
+  }
+  return result;
+}
+
+/// `begin` is the capture's first stamp; `segments` are those that are kept.
+template <class Rows>
+[[nodiscard]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
+                                                      std::uint64_t begin, const std::vector<segment>& segments) {
+  const auto& history = rows.history();
+  const auto duration = [&](std::int64_t ticks) {
+    return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
+  };
+  std::vector<named_segments> result(rows.names());
+  for (std::size_t row = 0; row < history.rows().size(); ++row) {
+    const named_segment_row& known = history.rows()[row];
+    value_summary took = to_value_summary(known.duration);
+    for (std::int64_t* const value : {&took.first, &took.last, &took.least, &took.greatest, &took.sum}) *value = duration(*value);
+    result[row] = {segment_name(known.name, labels),
+                   known.stands_for_others,
+                   static_cast<std::int64_t>(known.count),
+                   0,
+                   static_cast<std::int64_t>(known.first_number),
+                   static_cast<std::int64_t>(known.last_number),
+                   took};
+  }
+  for (std::size_t index = 0; index < rows.finished(); ++index) ++result[history.marks()[rows.position(index)].row].kept;
+  if (rows.has_open()) {
+    const segment& open = segments.back();
+    result.back() = {open.name, false, 1, 1, open.number, open.number, summary_of(open.end_ns - open.begin_ns, open.number)};
+  }
+  return result;
+}
+
+/// Calls `fill(row, summaries)` for each name with its `Count` summaries; `open` has the numbers of the open segment.
+template <class Rows, class ByName, std::size_t Count, class Fill>
+void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open, Fill&& fill) {
+  std::array<value_summary, Count> values;
+  for (std::size_t row = 0; row < rows.history().rows().size(); ++row) {
+    const auto sums = by_name.of(rows.history(), row);
+    for (std::size_t index = 0; index < Count; ++index) values[index] = to_value_summary(sums[index]);
+    fill(row, values);
+  }
+  if (!rows.has_open()) return;
+  for (std::size_t index = 0; index < Count; ++index) values[index] = summary_of(open[index], rows.open_number());
+  fill(rows.names() - 1, values);
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/profile/build.hpp>
 #include <algorithm>
 #include <array>
@@ -12369,8 +12713,6 @@ template <class Checkpoints>
   return result;
 }
 
-[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
-
 template <class Timeline>
 [[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
   memory_timeline result;
@@ -12381,47 +12723,6 @@ template <class Timeline>
     result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
   }
   if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
-  return result;
-}
-
-/// Fills peak, current and segments of a facet from a level.
-template <class Result, class Level, class Rows>
-void fill_level(Result& result, const Level& from, const Rows& rows, const std::vector<named_segments>& names) {
-  result.peak = from.peak();
-  result.current = from.current();
-  const level_record open = from.open_segment();
-  result.segments.resize(rows.size());
-  for (std::size_t index = 0; index < rows.finished(); ++index) {
-    const std::size_t position = rows.position(index);
-    if (position >= from.segments().size()) continue;
-    result.segments[index] = {from.segments()[position].peak, from.segments()[position].current};
-  }
-  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
-  result.segments_by_name.resize(rows.names());
-  for_each_name(rows, from.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
-    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
-  });
-}
-
-/// What streams used of a space, freed blocks among it.
-template <class Active, class Rows>
-[[nodiscard]] active_profile build_active(const Active& used, const Rows& rows, const std::vector<named_segments>& names) {
-  active_profile result;
-  if (!used.is_used()) return result;
-  fill_level(result, used.level(), rows, names);
-  result.unmatched_completions = to_event_tally(used.unmatched_completions);
-  result.missing_completions = to_event_tally(used.missing_completions);
-  return result;
-}
-
-/// What a space's allocator held.
-template <class Reserved, class Rows>
-[[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const std::vector<named_segments>& names) {
-  reserved_profile result;
-  if (!held.is_used()) return result;
-  fill_level(result, held.level(), rows, names);
-  result.unmatched_releases = to_event_tally(held.unmatched_releases);
-  result.replaced_reservations = to_event_tally(held.replaced_reservations);
   return result;
 }
 
@@ -12626,15 +12927,16 @@ template <class Fold>
   result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
   result.process = info.process;
   result.facts = fold.facts();
+  result.provenance = detail::provenance_of(result.facts);
   return result;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_4
+#endif  // MEMPROF_SINGLE_HEADER_6
 
-#if !defined(MEMPROF_SINGLE_HEADER_5)
-#define MEMPROF_SINGLE_HEADER_5
+#if !defined(MEMPROF_SINGLE_HEADER_7)
+#define MEMPROF_SINGLE_HEADER_7
 
 // ---- <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <cstdint>
@@ -12683,10 +12985,10 @@ struct unrecorded_module {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_5
+#endif  // MEMPROF_SINGLE_HEADER_7
 
-#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_6
+#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_8
 
 // ---- <memprof/record/duplicate_registries.hpp>
 #include <cstddef>
@@ -12779,6 +13081,135 @@ inline void warn_about_duplicate_registries(const module_paths& paths) noexcept 
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_8
+
+#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_9
+
+// ---- <memprof/record/hidden_blocks.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
+/// program's events than their allocations were.
+///
+/// Thread-safe. While it is empty, as it nearly always is, asking costs one load. A thread that calls `add` or `remove` must not
+/// be interrupted by a signal handler that does: it would wait for the thread's own lock.
+class hidden_blocks {
+ public:
+  hidden_blocks() noexcept = default;
+  hidden_blocks(const hidden_blocks&) = delete;
+  hidden_blocks& operator=(const hidden_blocks&) = delete;
+
+  /// Adds a block. Without memory for it, its free will count as unmatched.
+  void add(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (2 * (count_ + 1) > slots_.size() && !grow()) return;
+    slots_[free_slot(slots_, address)] = address;
+    ++count_;
+    const std::uint64_t hash = hash_of(address);
+    // Relaxed, here and below: a thread that frees a block was handed it by one that came from here.
+    filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
+  }
+
+  /// Whether a block may be one of them. Costs one load, and takes no lock.
+  [[nodiscard]] bool may_hold(std::uintptr_t address) const noexcept {
+    const std::uint64_t hash = hash_of(address);
+    return (filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) != 0;
+  }
+
+  /// Takes a block away; false if it is none of them.
+  [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
+    if (!may_hold(address)) [[likely]]
+      return false;
+    return remove_found(address);
+  }
+
+  /// Forgets all of them: those that were freed while nobody recorded would stand for blocks of the program.
+  void clear() noexcept {
+    const detail::lock_guard guard{lock_};
+    slots_ = {};
+    count_ = 0;
+    clear_filter();
+  }
+
+  /// Makes the lock free whatever it was. Only for a child after `fork`.
+  void reset_lock() noexcept { lock_.reset(); }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
+
+ private:
+  static constexpr std::size_t filter_words = 32;
+
+  [[nodiscard]] static std::uint64_t hash_of(std::uintptr_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
+  [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
+  [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
+  [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    return std::size_t{hash_of(address) >> 20} & (slots.size() - 1);
+  }
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    std::size_t slot = home_of(slots, address);
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uintptr_t> larger;
+    if (!larger.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
+    for (const std::uintptr_t address : slots_) {
+      if (address != 0) larger[free_slot(larger, address)] = address;
+    }
+    slots_ = std::move(larger);
+    return true;
+  }
+
+  [[gnu::cold, gnu::noinline]] bool remove_found(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (slots_.empty()) return false;
+    std::size_t slot = home_of(slots_, address);
+    while (slots_[slot] != address) {
+      if (slots_[slot] == 0) return false;
+      slot = (slot + 1) & (slots_.size() - 1);
+    }
+    close_gap(slot);
+    if (--count_ == 0) clear_filter();
+    return true;
+  }
+
+  void clear_filter() noexcept {
+    for (auto& word : filter_) word.store(0, std::memory_order_relaxed);
+  }
+
+  /// Empties a slot and moves those behind it that a search would no longer find.
+  void close_gap(std::size_t gap) noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t slot = (gap + 1) & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
+      const std::size_t home = home_of(slots_, slots_[slot]);
+      if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
+      slots_[gap] = slots_[slot];
+      gap = slot;
+    }
+    slots_[gap] = 0;
+  }
+
+  std::atomic<std::uint64_t> filter_[filter_words] = {};
+  detail::futex_lock lock_;
+  detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
+  std::size_t count_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_9
+
+#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_10
 
 // ---- <memprof/record/kept_backends.hpp>
 #include <utility>
@@ -13240,6 +13671,11 @@ class live_area {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_10
+
+#if !defined(MEMPROF_SINGLE_HEADER_11) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_11
+
 // ---- <memprof/detail/file_lock.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -13277,6 +13713,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_11
+
+#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_12
 
 // ---- <memprof/record/open_trace_file.hpp>
 #include <array>
@@ -14473,10 +14914,10 @@ template <class State>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_6
+#endif  // MEMPROF_SINGLE_HEADER_12
 
-#if !defined(MEMPROF_SINGLE_HEADER_7)
-#define MEMPROF_SINGLE_HEADER_7
+#if !defined(MEMPROF_SINGLE_HEADER_13)
+#define MEMPROF_SINGLE_HEADER_13
 
 // ---- <memprof/record/capture.hpp>
 #include <string_view>
@@ -14615,11 +15056,24 @@ inline constinit const capture_watcher* watcher = nullptr;
 /// @file
 /// Prepares a process for captures with `run_mode::no_dispatch`: the reserved addresses, and a word on what a touch of one means.
 
+#if defined(__unix__) || defined(__APPLE__)
+namespace memprof::abi_1 {
+
+/// What explains faults in this process: one for all of its parts. Each part has code of its own that explains, and if each put
+/// it before that of the others, a fault would go round between them.
+struct fault_handling {
+  struct sigaction previous {};                       ///< what has the fault after that
+  void (*explain)(int, siginfo_t*, void*) = nullptr;  ///< what was installed last; null before the first capture
+};
+
+[[gnu::visibility("default")]] inline constinit fault_handling process_fault_handling{};
+
+}  // namespace memprof::abi_1
+#endif
+
 namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__unix__) || defined(__APPLE__)
-inline struct sigaction previous_fault_action {};
-
 /// Explains a fault at a reserved address, then lets what was installed before have the fault: the instruction is tried again.
 inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
   const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
@@ -14629,19 +15083,22 @@ inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
         "tensors with `if (memprof::dispatching())`. The faulting instruction shows where.\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   }
-  ::sigaction(number, &previous_fault_action, nullptr);
+  ::sigaction(number, &abi_1::process_fault_handling.previous, nullptr);
 }
 
-/// Puts the explanation before whatever handles faults now; does nothing where it already is.
+/// Puts the explanation before whatever handles faults now; does nothing where it already is. Under the registry's lock.
 inline void install_fault_handler() noexcept {
   struct sigaction present {};
   if (::sigaction(SIGSEGV, nullptr, &present) != 0) return;
-  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == explain_fault) return;
+  abi_1::fault_handling& shared = abi_1::process_fault_handling;
+  const bool is_installed = (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == shared.explain;
+  if (is_installed && shared.explain != nullptr) return;
   struct sigaction explain {};
   explain.sa_sigaction = explain_fault;
   explain.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigemptyset(&explain.sa_mask);
-  previous_fault_action = present;
+  shared.previous = present;
+  shared.explain = explain_fault;
   ::sigaction(SIGSEGV, &explain, nullptr);
 }
 #else
@@ -14865,7 +15322,6 @@ inline constexpr launcher_variables launchers[] = {
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <new>
 #include <string>
@@ -15053,15 +15509,6 @@ struct capture_state_deleter {
 
 [[nodiscard]] inline std::uint32_t active_capture() noexcept {
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
-/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
-[[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
-  static constinit std::atomic<bool> is_said{false};
-  if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
-  const internal_guard hidden;
-  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
-               static_cast<int>(name.size()), name.data());
 }
 
 /// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.
@@ -15286,21 +15733,6 @@ template <class Backend>
 
 inline namespace enabled {
 
-/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
-/// equal names are kept as segments of their own.
-///
-/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
-/// once. Cost: that of one event; the accounting for it is a pass over the operations, and never walks the live blocks.
-inline void snapshot(std::string_view name) noexcept {
-  if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
-}
-
-/// Keeps what is live at this moment, under `name`: bytes and blocks of every memory space, and the largest blocks
-/// (`profile::checkpoints`). No segment ends. Does nothing without a capture.
-///
-/// Cost: that of one event. Whoever empties the rings then looks at all live blocks, about a millisecond for a million.
-inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::record_moment(0, event_kind::checkpoint, name); }
-
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
 inline void end_capture(std::string_view name = end_segment_name) {
@@ -15384,8 +15816,6 @@ template <backend... Backends>
 #else
 inline namespace disabled {
 
-inline void snapshot(std::string_view) noexcept {}
-inline void memory_checkpoint(std::string_view) noexcept {}
 inline void end_capture(std::string_view = end_segment_name) noexcept {}
 inline void clear() noexcept {}
 [[nodiscard]] inline profile current_profile() { return {}; }
@@ -15404,128 +15834,6 @@ template <backend... Backends>
 [[nodiscard]] inline capture_guard begin_capture(const capture_options& = {}) noexcept {
   return {};
 }
-
-}  // namespace disabled
-#endif
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/detail/fixed_string.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Text as a template argument: `track_operation<"attention">()`.
-template <std::size_t Size>
-struct fixed_string {
-  char text[Size];
-
-  // Implicit, so that a literal can be written as the argument.
-  consteval fixed_string(const char (&literal)[Size]) noexcept { std::copy_n(literal, Size, text); }
-
-  [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size - 1}; }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/record/track_operation.hpp>
-#include <string_view>
-
-#if MEMPROF_ENABLED
-
-#include <atomic>
-#include <cstdint>
-#endif
-
-namespace memprof::inline MEMPROF_ABI {
-
-#if MEMPROF_ENABLED
-namespace detail {
-
-/// The id of a name known at compile time: one load after the first call.
-template <fixed_string Name>
-[[nodiscard]] label static_label() noexcept {
-  static constinit std::atomic<label> known{0};
-  // Relaxed: the id is a number that means the same to every thread, and its text is read under the lock.
-  label id = known.load(std::memory_order_relaxed);
-  if (id == 0) [[unlikely]] {
-    id = find_label(Name.view());
-    known.store(id, std::memory_order_relaxed);
-  }
-  return id;
-}
-
-}  // namespace detail
-
-inline namespace enabled {
-
-/// An operation that is open on this thread until the end of the scope. Stays where it was made.
-class [[nodiscard]] operation_scope {
- public:
-  /// `find_name()` gives the operation's label; it is asked only while a capture is active.
-  template <class FindName>
-  operation_scope(FindName find_name, std::uint16_t tag) noexcept
-      : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
-    if (capture_ == 0) [[likely]]
-      return;
-    thread_slot& self = abi_1::this_thread;
-    if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle && !detail::is_outside(self)) [[unlikely]] {
-      // In a signal handler that interrupted the profiler. Neither end is recorded.
-      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
-      capture_ = 0;
-      return;
-    }
-    const label name = find_name();
-    detail::begin_operation(open_, self, name, tag);
-    self.innermost_name = name;
-  }
-  operation_scope(const operation_scope&) = delete;
-  operation_scope& operator=(const operation_scope&) = delete;
-  // Inlined always: left to the compiler, that would depend on how much else its unit has.
-  [[gnu::always_inline]] ~operation_scope() {
-    if (capture_ == 0) [[likely]]
-      return;
-    // A scope that outlives its capture must not close one of the next.
-    detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
-  }
-
- private:
-  std::uint32_t capture_;
-  open_operation open_;
-};
-
-/// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
-///
-/// `kind` is the category of what is allocated within, unless an inner scope gives another. Cost: two events; nothing but one
-/// load while no capture is active.
-template <fixed_string Name>
-[[nodiscard]] operation_scope track_operation(optional_category kind = {}) noexcept {
-  return operation_scope{[] { return detail::static_label<Name>(); }, kind.tag()};
-}
-
-/// The same for a name made at run time; the text is interned, so use a bounded number of different names.
-[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category kind = {}) noexcept {
-  return operation_scope{[name] { return detail::find_label(name); }, kind.tag()};
-}
-
-}  // namespace enabled
-
-#else
-inline namespace disabled {
-
-class [[nodiscard]] operation_scope {
- public:
-  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
-  ~operation_scope() {}
-};
-
-template <fixed_string Name>
-[[nodiscard]] inline operation_scope track_operation(optional_category = {}) noexcept {
-  return {};
-}
-[[nodiscard]] inline operation_scope track_operation(std::string_view, optional_category = {}) noexcept { return {}; }
 
 }  // namespace disabled
 #endif
@@ -15714,7 +16022,8 @@ namespace detail {
 
 /// The rows with those put together whose names differ only in numbers, as "step 1" and "step 2", under "step *". A family of one
 /// keeps its name.
-[[nodiscard]] inline std::vector<segments_of_name> segments_by_family(const std::vector<segments_of_name>& names) {
+template <class Name = segments_of_name>
+[[nodiscard]] std::vector<Name> segments_by_family(const std::vector<Name>& names) {
   std::vector<segments_of_name> rows;
   std::map<std::string, std::size_t> row_of;
   for (const segments_of_name& name : names) {
@@ -16223,9 +16532,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return two_parts(seconds / 3600, 24, "d", "h");
 }
 
-/// "81.1 %", "0.4 %", "100 %".
+/// "81.1 %", "0.4 %", "100 %"; "< 0.1 %" of what would be rounded to nothing.
 [[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (share > 0 && share < 0.05) return "< 0.1 %";
   return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
 }
 
@@ -16406,6 +16716,12 @@ struct tally_of_spaces {
   return lines;
 }
 
+/// How good the bytes are that a source has.
+[[nodiscard]] inline std::string precision_text(const provenance& of) {
+  if (of.planned) return "planned by the compiler, not measured";
+  return of.rounding > 1 ? "rounded to about " + short_bytes(of.rounding) : "exact";
+}
+
 /// One sentence on the whole, and then the faults, the worst first; beyond `most` only how many there are.
 [[nodiscard]] page_section check_section(const auto& source, std::size_t most) {
   page_section section;
@@ -16415,6 +16731,7 @@ struct tally_of_spaces {
   std::vector<page_line> further = estimates(source);
   const bool is_estimated = !further.empty();
   faults.insert(faults.end(), further.begin(), further.end());
+  for (const std::string& remark : source.provenance.remarks) faults.emplace_back(on_one_line(remark));
   further = anomalies(source);
   faults.insert(faults.end(), further.begin(), further.end());
 
@@ -16424,7 +16741,11 @@ struct tally_of_spaces {
     line.add("not exact", emphasis::alarm).add(": totals may be too small, live bytes and peaks too small or too large");
     if (faults.empty()) line.add("; the profile does not say why");
   } else if (is_lossy) {
-    line.add("incomplete", emphasis::alarm).add(": exact for what was captured").add(events.empty() ? "" : ", " + events);
+    line.add("incomplete", emphasis::alarm)
+        .add(": " + precision_text(source.provenance) + " for what was captured")
+        .add(events.empty() ? "" : ", " + events);
+  } else if (source.provenance.planned || source.provenance.rounding > 1) {
+    line.add(precision_text(source.provenance), emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
   } else if (is_estimated) {
     line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
   } else {
@@ -16639,7 +16960,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
-[[nodiscard]] inline page_line category_line(const std::vector<owned_bytes>& by_category, std::int64_t whole) {
+[[nodiscard]] page_line category_line(const auto& by_category, std::int64_t whole) {
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // ours are shorter
   page_line line;
@@ -16773,7 +17094,7 @@ struct block_at_checkpoint {
 };
 
 /// The largest blocks of all spaces, greatest first.
-[[nodiscard]] inline std::vector<block_at_checkpoint> largest_blocks_of(const checkpoint& point, std::size_t most) {
+[[nodiscard]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
   std::vector<block_at_checkpoint> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
     for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});
@@ -16832,136 +17153,6 @@ struct block_at_checkpoint {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/device_section.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-
-/// @file
-/// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which
-/// streams had it, and when it was full.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Nothing if no allocator reported what it holds.
-[[nodiscard]] page_section reserved_section(const auto& space) {
-  page_section section;
-  section.heading = "Reserved";
-  const reserved_profile& held = space.reserved;
-  if (held.peak == 0) return section;
-  section.lines.push_back(short_and_exact_bytes(held.peak) + " by the allocator, " +
-                          short_bytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) +
-                          " more than was ever live; " + short_bytes(held.current) + " at the end");
-  return section;
-}
-
-/// Nothing where streams were done with each block when it was freed, as far as peak and end tell.
-[[nodiscard]] page_section active_section(const auto& space) {
-  page_section section;
-  section.heading = "Active";
-  const active_profile& used = space.active;
-  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return section;
-  const auto beyond = [](std::int64_t bytes, std::int64_t live) { return short_bytes(std::max(bytes - live, std::int64_t{0})); };
-  section.lines.push_back(short_and_exact_bytes(used.peak) + " with freed blocks that streams still used, " +
-                          beyond(used.peak, space.cumulative_peak) + " more than was ever live; " +
-                          beyond(used.current, space.cumulative_current) + " freed but in use at the end");
-  return section;
-}
-
-/// "stream default, private pool 0:1".
-[[nodiscard]] page_line stream_text(const auto& row) {
-  page_line line;
-  if (row.stands_for_others) return line.add("all other streams and pools");
-  line.add("stream ").add_name(row.stream);
-  if (row.pool == "unknown") {
-    line.add(", pool unknown");
-  } else if (!row.pool.empty()) {
-    line.add(", private pool ").add_name(row.pool);
-  }
-  return line;
-}
-
-/// One stream with the allocator's own pool holds all that is said of the space anyway.
-[[nodiscard]] bool are_worth_a_table(const auto& streams) {
-  return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
-}
-
-/// The first `most` streams, which are those with the most reserved bytes; with 0 only how many there are.
-[[nodiscard]] page_section stream_section(const auto& space, std::size_t most) {
-  page_section section;
-  section.heading = "Streams";
-  if (!are_worth_a_table(space.streams)) return section;
-  const auto& first = space.streams.front();
-  const auto count = static_cast<std::int64_t>(space.streams.size());
-  if (most == 0) {
-    page_line line{grouped(count, "stream and pool", "streams and pools") + "; the most, " + short_bytes(first.reserved_peak) +
-                   " reserved and " + short_bytes(first.cumulative_peak) + " live, on "};
-    section.lines.push_back(line.append(stream_text(first)));
-    return section;
-  }
-  section.table.has_titles = true;
-  section.table.columns = {{"Reserved peak", true}, {"at the end", true},  {"Live peak", true},
-                           {"at the end", true},    {"Allocations", true}, {"Stream and pool", false}};
-  const std::size_t shown = std::min(most, space.streams.size());
-  for (std::size_t index = 0; index < shown; ++index) {
-    const auto& row = space.streams[index];
-    section.table.rows.push_back({short_bytes(row.reserved_peak), short_bytes(row.reserved_current),
-                                  short_bytes(row.cumulative_peak), short_bytes(row.cumulative_current),
-                                  grouped(row.allocation_count), stream_text(row)});
-  }
-  if (shown < space.streams.size()) {
-    section.further_lines.push_back(
-        grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
-  }
-  return section;
-}
-
-/// The busiest core, and the first `most` rectangles of cores.
-[[nodiscard]] page_section core_section(const auto& space, std::size_t most) {
-  page_section section;
-  section.heading = "Cores";
-  if (!lies_on_cores(space)) return section;
-  const auto& peaks = space.cores.peaks;
-  page_line line{short_and_exact_bytes(peaks.total) + " at most on one core"};
-  if (!peaks.busiest_core.empty()) line.add(", ").add_name(peaks.busiest_core);
-  line.add("; circular buffers at most " + short_bytes(peaks.circular_buffers) + ", buffers " + short_bytes(peaks.buffers));
-  section.lines.push_back(line);
-  section.table.has_titles = true;
-  section.table.columns = {{"Total", true}, {"Circular buffers", true}, {"Buffers", true}, {"Cores", false}};
-  const std::size_t shown = std::min(most, space.cores.ranges.size());
-  for (std::size_t index = 0; index < shown; ++index) {
-    const auto& row = space.cores.ranges[index];
-    section.table.rows.push_back({short_bytes(row.peaks.total), short_bytes(row.peaks.circular_buffers),
-                                  short_bytes(row.peaks.buffers), page_line{}.add_name(row.range)});
-  }
-  if (shown != 0 && shown < space.cores.ranges.size()) {
-    section.further_lines.push_back(
-        grouped(static_cast<std::int64_t>(space.cores.ranges.size() - shown), "further rectangle", "further rectangles"));
-  }
-  return section;
-}
-
-/// The first allocation for which the device had no memory, and how many more there were.
-[[nodiscard]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
-  page_section section;
-  section.heading = "Failed";
-  if (space.out_of_memory.empty()) return section;
-  const auto& failed = space.out_of_memory.front();
-  page_line line;
-  line.add("out of memory", emphasis::alarm).add(" requesting " + short_bytes(failed.requested));
-  add_place(line, source, steps, failed.time_ns, failed.segment, failed.operation);
-  line.add("; " + short_bytes(failed.device_free) + " free on the device, " + short_bytes(failed.reserved_bytes) + " reserved, " +
-           short_bytes(failed.live_bytes) + " of it live");
-  const std::int64_t further =
-      add_saturating(static_cast<std::int64_t>(space.out_of_memory.size()) - 1, space.further_out_of_memory.count);
-  if (further > 0) line.add("; " + grouped(further, "more failure", "more failures"));
-  section.lines.push_back(line);
-  return section;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/report/text/end_section.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -16989,7 +17180,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// What is live after each step, and by how much that grows.
-[[nodiscard]] inline page_section growth_section(const std::vector<segments_of_name>& names) {
+[[nodiscard]] page_section growth_section(const auto& names) {
   page_section section;
   section.heading = "Growth";
   const segments_of_name* const name = end_of_step(names);
@@ -17074,60 +17265,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/facet_lines.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-/// @file
-/// The answers of facets that a profile has only if they were asked for (`space_profile::facets`).
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// What an arena would save, and where a reused buffer would save most. Nothing if no block was followed.
-[[nodiscard]] page_section lifetime_section(const auto& space) {
-  page_section section;
-  section.heading = "Lifetimes";
-  const auto& lifetimes = space.facets.lifetimes;
-  if (lifetimes.rows.empty()) return section;
-  std::int64_t blocks = 0;
-  std::int64_t passing = 0;
-  std::int64_t bytes = 0;
-  std::int64_t arena = 0;
-  const auto* busiest = &lifetimes.rows.front();
-  for (const auto& row : lifetimes.rows) {
-    blocks += row.allocation_count;
-    passing += row.passing_count;
-    bytes += row.passing_bytes;
-    if (row.allocation_count - row.peak_blocks > busiest->allocation_count - busiest->peak_blocks) busiest = &row;
-  }
-  for (const auto& row : lifetimes.segments_by_name) arena = std::max(arena, row.peak);
-  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " came and went within one segment: " +
-                          short_bytes(bytes) + " of allocations that an arena of " + short_bytes(arena) + " would serve");
-  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return section;
-  page_line line{grouped(busiest->allocation_count) + " blocks of " + short_bytes(busiest->least_size) + " to " +
-                 short_bytes(2 * static_cast<double>(busiest->least_size)) + " "};
-  if (busiest->operation.empty()) {
-    line.add("outside every operation");
-  } else {
-    line.add("by ").add_name(busiest->operation);
-  }
-  line.add(", " + grouped(busiest->peak_blocks) + " at most live at once: so many buffers would do");
-  section.lines.push_back(line);
-  return section;
-}
-
-/// All of them.
-[[nodiscard]] std::vector<page_section> facet_sections(const auto& space) { return {lifetime_section(space)}; }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/fit_section.hpp>
+// ---- <memprof/report/text/facet/capacity.hpp>
 #include <cstdint>
 #include <string>
 
 /// @file
-/// The answer: does it fit the device, and if not, what would help.
+/// The lines of the facet "capacity": does it fit the device, and if not, what would help.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -17209,6 +17352,230 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/report/text/facet/cores.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// The lines of the facet "cores": what lay on the busiest core, and in which rectangles.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The busiest core, and the first `most` rectangles of cores.
+[[nodiscard]] page_section core_section(const auto& space, std::size_t most) {
+  page_section section;
+  section.heading = "Cores";
+  if (!lies_on_cores(space)) return section;
+  const auto& peaks = space.cores.peaks;
+  page_line line{short_and_exact_bytes(peaks.total) + " at most on one core"};
+  if (!peaks.busiest_core.empty()) line.add(", ").add_name(peaks.busiest_core);
+  line.add("; circular buffers at most " + short_bytes(peaks.circular_buffers) + ", buffers " + short_bytes(peaks.buffers));
+  section.lines.push_back(line);
+  section.table.has_titles = true;
+  section.table.columns = {{"Total", true}, {"Circular buffers", true}, {"Buffers", true}, {"Cores", false}};
+  const std::size_t shown = std::min(most, space.cores.ranges.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    const auto& row = space.cores.ranges[index];
+    section.table.rows.push_back({short_bytes(row.peaks.total), short_bytes(row.peaks.circular_buffers),
+                                  short_bytes(row.peaks.buffers), page_line{}.add_name(row.range)});
+  }
+  if (shown != 0 && shown < space.cores.ranges.size()) {
+    section.further_lines.push_back(
+        grouped(static_cast<std::int64_t>(space.cores.ranges.size() - shown), "further rectangle", "further rectangles"));
+  }
+  return section;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/facet/out_of_memory.hpp>
+#include <cstdint>
+
+/// @file
+/// The lines of the facet "out of memory": the first allocation that failed.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The first allocation for which the device had no memory, and how many more there were.
+[[nodiscard]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
+  page_section section;
+  section.heading = "Failed";
+  if (space.out_of_memory.empty()) return section;
+  const auto& failed = space.out_of_memory.front();
+  page_line line;
+  line.add("out of memory", emphasis::alarm).add(" requesting " + short_bytes(failed.requested));
+  add_place(line, source, steps, failed.time_ns, failed.segment, failed.operation);
+  line.add("; ");
+  if (failed.device_free >= 0) line.add(short_bytes(failed.device_free) + " free on the device, ");
+  // Nothing was ever reserved where nobody reported it.
+  if (space.reserved.peak != 0) {
+    line.add(short_bytes(failed.reserved_bytes) + " reserved, " + short_bytes(failed.live_bytes) + " of it live");
+  } else {
+    line.add(short_bytes(failed.live_bytes) + " live");
+  }
+  const std::int64_t further =
+      add_saturating(static_cast<std::int64_t>(space.out_of_memory.size()) - 1, space.further_out_of_memory.count);
+  if (further > 0) line.add("; " + grouped(further, "more failure", "more failures"));
+  section.lines.push_back(line);
+  return section;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/facet/reserved.hpp>
+#include <algorithm>
+#include <cstdint>
+
+/// @file
+/// The lines of the facet "reserved": what the allocator held of the device.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Nothing if no allocator reported what it holds.
+[[nodiscard]] page_section reserved_section(const auto& space) {
+  page_section section;
+  section.heading = "Reserved";
+  const reserved_profile& held = space.reserved;
+  if (held.peak == 0) return section;
+  section.lines.push_back(short_and_exact_bytes(held.peak) + " by the allocator, " +
+                          short_bytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) +
+                          " more than was ever live; " + short_bytes(held.current) + " at the end");
+  return section;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/facet/streams.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// The lines of the facet "streams": what streams used beyond what was live, and which of them had the memory.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Nothing where streams were done with each block when it was freed, as far as peak and end tell.
+[[nodiscard]] page_section active_section(const auto& space) {
+  page_section section;
+  section.heading = "Active";
+  const active_profile& used = space.active;
+  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return section;
+  const auto beyond = [](std::int64_t bytes, std::int64_t live) { return short_bytes(std::max(bytes - live, std::int64_t{0})); };
+  section.lines.push_back(short_and_exact_bytes(used.peak) + " with freed blocks that streams still used, " +
+                          beyond(used.peak, space.cumulative_peak) + " more than was ever live; " +
+                          beyond(used.current, space.cumulative_current) + " freed but in use at the end");
+  return section;
+}
+
+/// "stream default, private pool 0:1".
+[[nodiscard]] page_line stream_text(const auto& row) {
+  page_line line;
+  if (row.stands_for_others) return line.add("all other streams and pools");
+  line.add("stream ").add_name(row.stream);
+  if (row.pool == "unknown") {
+    line.add(", pool unknown");
+  } else if (!row.pool.empty()) {
+    line.add(", private pool ").add_name(row.pool);
+  }
+  return line;
+}
+
+/// One stream with the allocator's own pool holds all that is said of the space anyway.
+[[nodiscard]] bool are_worth_a_table(const auto& streams) {
+  return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
+}
+
+/// The first `most` streams, which are those with the most reserved bytes; with 0 only how many there are.
+[[nodiscard]] page_section stream_section(const auto& space, std::size_t most) {
+  page_section section;
+  section.heading = "Streams";
+  if (!are_worth_a_table(space.streams)) return section;
+  const auto& first = space.streams.front();
+  const auto count = static_cast<std::int64_t>(space.streams.size());
+  if (most == 0) {
+    page_line line{grouped(count, "stream and pool", "streams and pools") + "; the most, " + short_bytes(first.reserved_peak) +
+                   " reserved and " + short_bytes(first.cumulative_peak) + " live, on "};
+    section.lines.push_back(line.append(stream_text(first)));
+    return section;
+  }
+  section.table.has_titles = true;
+  section.table.columns = {{"Reserved peak", true}, {"at the end", true},  {"Live peak", true},
+                           {"at the end", true},    {"Allocations", true}, {"Stream and pool", false}};
+  const std::size_t shown = std::min(most, space.streams.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    const auto& row = space.streams[index];
+    section.table.rows.push_back({short_bytes(row.reserved_peak), short_bytes(row.reserved_current),
+                                  short_bytes(row.cumulative_peak), short_bytes(row.cumulative_current),
+                                  grouped(row.allocation_count), stream_text(row)});
+  }
+  if (shown < space.streams.size()) {
+    section.further_lines.push_back(
+        grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
+  }
+  return section;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/facet/lifetimes.hpp>
+#include <algorithm>
+#include <cstdint>
+
+/// @file
+/// The lines of the facet "lifetimes": what an arena would save, and where a reused buffer would save most.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What an arena would save, and where a reused buffer would save most. Nothing if no block was followed.
+[[nodiscard]] page_section lifetime_section(const auto& space) {
+  page_section section;
+  section.heading = "Lifetimes";
+  const auto& lifetimes = space.facets.lifetimes;
+  if (lifetimes.rows.empty()) return section;
+  std::int64_t blocks = 0;
+  std::int64_t passing = 0;
+  std::int64_t bytes = 0;
+  std::int64_t arena = 0;
+  const auto* busiest = &lifetimes.rows.front();
+  for (const auto& row : lifetimes.rows) {
+    blocks += row.allocation_count;
+    passing += row.passing_count;
+    bytes += row.passing_bytes;
+    if (row.allocation_count - row.peak_blocks > busiest->allocation_count - busiest->peak_blocks) busiest = &row;
+  }
+  for (const auto& row : lifetimes.segments_by_name) arena = std::max(arena, row.peak);
+  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " came and went within one segment: " +
+                          short_bytes(bytes) + " of allocations that an arena of " + short_bytes(arena) + " would serve");
+  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return section;
+  page_line line{grouped(busiest->allocation_count) + " blocks of " + short_bytes(busiest->least_size) + " to " +
+                 short_bytes(2 * static_cast<double>(busiest->least_size)) + " "};
+  if (busiest->operation.empty()) {
+    line.add("outside every operation");
+  } else {
+    line.add("by ").add_name(busiest->operation);
+  }
+  line.add(", " + grouped(busiest->peak_blocks) + " at most live at once: so many buffers would do");
+  section.lines.push_back(line);
+  return section;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/facet_lines.hpp>
+#include <vector>
+
+/// @file
+/// The list of the lines of those facets that a profile has only if they were asked for (`space_profile::facets`). The others
+/// have their places among the answers of summary_lines.hpp.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+[[nodiscard]] std::vector<page_section> facet_sections(const auto& space) { return {lifetime_section(space)}; }
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/report/text/shortened_names.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -17233,8 +17600,7 @@ struct text_range {
 
 /// Where a name differs from others: from its first component, between slashes, that not all have at this place, to the last one.
 /// In a long component only from so many characters before the first difference.
-[[nodiscard]] inline text_range difference_of(std::string_view name, const std::vector<std::string_view>& others,
-                                              std::size_t longest_common_part) {
+[[nodiscard]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
   for (const std::string_view other : others) {
@@ -17277,7 +17643,8 @@ struct text_range {
 
 /// The names in at most so many columns, with ellipses where something was left out. Names that differ still do, if that many
 /// columns can show it: those that would look alike show where they differ.
-[[nodiscard]] inline std::vector<std::string> shortened_apart(const std::vector<std::string>& names, std::size_t columns) {
+template <class Names = std::vector<std::string>>
+[[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int most_rounds = 8;
   std::vector<std::string> shown(names.size());
   std::transform(names.begin(), names.end(), shown.begin(), [&](const std::string& name) { return shortened(name, columns); });
@@ -17314,7 +17681,8 @@ struct text_range {
 #include <vector>
 
 /// @file
-/// Lays a report out for a terminal: no line is longer than the page is wide.
+/// Lays a report out for a terminal: no line is longer than the page is wide. Templates, as are the sections, so that only units
+/// that print a report compile them.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -17366,13 +17734,14 @@ struct laid_out {
 }
 
 /// Breaks a line of prose at its spaces. Names stay whole, but no longer than `longest_name`.
+template <class Part = page_part>
 class line_breaker {
  public:
   line_breaker(std::size_t columns, bool is_colored, std::size_t longest_name)
       : columns_(columns), longest_name_(longest_name), is_colored_(is_colored) {}
 
-  [[nodiscard]] std::vector<laid_out> operator()(const page_line& line) {
-    for (const page_part& part : line.parts()) {
+  [[nodiscard]] std::vector<laid_out> operator()(const auto& line) {
+    for (const Part& part : line.parts()) {
       if (part.is_name) {
         word_.push_back({shortened(part.text, longest_name_), part.how, true});
         continue;
@@ -17403,8 +17772,8 @@ class line_breaker {
   void end_word() {
     if (word_.empty()) return;
     std::size_t width = 0;
-    for (const page_part& part : word_) width += display_width(part.text);
-    for (page_part& part : word_) {  // what sticks to a name, as a colon, stays
+    for (const Part& part : word_) width += display_width(part.text);
+    for (Part& part : word_) {  // what sticks to a name, as a colon, stays
       if (width <= columns_ || !part.is_name) continue;
       const std::size_t whole = display_width(part.text);
       part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
@@ -17416,7 +17785,7 @@ class line_breaker {
       const bool goes_on = lines_.back().last == word_.front().how;
       lines_.back().add(" ", goes_on ? word_.front().how : emphasis::none, is_colored_);
     }
-    for (const page_part& part : word_) {
+    for (const Part& part : word_) {
       lines_.back().add(shortened(part.text, columns_ - std::min(columns_, lines_.back().width)), part.how, is_colored_);
     }
     word_.clear();
@@ -17425,20 +17794,20 @@ class line_breaker {
   std::size_t columns_;
   std::size_t longest_name_;
   bool is_colored_;
-  std::vector<page_part> word_;
+  std::vector<Part> word_;
   std::vector<laid_out> lines_;
 };
 
 /// The line of prose on at most `most` lines of that width: names are shortened as far as that takes, to ten columns at least.
-[[nodiscard]] inline std::vector<laid_out> broken(const page_line& line, std::size_t columns, std::size_t most, bool is_colored) {
+[[nodiscard]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
   constexpr std::size_t shortest_name = 10;
   std::size_t longest_name = columns;
   for (;;) {
-    std::vector<laid_out> lines = line_breaker{columns, is_colored, longest_name}(line);
+    std::vector<laid_out> lines = line_breaker<page_part>{columns, is_colored, longest_name}(line);
     if (lines.size() <= most) return lines;
     if (longest_name <= shortest_name) {
       constexpr std::size_t room_for_ellipsis = 2;
-      lines = line_breaker{columns - room_for_ellipsis, is_colored, longest_name}(line);
+      lines = line_breaker<page_part>{columns - room_for_ellipsis, is_colored, longest_name}(line);
       lines.resize(most);
       lines.back().add(" \xe2\x80\xa6", emphasis::none, false);
       return lines;
@@ -17447,18 +17816,18 @@ class line_breaker {
   }
 }
 
-[[nodiscard]] inline std::size_t width_of(const page_line& cell) {
+[[nodiscard]] std::size_t width_of(const auto& cell) {
   std::size_t width = 0;
   for (const page_part& part : cell.parts()) width += display_width(part.text);
   return width;
 }
 
-[[nodiscard]] inline bool has_name(const page_line& cell) {
+[[nodiscard]] bool has_name(const auto& cell) {
   return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) { return part.is_name; });
 }
 
 /// A cell in at most `columns`: first its names give way, then its end.
-[[nodiscard]] inline laid_out cell_text(const page_line& cell, std::size_t columns, bool is_colored) {
+[[nodiscard]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
   std::size_t excess = width_of(cell);
   excess -= std::min(excess, columns);
   laid_out result;
@@ -17473,7 +17842,7 @@ class line_breaker {
 }
 
 /// How wide the columns are: as their cells, but those with names give way until the table fits `columns`.
-[[nodiscard]] inline std::vector<std::size_t> column_widths(const page_table& table, std::size_t columns, std::size_t gap) {
+[[nodiscard]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
   std::vector<std::size_t> widths(table.columns.size());
   std::vector<bool> gives_way(table.columns.size());
   for (std::size_t column = 0; column < widths.size(); ++column) {
@@ -17501,14 +17870,14 @@ class line_breaker {
 }
 
 /// The only name in a cell, or null: there is none, or more than one.
-[[nodiscard]] inline const page_part* only_name(const page_line& cell) {
+[[nodiscard]] const page_part* only_name(const auto& cell) {
   const auto is_name = [](const page_part& part) { return part.is_name; };
   const std::vector<page_part>& parts = cell.parts();
   return std::count_if(parts.begin(), parts.end(), is_name) == 1 ? &*std::find_if(parts.begin(), parts.end(), is_name) : nullptr;
 }
 
 /// Shortens the names in cells that are too long for their columns, each such that it differs from the others with as much room.
-inline void shorten_names(page_table& table, const std::vector<std::size_t>& widths) {
+void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
     std::map<std::size_t, std::vector<page_line*>> cells_with_room;
     for (std::vector<page_line>& row : table.rows) {
@@ -17538,7 +17907,7 @@ inline void shorten_names(page_table& table, const std::vector<std::size_t>& wid
   }
 }
 
-[[nodiscard]] inline std::vector<laid_out> table_text(page_table table, std::size_t columns, bool is_colored) {
+[[nodiscard]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
   std::vector<laid_out> lines;
   if (table.rows.empty()) return lines;
   constexpr std::size_t gap = 2;
@@ -17575,8 +17944,8 @@ inline void shorten_names(page_table& table, const std::vector<std::size_t>& wid
 }
 
 /// The lines of a section; each paragraph takes at most `most_lines_each`.
-[[nodiscard]] inline std::vector<std::string> section_text(const page_section& section, std::size_t columns,
-                                                           std::size_t most_lines_each, bool is_colored) {
+[[nodiscard]] std::vector<std::string> section_text(const auto& section, std::size_t columns, std::size_t most_lines_each,
+                                                    bool is_colored) {
   std::vector<std::string> lines;
   const std::size_t width = columns - page_margin;
   const auto add = [&](const std::vector<laid_out>& added, std::size_t margin) {
@@ -17687,13 +18056,13 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 }
 
 /// The row of a name whose peak and change looked the same each time, where all names do.
-inline void add_constant_row(page_table& table, const segments_of_name& name) {
+void add_constant_row(auto& table, const segments_of_name& name) {
   table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
                         signed_short_bytes(name.segment_change.first), spread_text(name)});
 }
 
 /// The rows of a name: one if its peak and its change looked the same each time, else one for each.
-inline void add_name_rows(page_table& table, const segments_of_name& name) {
+void add_name_rows(auto& table, const segments_of_name& name) {
   std::vector<page_line> peaks{name_of(name), grouped(name.count)};
   const value_summary& peak = name.segment_peak;
   const value_summary& change = name.segment_change;
@@ -17717,7 +18086,7 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
 
 /// A row or two for each name within `most_rows`, in the order in which they came: those with the greatest peaks and changes if
 /// not all have room.
-[[nodiscard]] inline page_section segment_section(std::vector<segments_of_name> names, std::size_t most_rows) {
+[[nodiscard]] page_section segment_section(auto names, std::size_t most_rows) {
   page_section section;
   section.is_wide = true;
   if (names.empty()) return section;
@@ -18110,6 +18479,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// @file
 /// memprof: where a training loop's memory goes. This header is all a program needs that wants a text summary; it needs no other
 /// library. More by one include each: `<memprof/profile/json.hpp>`, `<memprof/backend/new_delete.hpp>`.
+///
+/// @namespace memprof
+/// All that users name. What is in a namespace `detail` may change at any time.
 
 #include <cstdio>
 
@@ -18138,10 +18510,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_7
+#endif  // MEMPROF_SINGLE_HEADER_13
 
-#if !defined(MEMPROF_SINGLE_HEADER_8) && (defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_8
+#if !defined(MEMPROF_SINGLE_HEADER_14) && (defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_14
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -18157,12 +18529,26 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 #if MEMPROF_ENABLED
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The process's hidden blocks, made at the first call; null if the system has no memory.
+[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
+  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  void* const pages = map_pages(sizeof(hidden_blocks));
+  if (pages == nullptr) return nullptr;
+  auto* const made = new (pages) hidden_blocks;
+  // Release pairs with the acquire loads of those who ask.
+  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
+  unmap_pages(pages, sizeof(hidden_blocks));
+  return known;
+}
 
 /// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
 inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
@@ -18348,10 +18734,10 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_8
+#endif  // MEMPROF_SINGLE_HEADER_14
 
-#if !defined(MEMPROF_SINGLE_HEADER_9) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_9
+#if !defined(MEMPROF_SINGLE_HEADER_15) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_15
 
 // ---- <memprof/analysis/caching_allocator_options.hpp>
 #include <array>
@@ -18467,10 +18853,10 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 }  // namespace detail
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_9
+#endif  // MEMPROF_SINGLE_HEADER_15
 
-#if !defined(MEMPROF_SINGLE_HEADER_10) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_10
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_16
 
 // ---- <memprof/detail/parse_double.hpp>
 #include <charconv>
@@ -18510,10 +18896,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_10
+#endif  // MEMPROF_SINGLE_HEADER_16
 
-#if !defined(MEMPROF_SINGLE_HEADER_11) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_11
+#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/analysis/cuda_alloc_conf.hpp>
 #include <array>
@@ -18772,10 +19158,10 @@ class alloc_conf_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_11
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_12) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_12
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/analysis/estimate/decoder_shape.hpp>
 #include <array>
@@ -20717,10 +21103,10 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_12
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_13) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_13
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/analysis/cached_block.hpp>
 #include <cstddef>
@@ -22068,10 +22454,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_13
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_14) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_14
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -22107,10 +22493,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_14
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_15) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_15
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -22956,10 +23342,10 @@ struct text_sink {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_22
 
 // ---- <memprof/format/json_text.hpp>
 #include <cstddef>
@@ -23028,10 +23414,10 @@ inline void append_json_key(std::string& out, std::string_view key) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/format/trace_replay.hpp>
 #include <cstddef>
@@ -23311,10 +23697,10 @@ concept trace_source = requires(const T& source, trace_replay<replay_handler>& v
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -24208,10 +24594,10 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/format/trace_source.hpp>
 #include <cstdint>
@@ -24672,10 +25058,10 @@ class chrome_trace_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/format/stack_table.hpp>
 #include <algorithm>
@@ -24826,10 +25212,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/format/collapsed.hpp>
 #include <cstdint>
@@ -25027,6 +25413,7 @@ struct hlo_program {
   std::vector<hlo_instruction> instructions;
   std::vector<hlo_buffer> buffers;
   std::vector<hlo_allocation> allocations;
+  std::uint64_t unknown_values = 0;  ///< in allocations, that are not among `buffers` or whose instruction is not there
   std::vector<std::vector<hlo_heap_event>> traces;
   std::vector<std::string_view> files;
   std::vector<hlo_frame_location> locations;
@@ -25133,6 +25520,8 @@ class heap_replay {
   /// The events up to `end`, without it.
   void run(const std::vector<hlo_heap_event>& events, std::size_t end) {
     std::uint32_t allocation = hlo_none;
+    constexpr std::uint64_t usual_chain = 64;
+    steps_left_ = (std::uint64_t{1} << 24) + usual_chain * events.size();
     for (std::size_t index = 0; index < end; ++index) {
       const hlo_heap_event& happened = events[index];
       if (happened.buffer == hlo_none) continue;
@@ -25169,15 +25558,20 @@ class heap_replay {
     }
   }
 
-  [[nodiscard]] std::uint32_t root_of(std::uint32_t buffer) const {
-    while (canonical_[buffer] != hlo_none) buffer = canonical_[buffer];
+  [[nodiscard]] std::uint32_t root_of(std::uint32_t buffer) {
+    for (; canonical_[buffer] != hlo_none; buffer = canonical_[buffer]) take_step();
     return buffer;
+  }
+  /// Bounds what chains of shared memory in a hostile file cost.
+  void take_step() {
+    if (--steps_left_ == 0) raise("memory is shared through too many buffers");
   }
 
   /// No buffer may share its own memory, through whatever others.
-  void check_is_behind(std::uint32_t buffer, std::uint32_t shared) const {
+  void check_is_behind(std::uint32_t buffer, std::uint32_t shared) {
     constexpr int longest = 4096;
     for (int length = 0; shared != hlo_none; shared = canonical_[shared], ++length) {
+      take_step();
       if (shared == buffer) raise("buffer " + std::to_string(program_.buffers[buffer].id) + " shares its own memory");
       if (length == longest) raise("memory is shared through more than " + std::to_string(longest) + " buffers");
     }
@@ -25187,6 +25581,7 @@ class heap_replay {
   Visitor& visitor_;
   std::vector<std::uint32_t> canonical_;
   std::vector<std::int32_t> users_;
+  std::uint64_t steps_left_ = 0;
 };
 
 /// Finds the greatest sum of bytes, and when it is first there.
@@ -25250,12 +25645,15 @@ class heap_live_list {
 
 }  // namespace detail
 
-/// The memory spaces in which the program has allocations, ascending.
+/// The memory spaces in which the program has allocations, ascending. Throws `memprof::error` if there are more than a trace has.
 [[nodiscard]] inline std::vector<std::int64_t> memory_spaces(const hlo_program& program) {
   std::vector<std::int64_t> spaces;
   for (const hlo_allocation& allocation : program.allocations) spaces.push_back(allocation.space);
   std::sort(spaces.begin(), spaces.end());
   spaces.erase(std::unique(spaces.begin(), spaces.end()), spaces.end());
+  constexpr std::size_t most_spaces = 250;
+  if (spaces.size() > most_spaces)
+    detail::raise("it has " + std::to_string(spaces.size()) + " memory spaces, more than any device has");
   return spaces;
 }
 
@@ -25303,6 +25701,7 @@ class heap_live_list {
 // ---- <memprof/format/heaptrack_blocks.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -25367,7 +25766,7 @@ class heaptrack_blocks {
   };
 
   std::vector<kind> kinds_;
-  std::vector<block> blocks_;
+  std::deque<block> blocks_;         ///< which grows without a copy of all
   std::vector<std::uint32_t> free_;  ///< by size: the first unused block's index plus one
   std::unordered_map<std::uint64_t, std::uint32_t> sizes_;
   std::uint64_t next_address_ = 0x10000;
@@ -25375,10 +25774,10 @@ class heaptrack_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/format/function_name.hpp>
 #include <cstddef>
@@ -25441,10 +25840,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/format/heaptrack_stacks.hpp>
 #include <algorithm>
@@ -25498,8 +25897,9 @@ class heaptrack_stacks {
   // Each takes a line without its kind, and returns what is wrong with it; null: nothing is.
 
   [[nodiscard]] const char* add_string(std::string_view text) {
-    if (!has_room(strings_)) return "more strings than heaptrack can number";
-    strings_.emplace_back(text);
+    if (!has_room(string_ends_)) return "more strings than heaptrack can number";
+    strings_ += text;
+    string_ends_.push_back(strings_.size());
     return nullptr;
   }
   /// `ip module [function [file line [function file line]...]]`, the innermost frame first.
@@ -25516,7 +25916,7 @@ class heaptrack_stacks {
       std::uint64_t number = 0;
       if (!numbers.rest().empty() && !numbers.next(function)) return expected;
       if (!numbers.rest().empty() && (!numbers.next(file) || !numbers.next(number))) return expected;
-      if (module > strings_.size() || function > strings_.size() || file > strings_.size()) return "a string that is not known";
+      if (std::max({module, function, file}) > string_ends_.size()) return "a string is not defined above";
       if (!has_room(frames_) || ++added.count > most_frames) return "more frames than a stack can have";
       frames_.push_back(frame(text(function), file == 0 ? text(module) : text(file), file == 0 ? 0 : number));
     } while (!numbers.rest().empty());
@@ -25531,8 +25931,8 @@ class heaptrack_stacks {
     std::uint64_t around = 0;
     if (!numbers.next(pointer) || !numbers.next(around) || !numbers.rest().empty())
       return "expected an instruction pointer and a stack";
-    if (pointer > instructions_.size()) return "an instruction pointer that is not known";
-    if (around > calls_.size()) return "a stack that is not known";
+    if (pointer > instructions_.size()) return "the instruction pointer is not defined above";
+    if (around > calls_.size()) return "the stack is not defined above";
     const std::size_t frames =
         (around == 0 ? 0 : calls_[around - 1].frames) + (pointer == 0 ? 0 : instructions_[pointer - 1].count);
     // A call of an unknown address has no frame, but the stack is walked all the same.
@@ -25588,7 +25988,9 @@ class heaptrack_stacks {
   }
 
   [[nodiscard]] std::string_view text(std::uint64_t string) const noexcept {
-    return string == 0 ? std::string_view{} : std::string_view{strings_[string - 1]};
+    if (string == 0) return {};
+    const std::size_t begin = string == 1 ? 0 : string_ends_[string - 2];
+    return std::string_view{strings_}.substr(begin, string_ends_[string - 1] - begin);
   }
 
   /// The number of a frame's name, `function (file:line)`; without a file, `function (module)`.
@@ -25603,7 +26005,8 @@ class heaptrack_stacks {
     return known->second;
   }
 
-  std::vector<std::string> strings_;
+  std::string strings_;  ///< one behind the other: most are short, and there are many
+  std::vector<std::size_t> string_ends_;
   std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first
   std::vector<instruction> instructions_;
   std::vector<call> calls_;
@@ -25651,7 +26054,7 @@ class line_reader {
       position_ += part.size() + (end == nullptr ? 0 : 1);
       if (carried_.size() + part.size() > longest_) {
         ++number_;
-        fail("it has more than " + std::to_string(longest_) + " bytes");
+        fail("longer than " + std::to_string(longest_) + " bytes");
       }
       if (end == nullptr || !carried_.empty()) carried_ += part;
       if (end == nullptr) continue;
@@ -25695,10 +26098,36 @@ class line_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
+
+// ---- <memprof/format/quoted_text.hpp>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The begin of what a file has, in quotation marks, for a message about it. Control characters, which would cut the message off
+/// or change the terminal, are written as "\x00".
+[[nodiscard]] inline std::string quoted(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  constexpr std::size_t longest = 64;
+  std::string result{'\''};
+  for (const char byte : text.substr(0, longest)) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (code >= 0x20 && code != 0x7f) {
+      result += byte;
+    } else {
+      result += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+    }
+  }
+  return result += text.size() > longest ? "...'" : "'";
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/recorded_event_writer.hpp>
 #include <concepts>
@@ -25720,10 +26149,10 @@ concept recorded_event_writer = event_writer<T> &&
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/format/heaptrack.hpp>
 #include <array>
@@ -25801,10 +26230,11 @@ class heaptrack_open_stack {
   std::array<char, 32> begin{};
   const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
   std::rewind(file);
-  const std::string_view first{begin.data(), got};
+  std::string_view first{begin.data(), got};
+  if (first.starts_with("\xEF\xBB\xBF")) first.remove_prefix(3);  // the reader then says what is wrong
   const std::size_t end = first.find('\n');
   if (end == first.npos || !first.starts_with("v ")) return false;
-  detail::heaptrack_numbers numbers{first.substr(2, end - 2)};
+  detail::heaptrack_numbers numbers{first.substr(2, end - 2 - (first[end - 1] == '\r' ? 1 : 0))};
   std::uint64_t heaptrack = 0;
   std::uint64_t version = 0;
   return numbers.next(heaptrack) && (numbers.rest().empty() || numbers.next(version)) && numbers.rest().empty();
@@ -25819,8 +26249,13 @@ class heaptrack_source {
  public:
   /// Reads the lines that say what was recorded. The file stays the caller's; `path` is its name for messages.
   heaptrack_source(std::FILE* file, const std::filesystem::path& path) : lines_(file, path, longest_line) {
-    if (!lines_.next() || lines_.is_cut() || !lines_.line().starts_with("v "))
-      detail::raise_about_file("read", path, "no recording of heaptrack: it does not begin with a line such as 'v 10400 3'");
+    const bool has_line = lines_.next();
+    if (has_line && lines_.line().starts_with("\xEF\xBB\xBFv "))
+      lines_.fail("begins with a byte order mark, which heaptrack does not write; an editor has changed the file");
+    if (!has_line || lines_.is_cut() || !lines_.line().starts_with("v "))
+      detail::raise_about_file("read", path, "not a recording of heaptrack: expected a first line such as 'v 10400 3'");
+    if (lines_.line().ends_with('\r'))
+      lines_.fail("ends with CR LF, where heaptrack writes LF alone: convert the file with dos2unix");
     read_version(lines_.line().substr(2));
     while ((has_line_ = lines_.next()) && !lines_.is_cut() && read_head(lines_.line())) {
     }
@@ -25840,13 +26275,13 @@ class heaptrack_source {
       if (line.starts_with("+ ")) {
         const std::uint64_t kind = kind_in(line);
         const std::uint64_t address = blocks_.allocate(kind);
-        if (address == 0) lines_.fail("more is live than there are addresses");
+        if (address == 0) lines_.fail("more bytes are live than an address space has");
         open.go_to(blocks_[kind].stack);
         writer.allocate(cpu, block_address{address}, blocks_[kind].bytes, {});
       } else if (line.starts_with("- ")) {
         const std::uint64_t kind = kind_in(line);
         const std::uint64_t address = blocks_.deallocate(kind);
-        if (address == 0) lines_.fail("nothing that was allocated so is live");
+        if (address == 0) lines_.fail("no live allocation is of this kind");
         open.close();  // who frees is not recorded
         writer.deallocate(cpu, block_address{address}, blocks_[kind].bytes);
       } else if (line.starts_with("c ")) {
@@ -25859,9 +26294,9 @@ class heaptrack_source {
     open.close();
     writer.add_facts(to_table(std::vector{recording_}));
     if (lines_.is_cut()) {
-      damage_ = "line " + std::to_string(lines_.number()) + ": it is cut off";
+      damage_ = "line " + std::to_string(lines_.number()) + " is cut off";
     } else if (!is_whole_) {
-      damage_ = "line " + std::to_string(lines_.number()) + " is the last, but not '# ips: ...', with which a recording ends";
+      damage_ = "line " + std::to_string(lines_.number()) + " is the last, but a recording ends with a line '# ips: ...'";
     }
   }
 
@@ -25883,11 +26318,11 @@ class heaptrack_source {
     std::uint64_t heaptrack = 0;
     std::uint64_t version = 0;
     if (!numbers.next(heaptrack) || (!numbers.rest().empty() && !numbers.next(version)) || !numbers.rest().empty())
-      lines_.fail("expected heaptrack's version and that of its format");
+      lines_.fail("expected the versions of heaptrack and of its format, such as 'v 10400 3'");
     constexpr std::uint64_t first_without_version = 0x010200;  // of version 1, before a second number stood there
     if (version == 0 && heaptrack == first_without_version) version = 1;
     if (version < oldest_version || version > newest_version)
-      lines_.fail("version " + std::to_string(version) + " of heaptrack's format; versions 1 to 3 can be read");
+      lines_.fail("version " + std::to_string(version) + " of heaptrack's format is not known; expected 1, 2 or 3");
     recording_.file_version = static_cast<std::int64_t>(version);
     recording_.heaptrack_version =
         std::to_string(heaptrack >> 16) + '.' + std::to_string(heaptrack >> 8 & 0xff) + '.' + std::to_string(heaptrack & 0xff);
@@ -25910,7 +26345,7 @@ class heaptrack_source {
     }
     if (line.starts_with("I ")) {
       const auto [page, pages] = numbers_in<2>(line);
-      if (page > most_bytes || (page != 0 && pages > most_bytes / page)) lines_.fail("more memory than a machine can have");
+      if (page > most_bytes || (page != 0 && pages > most_bytes / page)) lines_.fail("more memory than any machine has");
       page_bytes_ = page;
       recording_.system_memory_bytes = static_cast<std::int64_t>(page * pages);
       return true;
@@ -25930,20 +26365,20 @@ class heaptrack_source {
       fault = stacks_.add_stack(line.substr(2));
     } else if (line.starts_with("a ")) {
       const auto [bytes, stack] = numbers_in<2>(line);
-      if (bytes > most_bytes) lines_.fail("more bytes than a process can have");
-      if (!stacks_.contains(stack)) lines_.fail("a stack that is not known");
+      if (bytes > most_bytes) lines_.fail("more bytes than any process can have");
+      if (!stacks_.contains(stack)) lines_.fail("the stack is not defined above");
       blocks_.add_kind(bytes, stack);
     } else if (line.starts_with("R ")) {
       const std::uint64_t pages = numbers_in<1>(line)[0];
-      if (page_bytes_ != 0 && pages > most_bytes / page_bytes_) lines_.fail("more memory than a process can have");
+      if (page_bytes_ != 0 && pages > most_bytes / page_bytes_) lines_.fail("more memory than any process can have");
       const auto bytes = static_cast<std::int64_t>(pages * page_bytes_);
       if (bytes > recording_.peak_rss_bytes) {
         recording_.peak_rss_bytes = bytes;
         recording_.peak_rss_at_ns = now_ms_ * ns_per_ms;
       }
     } else {
-      lines_.fail(line.starts_with("v ") ? "a second recording begins here; import them one by one"
-                                         : "no line of heaptrack begins with '" + std::string{line.substr(0, 2)} + "'");
+      lines_.fail(line.starts_with("v ") ? "a second recording begins here; import each on its own"
+                                         : "unknown kind of line: " + detail::quoted(line));
     }
     if (fault != nullptr) lines_.fail(fault);
   }
@@ -25953,7 +26388,7 @@ class heaptrack_source {
     if (recording_.file_version < static_cast<std::int64_t>(version_of_sized_strings)) return stacks_.add_string(text);
     detail::heaptrack_numbers numbers{text};
     std::uint64_t size = 0;
-    if (!numbers.next(size) || size != numbers.rest().size()) return "the string is not as long as it says";
+    if (!numbers.next(size) || size != numbers.rest().size()) return "the string does not have the length that stands before it";
     return stacks_.add_string(numbers.rest());
   }
 
@@ -25961,23 +26396,26 @@ class heaptrack_source {
   [[nodiscard]] std::array<std::uint64_t, Count> numbers_in(std::string_view line) const {
     std::array<std::uint64_t, Count> values{};
     detail::heaptrack_numbers numbers{line.substr(2)};
+    constexpr const char* expected = Count == 1 ? "expected one hexadecimal number" : "expected two hexadecimal numbers";
+    static_assert(Count == 1 || Count == 2);
     for (std::uint64_t& value : values) {
-      if (!numbers.next(value)) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+      if (!numbers.next(value)) lines_.fail(expected);
     }
-    if (!numbers.rest().empty()) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+    if (!numbers.rest().empty()) lines_.fail(expected);
     return values;
   }
 
   [[nodiscard]] std::uint64_t kind_in(std::string_view line) const {
     const std::uint64_t index = numbers_in<1>(line)[0];
-    if (index >= blocks_.kinds()) lines_.fail("an allocation that is not known");
+    if (index >= blocks_.kinds()) lines_.fail("the allocation is not defined above");
     return index;
   }
 
   [[nodiscard]] std::int64_t time_in(std::string_view line) {
     const std::uint64_t ms = numbers_in<1>(line)[0];
     constexpr std::uint64_t most_ms = std::uint64_t{1} << 43;
-    if (ms > most_ms || static_cast<std::int64_t>(ms) < now_ms_) lines_.fail("the time is not that of the line before or later");
+    if (ms > most_ms || static_cast<std::int64_t>(ms) < now_ms_)
+      lines_.fail("the time is before that of the last 'c' line, or too large");
     return now_ms_ = static_cast<std::int64_t>(ms);
   }
 
@@ -25994,6 +26432,90 @@ class heaptrack_source {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_31
+
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
+
+// ---- <memprof/profile/json_value.hpp>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
+
+/// A value as a parser meets it; of an array or object only that it begins.
+struct json_value {
+  json_kind kind = json_kind::null;
+  bool truth = false;
+  std::int64_t integer = 0;   ///< if negative
+  std::uint64_t natural = 0;  ///< an integer without a minus sign
+  double real = 0;
+  std::string_view text = {};  ///< of a string; of a real number as it is written, if that is known
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/format/json_value_text.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A value that is no array and no object as JSON.
+[[nodiscard]] inline std::string json_text_of(const json_value& value) {
+  std::string out;
+  switch (value.kind) {
+    case json_kind::boolean: return value.truth ? "true" : "false";
+    case json_kind::integer: return std::to_string(value.integer);
+    case json_kind::natural: return std::to_string(value.natural);
+    case json_kind::real: return std::string{value.text};
+    case json_kind::string: append_json_string(out, value.text); return out;
+    default: return "null";
+  }
+}
+
+/// Puts an array or object together again that a parser meets value by value, without spaces. What is long is cut off, since it
+/// goes into a table of facts.
+class json_value_text {
+ public:
+  void open(json_kind kind) {
+    const bool is_object = kind == json_kind::object;
+    value(is_object ? "{" : "[");
+    brackets_ += is_object ? '}' : ']';
+  }
+  void close() {
+    if (text_.size() <= max_fact_text) text_ += brackets_.back();
+    brackets_.pop_back();
+  }
+  void key(std::string_view name) {
+    std::string text;
+    append_json_string(text, name);
+    value(text + ':');
+  }
+  void value(std::string_view text) {
+    if (text_.size() > max_fact_text) return;
+    const bool is_first = text_.empty() || text_.back() == '{' || text_.back() == '[' || text_.back() == ':';
+    if (!is_first) text_ += ',';
+    text_ += text;
+  }
+  /// The whole, after its end.
+  [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
+
+ private:
+  std::string text_;
+  std::string brackets_;  // that close it
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_32
+
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/format/mapped_file.hpp>
 #include <sys/mman.h>
@@ -26344,10 +26866,10 @@ class perfetto_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/format/gzip.hpp>
 #include <array>
@@ -26398,10 +26920,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_34
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_35
 
 // ---- <memprof/format/pprof.hpp>
 #include <algorithm>
@@ -26511,10 +27033,10 @@ void write_pprof(const stack_table& table, Sink& out) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/format/byte_reader.hpp>
 #include <algorithm>
@@ -26611,9 +27133,8 @@ class byte_reader {
     if (line.size() < most_kept) {
       line += static_cast<char>(byte);
     } else if (in.offset() - begin > most) {
-      raise_about_file(
-          "read", in.path(),
-          "line " + std::to_string(number) + ": it has more than " + std::to_string(most) + " bytes; this is no log");
+      raise_about_file("read", in.path(),
+                       "line " + std::to_string(number) + ": longer than " + std::to_string(most) + " bytes; this is not a log");
     }
   }
   return byte >= 0 || !line.empty();
@@ -26621,10 +27142,10 @@ class byte_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/format/rmm_log.hpp>
 #include <array>
@@ -26633,6 +27154,7 @@ class byte_reader {
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -26668,15 +27190,17 @@ class rmm_line_reader {
     if (!thread) return not_a(fields[0], "the number of a thread");
     if (!time) return not_a(fields[1], "a time such as 12:34:56.789012");
     if (!address) return not_a(fields[3], "an address such as 0x7f1c00000000");
-    if (!bytes) return not_a(fields[4], "a number of bytes");
+    if (!bytes || *bytes > most_bytes) return not_a(fields[4], "a number of bytes below 2^63");
     const bool is_allocation = fields[2] == "allocate";
     const bool is_failure = fields[2] == "allocate failure";
     if (!is_allocation && !is_failure && fields[2] != "free")
       return not_a(fields[2], "an action: allocate, allocate failure or free");
+    if (is_allocation && *bytes > most_bytes - allocated_) return "all allocations up to here have 2^63 bytes or more";
+    if (is_allocation) allocated_ += *bytes;
     writer_.at(since_begin(*time));
     writer_.on_thread(threads_.try_emplace(*thread, static_cast<std::uint32_t>(threads_.size() + 1)).first->second, {}, *thread);
     if (is_failure) {
-      writer_.put_event({0, 0, *bytes, 0, event_kind::out_of_memory, space_.value, 0});
+      writer_.put_event({0, unknown_device_free, *bytes, 0, event_kind::out_of_memory, space_.value, 0});
     } else if (is_allocation) {
       writer_.allocate(space_, block_address{*address}, *bytes, {});
     } else {
@@ -26687,7 +27211,7 @@ class rmm_line_reader {
 
  private:
   [[nodiscard]] static std::string not_a(std::string_view text, const char* what) {
-    return "'" + std::string{text.substr(0, 64)} + "' is not " + what;
+    return detail::quoted(text) + " is not " + what;
   }
   [[nodiscard]] static std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
     if (base == 16 && text.starts_with("0x")) text.remove_prefix(2);
@@ -26721,8 +27245,11 @@ class rmm_line_reader {
     return now - begin_;
   }
 
+  static constexpr auto most_bytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
   Writer& writer_;
   space_id space_;
+  std::uint64_t allocated_ = 0;
   std::int64_t begin_ = -1;
   std::int64_t last_ = 0;
   std::int64_t days_ = 0;
@@ -26731,13 +27258,16 @@ class rmm_line_reader {
 
 }  // namespace detail
 
-/// Whether a file, which stands at its begin and does so afterwards, begins as RMM's log does.
+/// Whether a file, which stands at its begin and does so afterwards, begins as RMM's log does, after a byte order mark or none.
 [[nodiscard]] inline bool is_rmm_log(std::FILE* file) {
   constexpr std::string_view head = "Thread,Time,Action,Pointer,Size,Stream";
-  std::array<char, head.size()> first{};
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  std::array<char, byte_order_mark.size() + head.size()> first{};
   const std::size_t got = std::fread(first.data(), 1, first.size(), file);
   std::rewind(file);
-  return std::string_view{first.data(), got} == head;
+  std::string_view begin{first.data(), got};
+  if (begin.starts_with(byte_order_mark)) begin.remove_prefix(byte_order_mark.size());
+  return begin.starts_with(head);
 }
 
 /// Tells a `trace_writer` what RMM's log has, as the memory space `gpu`; the end is the caller's. Takes the memory of a line.
@@ -26755,20 +27285,18 @@ template <recorded_event_writer Writer>
     int byte = in.next();
     for (; byte >= 0 && byte != '\n' && line.size() < longest_line; byte = in.next()) line += static_cast<char>(byte);
     if (line.ends_with('\r')) line.pop_back();
-    const std::string place = "line " + std::to_string(number) + ": ";
-    if (line.size() >= longest_line)
-      detail::raise("cannot read '" + path.string() + "': " + place + "longer than any line of RMM's log");
+    const std::string place = "line " + std::to_string(number);
+    if (line.size() >= longest_line) detail::raise_about_file("read", path, place + ": longer than any line of RMM's log");
     if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the byte order mark of UTF-8
     if (line.starts_with("Thread,")) {
       has_begun = true;
     } else if (!line.empty()) {
       const std::string fault = lines.read(line);
       has_begun = has_begun || fault.empty();
-      if (!fault.empty() && byte < 0 && has_begun) return place + "it is cut off";
-      if (!fault.empty())
-        detail::raise(std::string{"cannot read '"}.append(path.string()).append("': ").append(place).append(fault));
+      if (!fault.empty() && byte < 0 && has_begun) return place + " is cut off";
+      if (!fault.empty()) detail::raise_about_file("read", path, place + ": " + fault);
     }
-    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty: expected the log of RMM");
+    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty; expected a log of RMM");
     if (byte < 0) return {};
   }
 }
@@ -28734,8 +29262,13 @@ class torch_snapshot_writer {
     out_.begin_items();
     out_.name("action");
     out_.name(action);
-    out_.name(action == "oom" ? "device_free" : "addr");
-    out_.integer(happened.address);
+    if (action != "oom") {
+      out_.name("addr");
+      out_.integer(happened.address);
+    } else if (happened.address != unknown_device_free) {
+      out_.name("device_free");
+      out_.integer(happened.address);
+    }
     out_.name("size");
     out_.integer(happened.bytes);
     out_.name("stream");
@@ -28859,15 +29392,18 @@ class torch_snapshot_writer {
     out_.name("external_annotations");
     const std::size_t devices = static_cast<std::size_t>(last_device) + 1;
     out_.list(2 * steps.rows.size() * devices, [&](std::size_t index) {
+      // All devices enter a step before any leaves it: where it takes no time, readers must not see several.
       const std::size_t step = index / 2 / devices;
-      const bool is_end = index % 2 != 0;
+      const bool is_end = index / devices % 2 != 0;
+      // Events in the microsecond in which the last one ends are its own.
+      const bool is_last = is_end && step + 1 == steps.rows.size();
       const std::int64_t ns = is_end ? steps.rows[step].end_ns : step == 0 ? 0 : steps.rows[step - 1].end_ns;
       out_.begin_dictionary();
       out_.begin_items();
       out_.name("device");
-      out_.integer(static_cast<std::int64_t>(index / 2 % devices));
+      out_.integer(static_cast<std::int64_t>(index % devices));
       out_.name("time_us");
-      out_.integer(at.info.begin_unix_ns / 1000 + ns / 1000);
+      out_.integer(at.info.begin_unix_ns / 1000 + ns / 1000 + (is_last ? 1 : 0));
       out_.name("name");
       out_.name(at.names.text(steps.rows[step].name));
       out_.name("stage");
@@ -28895,10 +29431,10 @@ std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_37
 
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_30
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/format/torch_snapshot_facts.hpp>
 #include <cstdint>
@@ -29043,23 +29579,43 @@ struct torch_pool {
 
 /// An entry of `device_traces`.
 struct torch_event {
-  enum class action_type : std::uint8_t { other, alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
+  /// `other` is one of a newer PyTorch, `nothing` one that says nothing about memory.
+  enum class action_type : std::uint8_t {
+    absent,
+    other,
+    nothing,
+    alloc,
+    free_requested,
+    free_completed,
+    segment_alloc,
+    segment_free,
+    oom
+  };
 
-  action_type action = action_type::other;
-  std::uint64_t address = 0;  ///< of `oom`: bytes free on the device
-  std::uint64_t bytes = 0;    ///< of blocks: as they were asked for
+  action_type action = action_type::absent;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;                   ///< of blocks: as they were asked for
+  std::optional<std::uint64_t> device_free;  ///< of `oom`: bytes free on the device
   std::int64_t stream = 0;
   std::int64_t time_us = 0;
   torch_pool pool;
   optional_category category;
   std::uint32_t stack = 0;
   label metadata = 0;
+  label unknown_action = 0;  ///< the name of one that is `other`
+  std::uint32_t seen = 0;    ///< a bit for each key of `torch_event_keys`
+
+  static constexpr std::array<std::string_view, 10> keys{"action",  "addr",    "size",          "frames",   "stream",
+                                                         "time_us", "pool_id", "user_metadata", "category", "device_free"};
+  [[nodiscard]] bool has_address() const noexcept { return (seen & 2U) != 0; }
+  [[nodiscard]] bool has_size() const noexcept { return (seen & 4U) != 0; }
 };
 
 /// A block of a segment; those that are free are left out.
 struct torch_block {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  ///< as they were asked for
+  std::uint64_t size = 0;   ///< rounded up
   std::uint32_t stack = 0;
   bool is_awaited = false;  ///< freed, and streams may still use it
 };
@@ -29077,6 +29633,11 @@ struct torch_segment {
   torch_pool pool;
   bool is_expandable = false;
   std::vector<torch_block> blocks;
+  std::uint32_t seen = 0;  ///< a bit for each key
+
+  static constexpr std::array<std::string_view, 11> keys{"device",          "address",        "total_size", "allocated_size",
+                                                         "active_size",     "requested_size", "stream",     "segment_type",
+                                                         "segment_pool_id", "is_expandable",  "blocks"};
 };
 
 /// An entry of `external_annotations`.
@@ -29084,87 +29645,6 @@ struct torch_annotation {
   std::string name;
   std::int64_t time_us = 0;
   bool is_begin = false;
-};
-
-/// One value under a key, of whatever encoding.
-struct torch_field {
-  std::string_view key;
-  std::optional<std::int64_t> integer;
-  std::string_view text;
-
-  /// False if the value must be a number of this kind and is not. An address may be any; others are not less than 0.
-  [[nodiscard]] bool to(std::uint64_t& out) const noexcept {
-    if (integer && *integer >= 0) out = static_cast<std::uint64_t>(*integer);
-    return integer && *integer >= 0;
-  }
-  [[nodiscard]] bool to(std::int64_t& out) const noexcept {
-    if (integer) out = *integer;
-    return integer.has_value();
-  }
-};
-
-[[nodiscard]] inline torch_event::action_type action_of(std::string_view name) noexcept {
-  using type = torch_event::action_type;
-  if (name == "alloc") return type::alloc;
-  if (name == "free_requested") return type::free_requested;
-  if (name == "free_completed" || name == "free") return type::free_completed;
-  if (name == "segment_alloc" || name == "segment_map") return type::segment_alloc;
-  if (name == "segment_free" || name == "segment_unmap") return type::segment_free;
-  return name == "oom" ? type::oom : type::other;
-}
-
-/// False if the field must be of another type. Keys that mean nothing here are taken as they are; `frames` and pools are not
-/// fields, since they are no single values.
-[[nodiscard]] inline bool set(torch_event& event, const torch_field& field, torch_stacks& names) {
-  if (field.key == "addr" || field.key == "device_free") return field.to(event.address);
-  if (field.key == "size") return field.to(event.bytes);
-  if (field.key == "stream") return field.to(event.stream);
-  if (field.key == "time_us") return field.to(event.time_us);
-  if (field.key == "action") event.action = action_of(field.text);
-  if (field.key == "category") event.category = category_from_string(field.text);
-  if (field.key == "user_metadata" && !field.text.empty()) event.metadata = names.name_of(field.text);
-  return true;
-}
-
-[[nodiscard]] inline bool set(torch_segment& segment, const torch_field& field) {
-  if (field.key == "device") return field.to(segment.device);
-  if (field.key == "address") return field.to(segment.address);
-  if (field.key == "total_size") return field.to(segment.total_size);
-  if (field.key == "allocated_size") return field.to(segment.allocated_size);
-  if (field.key == "active_size") return field.to(segment.active_size);
-  if (field.key == "requested_size") return field.to(segment.requested_size);
-  if (field.key == "stream") return field.to(segment.stream);
-  if (field.key == "segment_type") segment.type = field.text;
-  if (field.key == "is_expandable") segment.is_expandable = field.integer.value_or(0) != 0;
-  return true;
-}
-
-/// A block while it is read: old snapshots have neither its address nor what was asked for.
-struct torch_block_fields {
-  torch_block block;
-  std::uint64_t size = 0;
-  bool has_address = false;
-  bool has_requested_size = false;
-  bool is_active = false;
-
-  [[nodiscard]] bool set(const torch_field& field) {
-    if (field.key == "address") return has_address = true, field.to(block.address);
-    if (field.key == "size") return field.to(size);
-    if (field.key == "requested_size") return has_requested_size = true, field.to(block.bytes);
-    if (field.key == "state") {
-      is_active = field.text != "inactive";
-      // The second is what PyTorch's documentation calls it.
-      block.is_awaited = field.text == "active_pending_free" || field.text == "active_awaiting_free";
-    }
-    return true;
-  }
-  /// Adds the block to its segment; `next` is where it begins if it does not say, and then where the next one does.
-  void add_to(torch_segment& segment, std::uint64_t& next) {
-    if (!has_address) block.address = next;
-    next = block.address + size;
-    if (!has_requested_size) block.bytes = size;
-    if (is_active) segment.blocks.push_back(block);
-  }
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -29192,8 +29672,10 @@ class torch_history {
   struct live_block {
     std::uint64_t bytes;
     std::uint32_t stack;
-    label stream;             ///< of `streams`
-    bool is_awaited = false;  ///< freed before the history, but still in use
+    label stream;                ///< of `streams`
+    bool is_awaited = false;     ///< freed before the history, but still in use
+    bool is_completed = false;   ///< the history has the end of its free
+    bool is_in_segment = false;  ///< and the segments have it
   };
   struct range {
     std::uint64_t bytes;
@@ -29201,16 +29683,21 @@ class torch_history {
   };
   struct device_state {
     std::uint64_t events = 0;
+    bool is_full = false;                        ///< the ring buffer of the history has lost older events
     std::map<std::uint64_t, live_block> before;  ///< blocks that were live before the history
     std::map<std::uint64_t, range> reserved_before;
 
    private:
     friend torch_history;
+    struct seen_block {
+      std::uint64_t bytes;
+      enum : std::uint8_t { live, requested, completed } state;
+    };
     bool has_requests_ = false;                  // of frees: without them a history of old tells only when frees were completed
     std::vector<std::uint64_t> completed_only_;  // addresses of blocks from before the history
-    std::unordered_map<std::uint64_t, std::uint64_t> live_;  // of blocks that the history has allocated: bytes by address
-    std::map<std::uint64_t, std::uint64_t> reserved_;        // likewise of segments
-    std::unordered_set<std::uint64_t> segments_;             // addresses of the snapshot's segments
+    std::unordered_map<std::uint64_t, seen_block> seen_;  // by address: the last block there that the history has allocated
+    std::map<std::uint64_t, std::uint64_t> reserved_;     // segments that it has: bytes by address
+    std::unordered_set<std::uint64_t> segments_;          // addresses of the snapshot's segments
   };
 
   explicit torch_history(std::filesystem::path path) : path_(std::move(path)) {}
@@ -29244,21 +29731,27 @@ class torch_history {
     ++on.events;
     note_time(happened.time_us);
     switch (happened.action) {
-      case action::alloc: on.live_[happened.address] = happened.bytes; break;
+      case action::alloc: note_allocation(on, number, happened); break;
       case action::free_requested:
         on.has_requests_ = true;
-        if (on.live_.count(happened.address) == 0) (void)add_before(on, happened);
+        note_free(on, number, happened, false);
         break;
-      case action::free_completed:
-        if (on.live_.erase(happened.address) == 0 && add_before(on, happened)) on.completed_only_.push_back(happened.address);
-        break;
+      case action::free_completed: note_free(on, number, happened, true); break;
       case action::segment_alloc: on.reserved_[happened.address] = happened.bytes; break;
       case action::segment_free:
         if (on.reserved_.erase(happened.address) == 0)
           on.reserved_before.try_emplace(happened.address, range{happened.bytes, stream_of(happened.stream, happened.pool)});
         break;
+      case action::other:
+        if (unknown_events++ == 0) unknown_action = stacks.name(happened.unknown_action);
+        has_other_unknown_ = has_other_unknown_ || unknown_action != stacks.name(happened.unknown_action);
+        break;
       default: break;
     }
+  }
+  /// The ring buffer of the device's history was full: older events are gone.
+  void overflowed(std::size_t number) {
+    if (number < most_devices) device(number).is_full = true;
   }
 
   /// Ends the reading: compares what the history has live with the segments. What only they have was live before.
@@ -29267,30 +29760,26 @@ class torch_history {
       device_state& on = device(static_cast<std::size_t>(segment.device));
       const label stream = stream_of(segment.stream, segment.pool);
       add_reserved(on, segment, stream);
-      for (const torch_block& block : segment.blocks) {
-        const auto found = on.live_.find(block.address);
-        if (found == on.live_.end()) {
-          const auto [known, is_new] =
-              on.before.try_emplace(block.address, live_block{block.bytes, block.stack, stream, block.is_awaited});
-          if (!is_new && known->second.stack == 0) known->second.stack = block.stack;  // its free is in the history
-        } else {
-          if (found->second != block.bytes) ++contradictions;
-          on.live_.erase(found);
-        }
-      }
+      for (const torch_block& block : segment.blocks) compare(on, segment, block, stream);
     }
     for (device_state& on : devices) {
-      if (!segments.empty()) contradictions += on.live_.size();
+      for (const auto& [address, block] : on.seen_) {
+        if (!segments.empty() && block.state != device_state::seen_block::completed) ++contradictions;
+      }
       if (on.has_requests_) {
         for (const std::uint64_t address : on.completed_only_) on.before.at(address).is_awaited = true;
       }
       on.completed_only_ = {};
-      on.live_ = {};
+      on.seen_ = {};
       on.reserved_ = {};
       on.segments_ = {};
       for (const auto& [address, block] : on.before) {
-        ++blocks_before;
-        bytes_before += block.bytes;
+        if (block.is_awaited) {
+          ++awaited_before;
+        } else {
+          ++blocks_before;
+          bytes_before += block.bytes;
+        }
       }
     }
     if (begin_us == std::numeric_limits<std::int64_t>::max()) begin_us = 0;
@@ -29318,6 +29807,30 @@ class torch_history {
     return rows;
   }
 
+  /// What a reader of the trace should know. If the file is cut off, its history has not all that the segments have.
+  [[nodiscard]] std::vector<std::string> remarks(bool is_cut_off) const {
+    std::vector<std::string> all;
+    if (blocks_before != 0) {
+      all.push_back("put " + counted(blocks_before, "block") + " (" + counted(bytes_before, "byte") +
+                    ") from before the history into the segment " + std::string{torch_before_segment} +
+                    (is_full() ? "; the history's ring buffer was full, and older events are gone" : "") +
+                    (is_cut_off ? "; some may have been allocated in the part that is missing" : ""));
+    }
+    if (impossible_events != 0) {
+      all.push_back(counted(impossible_events, "contradictory event") +
+                    "; numbers from there on may be wrong: " + first_impossible);
+    }
+    if (contradictions != 0 && !is_cut_off) {
+      all.push_back("history and segments disagree about " + counted(contradictions, "block") +
+                    ": live at the end in only one of them, or of different size");
+    }
+    if (unknown_events != 0) {
+      all.push_back("left out " + counted(unknown_events, "event") + " of unknown kinds, perhaps of a newer PyTorch: " +
+                    detail::quoted(unknown_action) + (has_other_unknown_ ? " and others" : ""));
+    }
+    return all;
+  }
+
   torch_stacks stacks;
   label_table streams;
   std::vector<device_state> devices;
@@ -29327,20 +29840,92 @@ class torch_history {
   std::int64_t begin_us = std::numeric_limits<std::int64_t>::max();  ///< the earliest time
   std::uint64_t blocks_before = 0;
   std::uint64_t bytes_before = 0;
-  std::uint64_t contradictions = 0;  ///< blocks live at the history's end that the segments have not, or with other bytes
+  std::uint64_t awaited_before = 0;     ///< blocks that were freed before, but still in use
+  std::uint64_t contradictions = 0;     ///< blocks live at the history's end that the segments have not, or with other bytes
+  std::uint64_t impossible_events = 0;  ///< that contradict earlier ones
+  std::string first_impossible;         ///< what the first of them does
+  std::uint64_t unknown_events = 0;     ///< with an action of a newer PyTorch
+  std::string unknown_action;           ///< the first of them
 
  private:
+  // PyTorch has no more, and a file that names more must not take memory for them.
+  static constexpr std::size_t most_devices = 254;
+
+  [[nodiscard]] static std::string counted(std::uint64_t count, const char* noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  }
   [[noreturn]] void refuse(const std::string& fault) const { raise("cannot read '" + path_.string() + "': " + fault); }
 
   [[nodiscard]] device_state& device(std::size_t number) {
-    // PyTorch has no more, and a file that names more must not take memory for them.
-    constexpr std::size_t most = 254;
-    if (number >= most) refuse("device " + std::to_string(number) + " must be below " + std::to_string(most));
+    if (number >= most_devices) refuse("device " + std::to_string(number) + " must be below " + std::to_string(most_devices));
     if (devices.size() <= number) devices.resize(number + 1);
     return devices[number];
   }
-  /// The history has lost the block's allocation: it was there before. After that the address may come again. False if one from
-  /// before is known at the address.
+  [[nodiscard]] bool is_full() const {
+    return std::any_of(devices.begin(), devices.end(), [](const device_state& each) { return each.is_full; });
+  }
+  void note_impossible(std::size_t number, const torch_event& happened, const std::string& what) {
+    if (impossible_events++ != 0) return;
+    first_impossible = "event " + std::to_string(devices[number].events - 1) + " of device " + std::to_string(number) + " " +
+                       what + " at address " + std::to_string(happened.address);
+  }
+  void note_allocation(device_state& on, std::size_t number, const torch_event& made) {
+    using state = typename device_state::seen_block;
+    const auto [found, is_new] = on.seen_.try_emplace(made.address, state{made.bytes, state::live});
+    if (is_new) return;
+    if (found->second.state != state::completed) note_impossible(number, made, "allocates where a block is live,");
+    found->second = {made.bytes, state::live};
+  }
+  void note_free(device_state& on, std::size_t number, const torch_event& freed, bool is_completed) {
+    using state = typename device_state::seen_block;
+    const auto found = on.seen_.find(freed.address);
+    if (found == on.seen_.end()) return note_free_before(on, number, freed, is_completed);
+    state& block = found->second;
+    if (block.state == state::completed || (!is_completed && block.state == state::requested)) {
+      note_impossible(number, freed, "frees what is free,");
+    } else if (block.bytes != freed.bytes) {
+      note_impossible(number, freed,
+                      "frees " + std::to_string(freed.bytes) + " bytes of a block of " + std::to_string(block.bytes));
+      block.bytes = freed.bytes;
+    }
+    block.state = is_completed ? state::completed : block.state == state::completed ? state::completed : state::requested;
+  }
+  /// The history has not, or no longer, the allocation of the block: it was live before.
+  void note_free_before(device_state& on, std::size_t number, const torch_event& freed, bool is_completed) {
+    const bool is_new = add_before(on, freed);
+    live_block& block = on.before.at(freed.address);
+    if (is_new && is_completed) on.completed_only_.push_back(freed.address);
+    if (!is_new && (block.is_completed || !is_completed)) note_impossible(number, freed, "frees what is free,");
+    if (!is_new && block.bytes != freed.bytes) {
+      note_impossible(number, freed,
+                      "frees " + std::to_string(freed.bytes) + " bytes of a block of " + std::to_string(block.bytes));
+    }
+    block.is_completed = block.is_completed || is_completed;
+  }
+  /// A block as it is at the end, which the history may have or not.
+  void compare(device_state& on, const torch_segment& segment, const torch_block& block, label stream) {
+    const bool is_within = block.address >= segment.address && block.size <= segment.total_size &&
+                           block.address - segment.address <= segment.total_size - block.size;
+    if (!is_within || block.bytes > block.size) ++contradictions;
+    const auto found = on.seen_.find(block.address);
+    if (found != on.seen_.end() && found->second.state != device_state::seen_block::completed) {
+      const bool is_awaited = found->second.state == device_state::seen_block::requested;
+      if (found->second.bytes != block.bytes || (on.has_requests_ && is_awaited != block.is_awaited)) ++contradictions;
+      found->second.state = device_state::seen_block::completed;
+      return;
+    }
+    if (found != on.seen_.end()) {  // it was freed since, or is in the segments twice
+      ++contradictions;
+      return;
+    }
+    const auto [known, is_new] =
+        on.before.try_emplace(block.address, live_block{block.bytes, block.stack, stream, block.is_awaited});
+    if (!is_new && known->second.stack == 0) known->second.stack = block.stack;  // its free is in the history
+    const bool is_as_it_was = is_new || (!known->second.is_completed && known->second.bytes == block.bytes && block.is_awaited);
+    if (!is_as_it_was || known->second.is_in_segment) ++contradictions;
+    known->second.is_in_segment = true;
+  }
+  /// False if one from before is known at the address: after that block it may come again.
   [[nodiscard]] bool add_before(device_state& on, const torch_event& freed) {
     return on.before.try_emplace(freed.address, live_block{freed.bytes, 0, stream_of(freed.stream, freed.pool)}).second;
   }
@@ -29360,6 +29945,7 @@ class torch_history {
   }
 
   std::filesystem::path path_;
+  bool has_other_unknown_ = false;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -29390,6 +29976,7 @@ struct pickle_value {
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -29406,7 +29993,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Python's pickles are programs of a stack machine, and this is one. Whenever items have been added to a list, the handler may
 /// take them: `appended(reader, list)` after which it may `drop` what it has no more need for. So a file needs memory for what
 /// the handler leaves, 16 bytes for each object that the pickle numbers, and no more. No recursion, every size is checked
-/// against what is left of the file, and what is not yet in a container is bounded.
+/// against what is left of the file, what is not yet in a container is bounded, and a file that would take more than 16 times
+/// its size is refused.
 template <class Handler>
 class pickle_reader {
  public:
@@ -29423,12 +30011,14 @@ class pickle_reader {
       if (opcode < 0) return fail("it ends at byte " + std::to_string(at) + ", before the pickle does");
       if (opcode == '.')
         return stack_.size() == 1 || fail("byte " + std::to_string(at) + ": the pickle ends with no value or several");
-      if (stack_.size() > most_values)
+      if (kept_bytes_ > most_kept_bytes_)
+        return fail("byte " + std::to_string(at) + ": its values take more memory than those of a snapshot of this size can");
+      if (stack_.size() > most_values || marks_.size() > most_values)
         return fail("byte " + std::to_string(at) + ": more than " + std::to_string(most_values) + " values wait for their list");
       if (step(static_cast<unsigned char>(opcode), at)) continue;
       if (fault_.empty())
         fault_ = in_.has_run_out() ? "it ends within the value at byte " + std::to_string(at)
-                                   : "byte " + std::to_string(at) + ": not plain data of a pickle";
+                                   : "byte " + std::to_string(at) + ": not valid in a pickle of plain data";
       return false;
     }
   }
@@ -29449,6 +30039,7 @@ class pickle_reader {
   void drop(pickle_value value, std::uint32_t tag = 0) {
     container& gone = containers_[value.index];
     if (gone.is_dropped) return;
+    kept_bytes_ -= sizeof(container) + gone.items.size() * sizeof(pickle_value);
     gone.is_dropped = true;
     if (gone.memo != no_memo && gone.memo < memo_.size()) {
       memo_[gone.memo].kind = type::dropped;
@@ -29459,7 +30050,10 @@ class pickle_reader {
     unused_.push_back(value.index);
   }
   /// Empties a list whose items have been taken.
-  void clear(pickle_value list) { containers_[list.index].items = {}; }
+  void clear(pickle_value list) {
+    kept_bytes_ -= containers_[list.index].items.size() * sizeof(pickle_value);
+    containers_[list.index].items = {};
+  }
 
   // --- where a list stands, for handlers ----------------------------------------------------------------------------
 
@@ -29515,7 +30109,11 @@ class pickle_reader {
     if (!in_.next_number(size, size_bytes) || !in_.next(bytes, size)) return false;
     // Many are equal, but are not one object of Python's.
     const auto [found, is_new] = text_ids_.try_emplace(std::move(bytes), static_cast<std::uint32_t>(texts_.size()));
-    if (is_new) texts_.push_back(&found->first);
+    if (is_new) {
+      texts_.push_back(&found->first);
+      constexpr std::size_t node_bytes = 96;  // of the table, beside the text
+      kept_bytes_ += found->first.size() + node_bytes;
+    }
     push(type::text);
     stack_.back().index = found->second;
     return texts_.size() < no_memo;
@@ -29536,6 +30134,7 @@ class pickle_reader {
     return true;
   }
   void push_container(type kind, std::vector<pickle_value> items = {}) {
+    kept_bytes_ += sizeof(container) + items.size() * sizeof(pickle_value);
     push(kind);
     if (unused_.empty()) {
       stack_.back().index = static_cast<std::uint32_t>(containers_.size());
@@ -29580,6 +30179,7 @@ class pickle_reader {
     const pickle_value whole = stack_.back();
     std::vector<pickle_value>& known = containers_[whole.index].items;
     known.insert(known.end(), items.begin(), items.end());
+    kept_bytes_ += items.size() * sizeof(pickle_value);
     if (kind == type::list) handler_.appended(*this, whole);
     return true;
   }
@@ -29595,7 +30195,10 @@ class pickle_reader {
   bool memoize(std::uint64_t index) {
     // Python numbers objects in turn, so that no index can be much greater than the bytes that were read.
     if (stack_.size() <= floor() || index >= in_.offset()) return false;
-    if (index >= memo_.size()) memo_.resize(index + 1);
+    if (index >= memo_.size()) {
+      kept_bytes_ += (index + 1 - memo_.size()) * sizeof(pickle_value);
+      memo_.resize(index + 1);
+    }
     memo_[index] = stack_.back();
     const bool is_container = stack_.back().is(type::list) || stack_.back().is(type::tuple) || stack_.back().is(type::dictionary);
     if (is_container) containers_[stack_.back().index].memo = static_cast<std::uint32_t>(index);
@@ -29613,7 +30216,15 @@ class pickle_reader {
     return true;
   }
 
+  /// Whether the opcode numbers the value on top of the stack.
+  [[nodiscard]] static bool is_memoizing(unsigned char opcode) noexcept {
+    return opcode == 0x94 || opcode == 'q' || opcode == 'r';
+  }
+
   bool step(unsigned char opcode, std::uint64_t at) {
+    if (is_memoizing(opcode) && is_memoizing(std::exchange(last_opcode_, opcode)))
+      return fail("byte " + std::to_string(at) + ": numbers an object twice, which no program that writes pickles does");
+    last_opcode_ = opcode;
     std::uint64_t number = 0;
     std::string bytes;
     std::vector<pickle_value> items;
@@ -29621,7 +30232,8 @@ class pickle_reader {
       case 0x80:
         if (!in_.next_number(number, 1)) return false;
         return (number >= 2 && number <= 5) ||
-               fail("it is a pickle of protocol " + std::to_string(number) + "; 2 to 5 can be read");
+               fail("a pickle of protocol " + std::to_string(number) +
+                    "; protocols 2 to 5 can be read: write it again with pickle.dump(snapshot, file, protocol=4)");
       case 0x95: return in_.next_number(number, 8);
       case '(': return marks_.push_back(stack_.size()), true;
       case 'N': return push(type::none), true;
@@ -29695,6 +30307,9 @@ class pickle_reader {
 
   byte_reader& in_;
   Handler& handler_;
+  std::uint64_t most_kept_bytes_ = (std::uint64_t{16} << 20) + 16 * in_.size();
+  std::uint64_t kept_bytes_ = 0;  // by all but the stack
+  unsigned char last_opcode_ = 0;
   std::string fault_;
   std::vector<pickle_value> stack_;
   std::vector<std::size_t> marks_;
@@ -29702,8 +30317,234 @@ class pickle_reader {
   std::vector<std::uint32_t> unused_;
   std::unordered_map<std::string, std::uint32_t> text_ids_;
   std::vector<const std::string*> texts_;  // its keys, which stay where they are
-  std::vector<pickle_value> memo_;
+  std::deque<pickle_value> memo_;          // which grows without a copy of all
   std::uint64_t memo_size_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/format/pickle_text.hpp>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+template <class Reader>
+void append_pickle_json(const Reader& from, pickle_value value, int depth, std::string& out) {
+  using type = pickle_value::type;
+  constexpr int deepest = 8;  // a list of a hostile pickle may be within itself, more than once
+  if (out.size() > max_fact_text) return;
+  const bool is_dictionary = value.is(type::dictionary);
+  const std::vector<pickle_value>& items = from.items(value);
+  const std::size_t step = is_dictionary ? 2 : 1;
+  switch (value.kind) {
+    case type::text: return append_json_string(out, from.text(value));
+    case type::integer: out += std::to_string(value.integer); return;
+    case type::boolean: out += value.integer != 0 ? "true" : "false"; return;
+    case type::real: {
+      std::array<char, 32> digits{};
+      const std::string_view text{digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value.real).ptr};
+      out += text;
+      if (text.find_first_of(".en") == text.npos) out += ".0";
+      return;
+    }
+    case type::list:
+    case type::tuple:
+    case type::dictionary:
+      out += is_dictionary ? '{' : '[';
+      for (std::size_t index = 0; index + step <= items.size() && depth < deepest; index += step) {
+        if (index != 0) out += ',';
+        append_pickle_json(from, items[index], depth + 1, out);
+        if (is_dictionary) append_pickle_json(from, items[index + 1], depth + 1, out += ':');
+      }
+      out += is_dictionary ? '}' : ']';
+      return;
+    default: out += "null"; return;
+  }
+}
+
+/// A value of a pickle: a text as it is, all else as JSON. What is long is cut off, since it goes into a table of facts.
+template <class Reader>
+[[nodiscard]] std::string text_of_pickle(const Reader& from, pickle_value value) {
+  std::string out;
+  if (value.is(pickle_value::type::text)) return std::string{from.text(value)};
+  append_pickle_json(from, value, 0, out);
+  return out;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/format/torch_snapshot_fields.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+/// @file
+/// How the fields of a PyTorch memory snapshot become records, and what is wrong with those that cannot.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// One value under a key, of whatever encoding.
+struct torch_field {
+  std::string_view key;
+  std::optional<std::int64_t> integer;  ///< a whole number; truth values are none
+  std::optional<std::string_view> text;
+  std::optional<bool> truth;
+};
+
+/// What a value has to be; null: it is.
+using torch_expectation = const char*;
+
+inline constexpr torch_expectation torch_whole_number = "must be a whole number from -2^63 to 2^63 - 1";
+inline constexpr torch_expectation torch_natural_number = "must be a whole number from 0 to 2^63 - 1";
+inline constexpr torch_expectation torch_bytes = "must be a number of bytes, a whole number from 0 to 2^47";
+inline constexpr torch_expectation torch_text = "must be a string";
+inline constexpr torch_expectation torch_list = "must be a list";
+inline constexpr torch_expectation torch_two_numbers = "must be two whole numbers";
+inline constexpr torch_expectation torch_only_once = "occurs twice";
+
+[[nodiscard]] inline torch_expectation read_to(std::int64_t& out, const torch_field& field) noexcept {
+  out = field.integer.value_or(0);
+  return field.integer ? nullptr : torch_whole_number;
+}
+[[nodiscard]] inline torch_expectation read_to(std::uint64_t& out, const torch_field& field) noexcept {
+  out = static_cast<std::uint64_t>(field.integer.value_or(0));
+  return field.integer.value_or(-1) >= 0 ? nullptr : torch_natural_number;
+}
+/// No device has as much as the limit, and sums of such numbers stay far below those of 64 bits.
+template <class Integer>
+[[nodiscard]] torch_expectation read_bytes_to(Integer& out, const torch_field& field) noexcept {
+  constexpr std::int64_t most = std::int64_t{1} << 47;
+  out = static_cast<Integer>(field.integer.value_or(0));
+  return field.integer.value_or(-1) >= 0 && *field.integer <= most ? nullptr : torch_bytes;
+}
+/// Traces have nanoseconds.
+[[nodiscard]] inline torch_expectation read_time_to(std::int64_t& out, const torch_field& field) noexcept {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 1000 - 1;
+  out = field.integer.value_or(0);
+  return field.integer.value_or(-1) >= 0 && out <= most ? nullptr : "must be a time in microseconds, a whole number below 9.2e15";
+}
+
+/// Notes that a record has the key; false if it had it before.
+template <std::size_t Size>
+[[nodiscard]] bool note_key(std::uint32_t& seen, const std::array<std::string_view, Size>& keys, std::string_view key) noexcept {
+  for (std::size_t index = 0; index < Size; ++index) {
+    if (keys[index] != key) continue;
+    const std::uint32_t bit = std::uint32_t{1} << index;
+    const bool is_new = (seen & bit) == 0;
+    seen |= bit;
+    return is_new;
+  }
+  return true;
+}
+
+/// Whether null, or None, under this key says that there is none.
+[[nodiscard]] inline bool torch_may_be_null(std::string_view key) noexcept {
+  return key == "frames" || key == "category" || key == "pool_id" || key == "device_free";
+}
+
+[[nodiscard]] inline torch_event::action_type action_of(std::string_view name) noexcept {
+  using type = torch_event::action_type;
+  if (name == "alloc") return type::alloc;
+  if (name == "free_requested") return type::free_requested;
+  if (name == "free_completed" || name == "free") return type::free_completed;
+  if (name == "segment_alloc" || name == "segment_map") return type::segment_alloc;
+  if (name == "segment_free" || name == "segment_unmap") return type::segment_free;
+  if (name == "snapshot" || name == "annotate") return type::nothing;
+  return name == "oom" ? type::oom : type::other;
+}
+
+/// Takes a field of an event, but for `frames` and pools, which are no single values. Keys that mean nothing here are taken as
+/// they are.
+[[nodiscard]] inline torch_expectation set(torch_event& event, const torch_field& field, torch_stacks& names) {
+  if (field.key == "addr") return read_to(event.address, field);
+  if (field.key == "size") return read_bytes_to(event.bytes, field);
+  if (field.key == "stream") return read_to(event.stream, field);
+  if (field.key == "time_us") return read_time_to(event.time_us, field);
+  if (field.key == "device_free") return read_bytes_to(event.device_free.emplace(), field);
+  if (field.key == "action") {
+    if (!field.text) return torch_text;
+    event.action = action_of(*field.text);
+    if (event.action == torch_event::action_type::other) event.unknown_action = names.name_of(*field.text);
+  }
+  if (field.key == "category") {
+    if (!field.text) return torch_text;
+    event.category = category_from_string(*field.text);
+  }
+  if (field.key == "user_metadata" && field.text && !field.text->empty()) event.metadata = names.name_of(*field.text);
+  return nullptr;
+}
+/// What a whole event lacks, as the end of a sentence; null: nothing.
+[[nodiscard]] inline torch_expectation lack_of(const torch_event& event) noexcept {
+  using type = torch_event::action_type;
+  if (event.action == type::absent) return "expected 'action'";
+  if (event.action == type::other || event.action == type::nothing) return nullptr;
+  if (!event.has_size()) return "expected 'size'";
+  return event.action == type::oom || event.has_address() ? nullptr : "expected 'addr'";
+}
+
+[[nodiscard]] inline torch_expectation set(torch_segment& segment, const torch_field& field) {
+  if (field.key == "device") return read_to(segment.device, field);
+  if (field.key == "address") return read_to(segment.address, field);
+  if (field.key == "total_size") return read_bytes_to(segment.total_size, field);
+  if (field.key == "allocated_size") return read_bytes_to(segment.allocated_size, field);
+  if (field.key == "active_size") return read_bytes_to(segment.active_size, field);
+  if (field.key == "requested_size") return read_bytes_to(segment.requested_size, field);
+  if (field.key == "stream") return read_to(segment.stream, field);
+  if (field.key == "segment_type") {
+    if (!field.text) return torch_text;
+    segment.type = *field.text;
+  }
+  if (field.key == "is_expandable") {
+    if (!field.truth) return "must be true or false";
+    segment.is_expandable = *field.truth;
+  }
+  return nullptr;
+}
+
+/// A block while it is read: old snapshots have neither its address nor what was asked for.
+struct torch_block_fields {
+  torch_block block;
+  bool has_address = false;
+  bool has_requested_size = false;
+  bool is_active = false;
+  std::uint32_t seen = 0;  ///< a bit for each key
+
+  static constexpr std::array<std::string_view, 6> keys{"size", "state", "address", "requested_size", "frames", "history"};
+
+  [[nodiscard]] torch_expectation set(const torch_field& field) {
+    if (field.key == "address") return has_address = true, read_to(block.address, field);
+    if (field.key == "size") return read_bytes_to(block.size, field);
+    if (field.key == "requested_size") return has_requested_size = true, read_bytes_to(block.bytes, field);
+    if (field.key == "state") {
+      // The third is what PyTorch's documentation calls the second.
+      constexpr std::array<std::string_view, 4> states{"active_allocated", "active_pending_free", "active_awaiting_free",
+                                                       "inactive"};
+      const auto* const state = std::find(states.begin(), states.end(), field.text.value_or(std::string_view{}));
+      if (state == states.end()) return "must be 'active_allocated', 'active_pending_free' or 'inactive'";
+      is_active = *state != "inactive";
+      block.is_awaited = is_active && *state != "active_allocated";
+    }
+    return nullptr;
+  }
+  [[nodiscard]] torch_expectation lack() const noexcept {
+    return (seen & 1U) == 0 ? "expected 'size'" : (seen & 2U) == 0 ? "expected 'state'" : nullptr;
+  }
+  /// Adds the block to its segment; `next` is where it begins if it does not say, and then where the next one does.
+  void add_to(torch_segment& segment, std::uint64_t& next) {
+    if (!has_address) block.address = next;
+    next = block.address + block.size;
+    if (!has_requested_size) block.bytes = block.size;
+    if (is_active) segment.blocks.push_back(block);
+  }
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -29711,7 +30552,6 @@ class pickle_reader {
 // ---- <memprof/format/torch_snapshot_pickle.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29735,12 +30575,16 @@ class torch_pickle_handler {
     const std::vector<pickle_value>& stack = from.stack();
     const std::size_t top = stack.size() - 1;
     if (!stack[0].is(type::dictionary) || top < 2) return;
-    if (from.text(stack[top - 1]) == "segments") return take(from, list, [&](pickle_value item) { add_segment(from, item); });
+    if (from.text(stack[top - 1]) == "segments") {
+      if (!from.items(list).empty()) note_taken(list, "segments");
+      return take(from, list, [&](pickle_value item) { add_segment(from, item); });
+    }
     // A list of a device lies on the list of all devices, or behind those before it and a mark.
     const bool is_alone = stack[top - 1].is(type::list) && from.text(stack[top - 2]) == "device_traces";
     const std::size_t outer = is_alone ? top - 1 : from.marks().empty() ? 0 : std::max<std::size_t>(from.marks().back(), 1) - 1;
     if (outer < 2 || outer >= top || !stack[outer].is(type::list) || from.text(stack[outer - 1]) != "device_traces") return;
     const std::size_t device = from.items(stack[outer]).size() + (top - 1 - outer);
+    if (!from.items(list).empty()) note_taken(list, "device " + std::to_string(device));
     take(from, list, [&](pickle_value item) { add_event(from, item, device); });
   }
 
@@ -29748,21 +30592,50 @@ class torch_pickle_handler {
   void finish(reader& from) {
     const pickle_value whole = from.result();
     if (!whole.is(type::dictionary)) raise(place() + "a snapshot is a dictionary, and this is none");
-    bool is_snapshot = false;
+    std::uint32_t seen = 0;
     for_each_field(from, whole, [&](std::string_view key, pickle_value value) {
-      is_snapshot = is_snapshot || key == "segments" || key == "device_traces";
-      if (key == "allocator_settings") {
+      if (!note_key(seen, sections, key)) raise(place() + "'" + std::string{key} + "' occurs twice in the snapshot");
+      if ((key == "segments" || key == "device_traces") && !value.is(type::list))
+        raise(place() + "'" + std::string{key} + "' must be a list");
+      if (key == "device_traces") {
+        check_devices(from, value);
+      } else if (key == "trace_alloc_overflowed") {
+        const std::vector<pickle_value>& items = from.items(value);
+        for (std::size_t device = 0; device < items.size(); ++device) {
+          if (items[device].is(type::boolean) && items[device].integer != 0) sink_.overflowed(device);
+        }
+      } else if (key == "allocator_settings") {
         for_each_field(from, value,
-                       [&](std::string_view name, pickle_value setting) { sink_.setting(name, text_of(from, setting)); });
+                       [&](std::string_view name, pickle_value setting) { sink_.setting(name, text_of_pickle(from, setting)); });
       } else if (key == "external_annotations") {
         for (const pickle_value item : from.items(value)) add_annotation(from, item);
       }
     });
-    if (!is_snapshot) raise(place() + "a snapshot has 'segments' and 'device_traces', and this has neither");
+    if ((seen & 3U) == 0) raise(place() + "a snapshot has 'segments' and 'device_traces', and this has neither");
   }
 
  private:
   [[nodiscard]] std::string place() const { return "cannot read '" + in_.path().string() + "': "; }
+
+  static constexpr std::array<std::string_view, 3> sections{"segments", "device_traces", "trace_alloc_overflowed"};
+
+  /// Two devices may not have one list: which of them its events are of is not known.
+  void note_taken(pickle_value list, const std::string& owner) {
+    const auto [found, is_new] = owners_.try_emplace(list.index, owner);
+    if (!is_new && found->second != owner) raise_about_sharing(found->second, owner);
+  }
+  void check_devices(const reader& from, pickle_value devices) {
+    std::size_t number = 0;
+    for (const pickle_value each : from.items(devices)) {
+      const std::string device = "device " + std::to_string(number++);
+      if (!each.is(type::list)) raise(place() + "the history of " + device + " must be a list");
+      const auto found = owners_.find(each.index);
+      if (found != owners_.end() && found->second != device) raise_about_sharing(found->second, device);
+    }
+  }
+  [[noreturn]] void raise_about_sharing(const std::string& one, const std::string& other) const {
+    raise(place() + one + " and " + other + " have the same list of the pickle; expected one for each");
+  }
 
   template <class Add>
   void take(reader& from, pickle_value list, Add&& add) {
@@ -29771,6 +30644,8 @@ class torch_pickle_handler {
     for (const pickle_value item : from.items(list)) {
       if (item.is(type::dictionary)) from.drop(item);
     }
+    for (const pickle_value read : read_) from.drop(read);
+    read_.clear();
     for (const auto& [index, stack] : known_stacks_) drop(from, type::list, index, stack);
     for (const auto& [index, frame] : known_frames_) drop(from, type::dictionary, index, frame);
     known_stacks_.clear();
@@ -29791,117 +30666,114 @@ class torch_pickle_handler {
     for (std::size_t index = 0; index + 1 < items.size(); index += 2) visit(from.text(items[index]), items[index + 1]);
   }
   [[nodiscard]] static torch_field field_of(const reader& from, std::string_view key, pickle_value value) {
-    torch_field field{key, {}, from.text(value)};
-    if (value.is(type::integer) || value.is(type::boolean)) field.integer = value.integer;
+    torch_field field{key, {}, {}, {}};
+    if (value.is(type::integer)) field.integer = value.integer;
+    if (value.is(type::boolean)) field.truth = value.integer != 0;
+    if (value.is(type::text)) field.text = from.text(value);
     return field;
   }
-  [[nodiscard]] static torch_pool pool_of(const reader& from, pickle_value value) {
+  [[nodiscard]] static torch_expectation read_to(torch_pool& pool, const reader& from, pickle_value value) {
     const std::vector<pickle_value>& items = from.items(value);
-    if (items.size() != 2 || !items[0].is(type::integer) || !items[1].is(type::integer)) return {};
-    return {items[0].integer, items[1].integer};
+    const bool is_pool = (value.is(type::tuple) || value.is(type::list)) && items.size() == 2 && items[0].is(type::integer) &&
+                         items[1].is(type::integer);
+    if (is_pool) pool = {items[0].integer, items[1].integer};
+    return is_pool ? nullptr : torch_two_numbers;
   }
-  /// A setting: text as it is, all else as JSON.
-  [[nodiscard]] static std::string text_of(const reader& from, pickle_value value) {
-    std::string out;
-    if (value.is(type::text)) return std::string{from.text(value)};
-    append_json(from, value, 0, out);
-    return out;
-  }
-  static void append_json(const reader& from, pickle_value value, int depth, std::string& out) {
-    constexpr int deepest = 8;  // a list of a hostile pickle may be within itself, more than once
-    if (out.size() > max_fact_text) return;
-    const bool is_dictionary = value.is(type::dictionary);
-    const std::vector<pickle_value>& items = from.items(value);
-    const std::size_t step = is_dictionary ? 2 : 1;
-    switch (value.kind) {
-      case type::text: return append_json_string(out, from.text(value));
-      case type::integer: out += std::to_string(value.integer); return;
-      case type::boolean: out += value.integer != 0 ? "true" : "false"; return;
-      case type::real: {
-        std::array<char, 32> digits{};
-        const std::string_view text{digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value.real).ptr};
-        out += text;
-        if (text.find_first_of(".en") == text.npos) out += ".0";
-        return;
-      }
-      case type::list:
-      case type::tuple:
-      case type::dictionary:
-        out += is_dictionary ? '{' : '[';
-        for (std::size_t index = 0; index + step <= items.size() && depth < deepest; index += step) {
-          if (index != 0) out += ',';
-          append_json(from, items[index], depth + 1, out);
-          if (is_dictionary) append_json(from, items[index + 1], depth + 1, out += ':');
-        }
-        out += is_dictionary ? '}' : ']';
-        return;
-      default: out += "null"; return;
-    }
-  }
-
   void add_event(reader& from, pickle_value item, std::size_t device) {
     torch_event made;
-    const std::uint64_t number = sink_.event_count(device);
+    const auto what = [&] {
+      return "event " + std::to_string(sink_.event_count(device)) + " of device " + std::to_string(device);
+    };
+    if (!item.is(type::dictionary)) refuse_item(what(), item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
-      if (key == "frames") {
-        made.stack = stack_of(from, value);
-      } else if (key == "pool_id") {
-        made.pool = pool_of(from, value);
-      } else if (!set(made, field_of(from, key, value), stacks_)) {
-        raise_about("event " + std::to_string(number) + " of device " + std::to_string(device), key);
+      torch_expectation fault = note_key(made.seen, torch_event::keys, key) ? nullptr : torch_only_once;
+      if (value.is(type::none) && torch_may_be_null(key)) {
+        // as if the key were not there
+      } else if (fault == nullptr && key == "frames") {
+        made.stack = stack_of(from, value, fault);
+      } else if (fault == nullptr && key == "pool_id") {
+        fault = read_to(made.pool, from, value);
+      } else if (fault == nullptr) {
+        fault = set(made, field_of(from, key, value), stacks_);
       }
+      if (fault != nullptr) raise_about(what(), "'" + std::string{key} + "' " + fault);
     });
+    if (const torch_expectation lack = lack_of(made); lack != nullptr) raise_about(what(), lack);
     sink_.event(device, made);
   }
   void add_segment(reader& from, pickle_value item) {
     torch_segment made;
     pickle_value blocks;
     const std::string what = "segment " + std::to_string(segments_++);
+    if (!item.is(type::dictionary)) refuse_item(what, item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
-      if (key == "blocks") {
+      torch_expectation fault = note_key(made.seen, torch_segment::keys, key) ? nullptr : torch_only_once;
+      if (fault == nullptr && key == "blocks") {
         blocks = value;
-      } else if (key == "segment_pool_id") {
-        made.pool = pool_of(from, value);
-      } else if (!set(made, field_of(from, key, value))) {
-        raise_about(what, key);
+        fault = value.is(type::list) ? nullptr : torch_list;
+      } else if (fault == nullptr && key == "segment_pool_id") {
+        fault = read_to(made.pool, from, value);
+      } else if (fault == nullptr) {
+        fault = set(made, field_of(from, key, value));
       }
+      if (fault != nullptr) raise_about(what, "'" + std::string{key} + "' " + fault);
     });
     std::uint64_t next = made.address;
-    for (const pickle_value block : from.items(blocks)) {
-      torch_block_fields fields;
-      for_each_field(from, block, [&](std::string_view key, pickle_value value) {
-        if (key == "frames") {
-          fields.block.stack = stack_of(from, value);
-        } else if (key == "history" && !from.items(value).empty()) {  // until 2023, in place of the frames
-          for_each_field(from, from.items(value).front(), [&](std::string_view name, pickle_value entry) {
-            if (name == "frames") fields.block.stack = stack_of(from, entry);
-            if (name == "real_size" && entry.is(type::integer) && entry.integer >= 0) {
-              fields.block.bytes = static_cast<std::uint64_t>(entry.integer);
-              fields.has_requested_size = true;
-            }
-          });
-        } else if (!fields.set(field_of(from, key, value))) {
-          raise_about("a block of " + what, key);
-        }
-      });
-      fields.add_to(made, next);
-    }
+    std::size_t number = 0;
+    for (const pickle_value block : from.items(blocks)) add_block(from, block, made, next, number++, what);
+    if (blocks.is(type::list)) read_.push_back(blocks);
     sink_.segment(made);
+  }
+  void add_block(reader& from, pickle_value block, torch_segment& to, std::uint64_t& next, std::size_t number,
+                 const std::string& segment) {
+    torch_block_fields fields;
+    const auto what = [&] { return "block " + std::to_string(number) + " of " + segment; };
+    if (!block.is(type::dictionary)) refuse_item(what(), block);
+    for_each_field(from, block, [&](std::string_view key, pickle_value value) {
+      torch_expectation fault = note_key(fields.seen, torch_block_fields::keys, key) ? nullptr : torch_only_once;
+      if (value.is(type::none) && torch_may_be_null(key)) {
+        // likewise
+      } else if (fault == nullptr && key == "frames") {
+        fields.block.stack = stack_of(from, value, fault);
+      } else if (fault == nullptr && key == "history") {
+        read_history(from, value, fields);
+      } else if (fault == nullptr) {
+        fault = fields.set(field_of(from, key, value));
+      }
+      if (fault != nullptr) raise_about(what(), "'" + std::string{key} + "' " + fault);
+    });
+    if (const torch_expectation lack = fields.lack(); lack != nullptr) raise_about(what(), lack);
+    fields.add_to(to, next);
+    read_.push_back(block);
+  }
+  /// What blocks had until 2023, in place of frames.
+  void read_history(reader& from, pickle_value history, torch_block_fields& fields) {
+    if (from.items(history).empty()) return;
+    torch_expectation ignored = nullptr;
+    for_each_field(from, from.items(history).front(), [&](std::string_view name, pickle_value entry) {
+      if (name == "frames") fields.block.stack = stack_of(from, entry, ignored);
+      if (name == "real_size")
+        fields.has_requested_size = read_bytes_to(fields.block.bytes, field_of(from, name, entry)) == nullptr;
+    });
   }
   void add_annotation(const reader& from, pickle_value item) {
     torch_annotation made;
+    torch_expectation fault = nullptr;
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
       if (key == "name") made.name = from.text(value);
       if (key == "stage") made.is_begin = from.text(value) == "START";
-      if (key == "time_us" && value.is(type::integer)) made.time_us = value.integer;
+      if (key == "time_us") fault = read_time_to(made.time_us, field_of(from, key, value));
     });
+    if (fault != nullptr) raise_about("annotation " + std::to_string(annotations_), std::string{"'time_us' "} + fault);
+    ++annotations_;
     sink_.annotation(made);
   }
 
   /// The stack of a list of frames, innermost first.
-  [[nodiscard]] std::uint32_t stack_of(const reader& from, pickle_value frames) {
+  [[nodiscard]] std::uint32_t stack_of(const reader& from, pickle_value frames, torch_expectation& fault) {
     if (frames.is(type::dropped)) return stacks_.contains(frames.index) ? frames.index : 0;
-    if (!frames.is(type::list)) return 0;
+    fault = frames.is(type::list) || frames.is(type::tuple) ? nullptr : torch_list;
+    if (fault != nullptr) return 0;
     const auto known = known_stacks_.find(frames.index);
     if (known != known_stacks_.end()) return known->second;
     std::uint32_t stack = 0;
@@ -29925,15 +30797,22 @@ class torch_pickle_handler {
     return known_frames_[frame.index] = stacks_.frame(name, file, line);
   }
 
-  [[noreturn]] void raise_about(const std::string& what, std::string_view key) const {
-    raise(place() + what + " (before byte " + std::to_string(in_.offset()) + "): '" + std::string{key} +
-          "' must be a whole number below 2^63, and where it is no time not below 0");
+  [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
+    raise(place() + what + " (before byte " + std::to_string(in_.offset()) + "): " + fault);
+  }
+  /// What lies in a list where a dictionary should be.
+  [[noreturn]] void refuse_item(const std::string& what, pickle_value item) const {
+    raise_about(what, item.is(type::dropped) ? "expected a dictionary of its own; this one was in the file before"
+                                             : "expected a dictionary");
   }
 
   byte_reader& in_;
   torch_stacks& stacks_;
   Sink& sink_;
   std::uint64_t segments_ = 0;
+  std::uint64_t annotations_ = 0;
+  std::unordered_map<std::uint32_t, std::string> owners_;          // of lists whose items have been taken
+  std::vector<pickle_value> read_;                                 // blocks of segments, which nobody needs again
   std::unordered_map<std::uint32_t, std::uint32_t> known_stacks_;  // by list, until the items that may share them are read
   std::unordered_map<std::uint32_t, label> known_frames_;          // by dictionary
 };
@@ -30098,10 +30977,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_30
+#endif  // MEMPROF_SINGLE_HEADER_38
 
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_31
+#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_39
 
 // ---- <memprof/detail/byte_size.hpp>
 #include <algorithm>
@@ -30672,10 +31551,10 @@ template <std::size_t Count>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_39
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_40
 
 // ---- <memprof/profile/fact/model_parameters.hpp>
 #include <cstdint>
@@ -30698,10 +31577,10 @@ struct model_parameters {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_40
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_41) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_41
 
 // ---- <memprof/format/tracker_reader.hpp>
 #include <algorithm>
@@ -31573,6 +32452,7 @@ namespace detail {
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_log_line.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -31600,6 +32480,7 @@ struct tt_memory_view {
   double allocated = 0;
   double free = 0;
   double largest_free = 0;
+  double step = 0;  ///< MiB to which they are known: a unit of the last digit
 
   bool operator==(const tt_memory_view&) const = default;
 };
@@ -31700,15 +32581,26 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
   return tt_memory_of(trimmed(line.substr(begin + device.size(), end - begin - device.size())));
 }
 
-/// A number of MiB as "0.008 MB"; nothing if the text is no such number.
-[[nodiscard]] inline std::optional<double> mebibytes_of(std::string_view text) noexcept {
+/// A number of MiB as a log prints it.
+struct tt_mebibytes {
+  double value = 0;
+  double step = 1;  ///< a unit of its last digit
+};
+
+/// A number of MiB as "0.008 MB": digits, and perhaps a point among them; nothing if the text is no such number.
+[[nodiscard]] inline std::optional<tt_mebibytes> mebibytes_of(std::string_view text) noexcept {
   constexpr std::string_view unit = " MB";
+  constexpr std::size_t most_digits = 64;
   if (!text.ends_with(unit) || !is_digit(text.front())) return std::nullopt;
   text.remove_suffix(unit.size());
-  double value = 0;
-  const auto [end, fault] = parse_double(text, value);
-  if (fault != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const std::size_t point = digits_at(text, 0).size();
+  const std::string_view decimals = point < text.size() && text[point] == '.' ? digits_at(text, point + 1) : std::string_view{};
+  if (text.size() > most_digits || (point < text.size() && text.size() != point + 1 + decimals.size())) return std::nullopt;
+  tt_mebibytes read;
+  const auto [end, fault] = parse_double(text, read.value);
+  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  for (std::size_t digit = 0; digit < decimals.size(); ++digit) read.step /= 10;
+  return read;
 }
 
 /// Reads what stands in "MemoryView{...}"; nothing if one of its five numbers is missing or is none.
@@ -31720,9 +32612,11 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
   tt_memory_view view;
   unsigned seen = 0;
   const auto take = [&](double& field, unsigned bit, std::string_view value) {
-    const std::optional<double> number = mebibytes_of(value);
-    if (number) field = *number;
-    if (number) seen |= bit;
+    const std::optional<tt_mebibytes> number = mebibytes_of(value);
+    if (!number) return;
+    field = number->value;
+    view.step = std::max(view.step, number->step);
+    seen |= bit;
   };
   while (!fields.empty()) {
     const std::string_view field = fields.substr(0, fields.find(','));
@@ -31744,10 +32638,20 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
   return seen == 31 ? std::optional{view} : std::nullopt;
 }
 
-/// Whether the numbers can be those of a device: at most 65,536 banks of at most 16 TiB, so that no sum leaves 63 bits.
-[[nodiscard]] inline bool is_possible(const tt_memory_view& view) noexcept {
+/// Why the numbers are those of no device; empty: they may be those of one. At most 65,536 banks of at most 16 TiB, so that no
+/// sum leaves 63 bits.
+[[nodiscard]] inline std::string_view impossibility_of(const tt_memory_view& view) noexcept {
   constexpr double most = 0x1p24;
-  return view.banks <= 65'536 && view.total <= most && view.allocated <= most && view.free <= most && view.largest_free <= most;
+  const double greatest = std::max({view.total, view.allocated, view.free, view.largest_free});
+  const double rounding = 2 * view.step;  // of two numbers
+  if (view.banks > 65'536) return "it has more than 65,536 banks";
+  if (greatest > most) return "a bank has more than 16 TiB";
+  if (view.banks == 0 && greatest > 0) return "it has bytes, and no banks";
+  if (view.allocated > view.total + rounding) return "more is allocated than there is";
+  if (view.free > view.total + rounding) return "more is free than there is";
+  if (view.largest_free > view.free + rounding) return "the largest free block is larger than all that is free";
+  if (view.allocated + view.free > view.total + rounding) return "what is allocated and what is free are more than there is";
+  return {};
 }
 
 /// Reads "Not enough space to allocate 33554432 B DRAM buffer across 12 banks, where each bank needs to store 2797568 B, but bank
@@ -32180,9 +33084,14 @@ struct tt_log_status {
   std::uint64_t states = 0;         ///< before operations, before and after programs
   std::uint64_t without_state = 0;  ///< operations before which no state stands, but deallocations
   std::string first_without_state;  ///< "'ttnn.mean' in line 41"
-  std::uint64_t unreadable = 0;     ///< lines that should have a state or an operation, and have none
+  std::uint64_t unreadable = 0;     ///< lines that should have a state or an operation, and have none, or an impossible one
   std::string first_unreadable;     ///< "line 17: ..."
 };
+
+/// Whether all that the log should have is there.
+[[nodiscard]] inline bool is_whole(const tt_log_status& status) noexcept {
+  return status.damage.empty() && status.unreadable == 0;
+}
 
 /// Operations that the profiler of tt-mlir leaves out of its files.
 [[nodiscard]] inline bool is_deallocation(const mlir_operation& operation) noexcept {
@@ -32242,6 +33151,7 @@ class tt_log_lines {
     rest.remove_prefix(label.length);
     rank_state& rank = rank_of(label.rank);
     if (read(rank, rest)) return;
+    rank.has_failed = rank.has_failed || is_failure(rest);
     if (rank.header && ++rank.foreign_lines > most_foreign_lines) deliver(rank);
     // Modules of ranks may be dumped side by side.
     if (!registry_.is_in_module()) registry_rank_ = rank.rank.index;
@@ -32251,8 +33161,7 @@ class tt_log_lines {
   /// After the last line.
   void finish() {
     for (auto& [label, rank] : ranks_) {
-      if (status_.damage.empty() && rank.header && views_of(rank.state) < rank.usual_views)
-        status_.damage = "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
+      if (status_.damage.empty()) status_.damage = end_of(rank);
       deliver(rank);
       give_up(rank);
     }
@@ -32277,8 +33186,12 @@ class tt_log_lines {
     std::uint64_t header_line = 0;
     tt_memory_state state;
     unsigned foreign_lines = 0;
-    std::ptrdiff_t usual_views = 1;  ///< lines of the state before
+    std::ptrdiff_t usual_views = 1;             ///< lines of the state before
+    std::map<std::size_t, std::int64_t> banks;  ///< by kind of memory, as its first state has them
     std::vector<std::string> programs;
+    std::uint64_t program_line = 0;  ///< where the outermost one begins
+    bool has_states = false;
+    bool has_failed = false;  ///< since the last operation
     std::set<std::string, std::less<>> cache_misses;
   };
 
@@ -32290,6 +33203,17 @@ class tt_log_lines {
       found->second.rank = {ranks_.size() - 1, std::string{number}};
     }
     return found->second;
+  }
+
+  /// Why the end of a rank's lines is missing; empty: it is not.
+  [[nodiscard]] std::string end_of(const rank_state& rank) const {
+    if (rank.header && views_of(rank.state) < rank.usual_views)
+      return "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
+    if (!rank.header && rank.waiting && rank.has_states)
+      return "it ends before the memory state of '" + rank.waiting->name() + "' in line " + std::to_string(rank.waiting->line);
+    if (rank.programs.empty() || rank.has_failed) return {};
+    return "it ends within the program '" + rank.programs.front() + "', which begins in line " +
+           std::to_string(rank.program_line) + ", and has no error that ended it";
   }
 
   /// Whether the line was one of the runtime's.
@@ -32311,6 +33235,7 @@ class tt_log_lines {
       rank.cache_misses.emplace(missed);
     } else if (const std::optional<tt_out_of_memory> failure = parse_tt_out_of_memory(line)) {
       deliver(rank);
+      rank.has_failed = true;
       sink_.out_of_memory(rank.rank, *failure, status_.lines);
     } else {
       return false;
@@ -32322,6 +33247,7 @@ class tt_log_lines {
     deliver(rank);
     give_up(rank);
     std::optional<mlir_operation> parsed = parse_mlir_operation(text);
+    rank.has_failed = false;
     if (!parsed) return note("expected an operation of MLIR behind 'Executing operation:'");
     rank.waiting = describe(rank, std::move(*parsed));
   }
@@ -32351,10 +33277,22 @@ class tt_log_lines {
   void view(rank_state& rank, std::size_t memory, std::string_view line) {
     const std::optional<tt_memory_view> found = parse_tt_memory_view(line);
     if (!found) return note("expected MemoryView{numBanks: N, totalBytesPerBank: X MB, ...} with five numbers");
-    if (!is_possible(*found)) fail("the numbers of " + std::string{tt_memory_names[memory]} + " are those of no device");
+    const std::string name{tt_memory_names[memory]};
+    if (const std::string_view fault = impossibility_of(*found); !fault.empty())
+      return note("the numbers of " + name + " are those of no device: " + std::string{fault});
     if (!rank.header || rank.state[memory]) return;  // a second one, of a process without a label
+    const std::int64_t banks = rank.banks.try_emplace(memory, found->banks).first->second;
+    if (found->banks != banks)
+      return note(name + " has " + std::to_string(found->banks) + " banks, and had " + std::to_string(banks) + " before");
     rank.state[memory] = *found;
     if (views_of(rank.state) == std::ptrdiff_t{tt_memory_count}) deliver(rank);
+  }
+
+  /// What the runtime, Python or the C++ library say when an exception ends a program.
+  [[nodiscard]] static bool is_failure(std::string_view line) noexcept {
+    constexpr std::array<std::string_view, 5> marks{"TT_THROW", "TT_FATAL", "TT_ASSERT", "Traceback (most recent call last)",
+                                                    "terminate called"};
+    return std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) { return line.find(mark) != line.npos; });
   }
 
   [[nodiscard]] static std::ptrdiff_t views_of(const tt_memory_state& state) {
@@ -32369,6 +33307,7 @@ class tt_log_lines {
     if (views_of(state) == 0) return;
     rank.usual_views = views_of(state);
     ++status_.states;
+    rank.has_states = true;
     if (kind == header_kind::program) return sink_.program_state(rank.rank, state);
     tt_executed_operation operation =
         rank.waiting ? std::move(*std::exchange(rank.waiting, std::nullopt)) : describe(rank, mlir_operation{});
@@ -32393,6 +33332,7 @@ class tt_log_lines {
     const auto running = std::find(rank.programs.begin(), rank.programs.end(), name);
     if (running != rank.programs.end()) end_from(rank, running);
     if (rank.programs.size() == deepest) return;
+    if (rank.programs.empty()) rank.program_line = status_.lines;
     rank.programs.emplace_back(name);
     sink_.begin_program(rank.rank, name);
   }
@@ -32409,7 +33349,7 @@ class tt_log_lines {
     sink_.end_program(rank.rank, name);
   }
 
-  void note(const char* what) {
+  void note(const std::string& what) {
     if (status_.unreadable++ == 0) status_.first_unreadable = "line " + std::to_string(status_.lines) + ": " + what;
   }
   [[noreturn]] void fail(const std::string& what) const {
@@ -32763,6 +33703,7 @@ class tt_log_survey {
     const std::int64_t largest = bytes_of_mebibytes(view.largest_free);
     const double share = fragmentation(view.largest_free, view.free);
     tt_memory_fact& fact = self.fact;
+    rounding = std::max(rounding, bytes_of_mebibytes(static_cast<double>(view.banks) * view.step));
     if (fact.states++ == 0) {
       fact.space = tt_space_name(rank, memory);
       fact.banks = view.banks;
@@ -32819,6 +33760,7 @@ class tt_log_survey {
   std::vector<tt_out_of_memory_fact> failures;
   std::vector<missing_source> missing;
   tt_splits splits;
+  std::int64_t rounding = 1;  ///< bytes of a memory to which its levels are known, at most
 
  private:
   struct memory_survey {
@@ -32962,7 +33904,8 @@ class tt_log_writer {
 ///
 /// Levels are the log's: MiB of a bank with three decimals, times banks. Whose bytes a decrease frees it does not say: of
 /// `ttnn.deallocate` its input's, else the newest block of as many bytes, else the newest. The file is read twice; it needs
-/// memory for what is live, and 16 bytes for each block that is freed in parts. There are no times: a state is a microsecond.
+/// memory for what is live, and 16 bytes for each block that is freed in parts. There are no times: a state is a microsecond. A
+/// log that was cut off, or has lines that cannot be, gives what comes before and around, and its trace says that more happened.
 class tt_log_source {
  public:
   /// Reads the file for the first time. It stays the caller's and must be one that can be read again. Raises an error, with file
@@ -33002,6 +33945,7 @@ class tt_log_source {
     detail::tt_log_lines<detail::tt_log_walk<detail::tt_log_writer<Writer>>> lines{walk, path_};
     read(lines);
     walk.finish();
+    if (!is_whole(status_)) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more
     return walk.last_segment();
   }
 
@@ -33027,6 +33971,9 @@ class tt_log_source {
     add(survey_.failures);
     add(rows);
     add(survey_.missing);
+    if (status_.states != 0)
+      add(std::vector<source_limit>{
+          {"states stand between operations: a peak within one is not in the log", survey_.rounding, 0}});
   }
 
   [[noreturn]] void raise_without_states() const {
@@ -33549,10 +34496,786 @@ struct xla_live_block_fact {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_41
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_42) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_42
+
+// ---- <memprof/detail/struct_fields.hpp>
+#include <cstddef>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The greatest number of fields that `with_fields` knows.
+inline constexpr std::size_t most_fields = 32;
+
+/// Calls `use(fields...)` with all fields of a struct that has `Count` of them; with any other number it does not compile. A
+/// library that counts them itself takes a second of compile time for the structs of a profile.
+template <std::size_t Count, class T, class Use>
+constexpr decltype(auto) with_fields(T& value, Use&& use) {
+  static_assert(Count >= 1 && Count <= most_fields, "add a line below");
+  if constexpr (Count == 1) {
+    auto& [f1] = value;
+    return use(f1);
+  } else if constexpr (Count == 2) {
+    auto& [f1, f2] = value;
+    return use(f1, f2);
+  } else if constexpr (Count == 3) {
+    auto& [f1, f2, f3] = value;
+    return use(f1, f2, f3);
+  } else if constexpr (Count == 4) {
+    auto& [f1, f2, f3, f4] = value;
+    return use(f1, f2, f3, f4);
+  } else if constexpr (Count == 5) {
+    auto& [f1, f2, f3, f4, f5] = value;
+    return use(f1, f2, f3, f4, f5);
+  } else if constexpr (Count == 6) {
+    auto& [f1, f2, f3, f4, f5, f6] = value;
+    return use(f1, f2, f3, f4, f5, f6);
+  } else if constexpr (Count == 7) {
+    auto& [f1, f2, f3, f4, f5, f6, f7] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7);
+  } else if constexpr (Count == 8) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8);
+  } else if constexpr (Count == 9) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9);
+  } else if constexpr (Count == 10) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10);
+  } else if constexpr (Count == 11) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11);
+  } else if constexpr (Count == 12) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  } else if constexpr (Count == 13) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13);
+  } else if constexpr (Count == 14) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14);
+  } else if constexpr (Count == 15) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15);
+  } else if constexpr (Count == 16) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16);
+  } else if constexpr (Count == 17) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17);
+  } else if constexpr (Count == 18) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18);
+  } else if constexpr (Count == 19) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19);
+  } else if constexpr (Count == 20) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20);
+  } else if constexpr (Count == 21) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21);
+  } else if constexpr (Count == 22) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22);
+  } else if constexpr (Count == 23) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23);
+  } else if constexpr (Count == 24) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24);
+  } else if constexpr (Count == 25) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25] =
+        value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24,
+               f25);
+  } else if constexpr (Count == 26) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+           f26] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+               f26);
+  } else if constexpr (Count == 27) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+           f26, f27] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+               f26, f27);
+  } else if constexpr (Count == 28) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+           f26, f27, f28] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+               f26, f27, f28);
+  } else if constexpr (Count == 29) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+           f26, f27, f28, f29] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+               f26, f27, f28, f29);
+  } else if constexpr (Count == 30) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+           f26, f27, f28, f29, f30] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+               f26, f27, f28, f29, f30);
+  } else if constexpr (Count == 31) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+           f26, f27, f28, f29, f30, f31] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+               f26, f27, f28, f29, f30, f31);
+  } else if constexpr (Count == 32) {
+    auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+           f26, f27, f28, f29, f30, f31, f32] = value;
+    return use(f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20, f21, f22, f23, f24, f25,
+               f26, f27, f28, f29, f30, f31, f32);
+  }
+}
+
+/// The argument of that index.
+template <std::size_t Index, class First, class... Rest>
+[[nodiscard]] constexpr auto& field_among(First& first, Rest&... rest) noexcept {
+  if constexpr (Index == 0) {
+    return first;
+  } else {
+    return field_among<Index - 1>(rest...);
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/reflect.hpp>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+/// @file
+/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. A struct whose
+/// fields are not all named does not compile; a test compares the names with the text of profile.hpp, and with Boost.PFR where
+/// that can tell.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
+template <class E>
+inline constexpr detail::not_reflected enumeration_names{};
+
+/// A struct whose fields have names.
+template <class T>
+concept reflected = !std::same_as<std::remove_cv_t<decltype(field_names<T>)>, detail::not_reflected>;
+
+/// An enumeration whose values have names.
+template <class E>
+concept named_enumeration =
+    std::is_enum_v<E> && !std::same_as<std::remove_cv_t<decltype(enumeration_names<E>)>, detail::not_reflected>;
+
+template <>
+inline constexpr auto& enumeration_names<category> = category_names;
+
+template <>
+inline constexpr auto& enumeration_names<requires_grad> = requires_grad_names;
+
+template <>
+inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
+
+template <>
+inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns", "number", "step"});
+
+template <>
+inline constexpr auto later_fields<segment> = std::to_array<std::string_view>({"number", "step"});
+
+template <>
+inline constexpr auto signed_fields<segment> = std::to_array<std::string_view>({"number", "step"});
+
+template <>
+inline constexpr auto field_names<growth_line> = std::to_array<std::string_view>({"per_step", "r_squared"});
+
+template <>
+inline constexpr auto field_names<named_segments> =
+    std::to_array<std::string_view>({"name", "stands_for_others", "count", "kept", "first_number", "last_number", "duration_ns"});
+
+template <>
+inline constexpr auto later_fields<named_segments> = std::to_array<std::string_view>({"stands_for_others"});
+
+template <>
+inline constexpr auto signed_fields<named_segments> = std::to_array<std::string_view>({"first_number", "last_number"});
+
+template <>
+inline constexpr auto field_names<named_segments_usage> =
+    std::to_array<std::string_view>({"segment", "segment_peak", "live_at_peak", "allocations", "deallocations", "segment_change",
+                                     "cumulative_current", "allocation_count", "deallocation_count", "growth"});
+
+template <>
+inline constexpr auto field_names<segment_usage> = std::to_array<std::string_view>(
+    {"segment", "segment_peak", "allocations", "deallocations", "segment_change", "cumulative_peak", "cumulative_current",
+     "allocation_count", "deallocation_count", "peak_time_ns", "peak_operation", "live_at_peak"});
+
+template <>
+inline constexpr auto nullable_fields<segment_usage> = std::to_array<std::string_view>({"peak_operation"});
+
+template <>
+inline constexpr auto signed_fields<segment_usage> = std::to_array<std::string_view>({"segment_change", "cumulative_current"});
+
+template <>
+inline constexpr auto field_names<timeline_point> = std::to_array<std::string_view>({"time_ns", "peak", "current"});
+
+template <>
+inline constexpr auto signed_fields<timeline_point> = std::to_array<std::string_view>({"peak", "current"});
+
+template <>
+inline constexpr auto field_names<memory_timeline> = std::to_array<std::string_view>({"events_per_point", "points"});
+
+template <>
+inline constexpr auto field_names<space_anomalies> =
+    std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations", "mismatched_sizes", "cross_thread_frees",
+                                     "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"});
+
+template <>
+inline constexpr auto later_fields<space_anomalies> = std::to_array<std::string_view>({"null_allocations", "overlapping_blocks"});
+
+template <>
+inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
+                                                                                    "cumulative_peak",
+                                                                                    "cumulative_current",
+                                                                                    "allocations",
+                                                                                    "deallocations",
+                                                                                    "allocation_count",
+                                                                                    "deallocation_count",
+                                                                                    "peak_segment",
+                                                                                    "peak_time_ns",
+                                                                                    "peak_operation",
+                                                                                    "live_at_peak",
+                                                                                    "current_by_category",
+                                                                                    "capacity",
+                                                                                    "capacity_is_per_core",
+                                                                                    "first_shortfall",
+                                                                                    "segments",
+                                                                                    "segments_by_name",
+                                                                                    "timeline",
+                                                                                    "anomalies",
+                                                                                    "cores",
+                                                                                    "reserved",
+                                                                                    "active",
+                                                                                    "streams",
+                                                                                    "out_of_memory",
+                                                                                    "further_out_of_memory",
+                                                                                    "stands_for_others",
+                                                                                    "facets"});
+
+template <>
+inline constexpr auto nullable_fields<space_profile> = std::to_array<std::string_view>({"peak_operation"});
+
+template <>
+inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
+
+template <>
+inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
+    {"current_by_category", "capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved",
+     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others", "facets"});
+
+template <>
+inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
+                                                                                     "cumulative_current", "peak_segment",
+                                                                                     "peak_time_ns", "peak_space",
+                                                                                     "peak_operation", "spaces", "live_at_peak"});
+
+template <>
+inline constexpr auto nullable_fields<memory_profile> = std::to_array<std::string_view>({"peak_space", "peak_operation"});
+
+template <>
+inline constexpr auto signed_fields<memory_profile> = std::to_array<std::string_view>({"peak_segment"});
+
+template <>
+inline constexpr auto field_names<operation_invocation> = std::to_array<std::string_view>({"thread", "begin_ns", "end_ns",
+                                                                                           "delta", "peak"});
+
+template <>
+inline constexpr auto signed_fields<operation_invocation> = std::to_array<std::string_view>({"thread", "delta"});
+
+template <>
+inline constexpr auto field_names<operation_usage> = std::to_array<std::string_view>(
+    {"space", "total_delta", "self_delta", "max_delta", "allocated", "freed", "self_allocated", "self_freed", "allocation_count",
+     "deallocation_count", "peak", "self_peak", "live", "first_invocation", "last_invocation", "largest_invocation"});
+
+template <>
+inline constexpr auto later_fields<operation_usage> = std::to_array<std::string_view>({"first_invocation", "last_invocation",
+                                                                                       "largest_invocation"});
+
+template <>
+inline constexpr auto signed_fields<operation_usage> = std::to_array<std::string_view>({"total_delta", "self_delta",
+                                                                                        "max_delta"});
+
+template <>
+inline constexpr auto field_names<operation_profile> = std::to_array<std::string_view>({"path", "name", "parent", "invocations",
+                                                                                        "usage", "stands_for_others"});
+
+template <>
+inline constexpr auto later_fields<operation_profile> = std::to_array<std::string_view>({"stands_for_others"});
+
+template <>
+inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
+
+template <>
+inline constexpr auto field_names<checkpoint_usage> = std::to_array<std::string_view>({"space", "live_bytes", "live_blocks",
+                                                                                       "largest_blocks"});
+
+template <>
+inline constexpr auto field_names<checkpoint> = std::to_array<std::string_view>({"name", "number", "time_ns", "live_bytes",
+                                                                                 "live_blocks", "spaces"});
+
+template <>
+inline constexpr auto nullable_fields<checkpoint> = std::to_array<std::string_view>({"name"});
+
+template <>
+inline constexpr auto field_names<process_info> = std::to_array<std::string_view>({"id", "host", "command_line", "rank",
+                                                                                   "world_size", "local_rank"});
+
+template <>
+inline constexpr auto signed_fields<process_info> = std::to_array<std::string_view>({"id", "rank", "world_size", "local_rank"});
+
+template <>
+inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
+                                                                                    "memory_bytes_at_million_events",
+                                                                                    "record_ns_per_event", "drain_ns_per_event"});
+
+template <>
+inline constexpr auto field_names<event_anomalies> =
+    std::to_array<std::string_view>({"dropped_events", "reentrant_events", "rejected_events", "unbalanced_scopes",
+                                     "missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
+
+template <>
+inline constexpr auto later_fields<event_anomalies> =
+    std::to_array<std::string_view>({"missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
+
+template <>
+inline constexpr auto field_names<provenance> = std::to_array<std::string_view>({"format", "file", "line", "section", "rounding",
+                                                                                 "planned", "absent", "remarks"});
+
+template <>
+inline constexpr auto later_fields<provenance> = std::to_array<std::string_view>({"planned"});
+
+template <>
+inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
+    {"library_version", "mode",        "device",           "exact",         "complete",   "begin_unix_ns", "process",
+     "duration_ns",     "segments",    "segments_by_name", "segment_count", "step_count", "spaces",        "memories",
+     "operations",      "checkpoints", "checkpoint_count", "facts",         "anomalies",  "cost",          "provenance"});
+
+template <>
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
+                                                                               "segment_count", "step_count", "memories",
+                                                                               "checkpoints", "checkpoint_count", "facts",
+                                                                               "provenance"});
+
+template <>
+inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
+
+/// Every struct of a profile.
+using profile_structs =
+    decltype(type_list<process_info, value_summary, event_tally, owned_bytes, live_block, live_set>{} + facet_structs{} +
+             type_list<segment, growth_line, named_segments, named_segments_usage, segment_usage, timeline_point, memory_timeline,
+                       space_anomalies, space_profile, memory_profile, operation_invocation, operation_usage, operation_profile,
+                       checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
+
+/// How many fields a struct has, the type of the one of an index, and that field itself.
+template <reflected T>
+inline constexpr std::size_t field_count = field_names<T>.size();
+template <std::size_t Index, reflected T>
+[[nodiscard]] constexpr auto& field_at(T& value) noexcept {
+  return detail::with_fields<field_count<T>>(
+      value, [](auto&... fields) -> auto& { return detail::field_among<Index>(fields...); });
+}
+template <reflected T, std::size_t Index>
+using field_type = std::remove_reference_t<decltype(field_at<Index>(std::declval<T&>()))>;
+
+/// Calls `function(name, field)` for each field of `value`, in the order of declaration.
+template <class T, class Function>
+requires reflected<std::remove_const_t<T>>
+constexpr void for_each_field(T& value, Function&& function) {
+  constexpr auto& names = field_names<std::remove_const_t<T>>;
+  detail::with_fields<names.size()>(value, [&](auto&... fields) {
+    std::size_t index = 0;
+    (function(names[index++], fields), ...);
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/json_types.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// @file
+/// How the values of a JSON document become fields of structs, as tables that a reader walks while it meets the values: so a
+/// document is read without ever being in memory as a whole.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct json_type;
+
+/// Where the next value goes; without a type it is skipped.
+struct json_target {
+  const json_type* type = nullptr;
+  void* object = nullptr;
+};
+
+/// A member of an object.
+struct json_field {
+  std::string_view name;
+  bool is_required = false;
+  const json_type* type = nullptr;
+  void* (*of)(void* object) = nullptr;
+};
+
+/// How a value of one C++ type is read: `assign` takes a scalar, `append` makes room for an array's next element, and an object
+/// has `fields`, or `member` for keys that the type does not fix.
+struct json_type {
+  std::string (*expected)();                                        ///< a noun: "a string"
+  bool (*assign)(void* target, const json_value& value) = nullptr;  ///< false: it does not fit
+  json_target (*append)(void* array) = nullptr;
+  std::span<const json_field> fields = {};
+  json_target (*member)(void* object, std::string_view key) = nullptr;  ///< without a type: the key may not come here
+
+  [[nodiscard]] constexpr bool is_array() const noexcept { return append != nullptr; }
+  [[nodiscard]] constexpr bool is_object() const noexcept { return assign == nullptr && append == nullptr; }
+};
+
+[[nodiscard]] inline bool assign_value(bool& target, const json_value& value) {
+  target = value.truth;
+  return value.kind == json_kind::boolean;
+}
+
+[[nodiscard]] inline bool assign_value(std::int64_t& target, const json_value& value) {
+  constexpr std::uint64_t greatest = std::numeric_limits<std::int64_t>::max();
+  target = value.kind == json_kind::integer ? value.integer : static_cast<std::int64_t>(value.natural);
+  return value.kind == json_kind::integer || (value.kind == json_kind::natural && value.natural <= greatest);
+}
+
+[[nodiscard]] inline bool assign_value(std::uint64_t& target, const json_value& value) {
+  target = value.natural;
+  return value.kind == json_kind::natural;
+}
+
+/// A size, a count or a time.
+struct natural_integer {};
+
+/// Text that may be absent: null, and empty in the struct.
+struct optional_text {};
+
+[[nodiscard]] inline bool assign_value(double& target, const json_value& value) {
+  switch (value.kind) {
+    case json_kind::null: target = std::numeric_limits<double>::quiet_NaN(); return true;
+    case json_kind::integer: target = static_cast<double>(value.integer); return true;
+    case json_kind::natural: target = static_cast<double>(value.natural); return true;
+    case json_kind::real: target = value.real; return true;
+    case json_kind::boolean:
+    case json_kind::string:
+    case json_kind::array:
+    case json_kind::object: break;
+  }
+  return false;
+}
+
+[[nodiscard]] inline bool assign_value(std::string& target, const json_value& value) {
+  if (value.kind != json_kind::string) return false;
+  target = value.text;
+  return true;
+}
+
+template <named_enumeration E>
+[[nodiscard]] bool assign_value(E& target, const json_value& value) {
+  constexpr auto& names = enumeration_names<E>;
+  const auto found = value.kind == json_kind::string ? std::find(names.begin(), names.end(), value.text) : names.end();
+  if (found == names.end()) return false;
+  target = static_cast<E>(found - names.begin());
+  return true;
+}
+
+/// What a value of type T is called in messages.
+template <class T>
+[[nodiscard]] std::string json_noun() {
+  if constexpr (reflected<T>) {
+    return "an object";
+  } else if constexpr (named_enumeration<T>) {
+    std::string text = "one of";
+    for (const std::string_view name : enumeration_names<T>) text += " \"" + std::string{name} + '"';
+    return text;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return "true or false";
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return "an integer of at most 63 bits and a sign";
+  } else if constexpr (std::is_same_v<T, natural_integer>) {
+    return "an integer from 0 to 2^63-1";
+  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return "an integer of at most 64 bits without a sign";
+  } else if constexpr (std::is_same_v<T, double>) {
+    return "a number or null";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return "a string";
+  } else if constexpr (std::is_same_v<T, optional_text>) {
+    return "a string or null";
+  } else {
+    return "an array";
+  }
+}
+
+template <class T>
+[[nodiscard]] bool assign_to(void* target, const json_value& value) {
+  return assign_value(*static_cast<T*>(target), value);
+}
+
+template <class T>
+inline constexpr json_type json_type_of{.expected = &json_noun<T>, .assign = &assign_to<T>};
+
+template <>
+[[nodiscard]] inline bool assign_to<natural_integer>(void* target, const json_value& value) {
+  return assign_value(*static_cast<std::int64_t*>(target), value) && value.kind == json_kind::natural;
+}
+
+template <>
+[[nodiscard]] inline bool assign_to<optional_text>(void* target, const json_value& value) {
+  auto& text = *static_cast<std::string*>(target);
+  text.clear();
+  return value.kind == json_kind::null || assign_value(text, value);
+}
+
+template <class Element>
+[[nodiscard]] json_target append_to(void* array) {
+  return {&json_type_of<Element>, &static_cast<std::vector<Element>*>(array)->emplace_back()};
+}
+
+template <class Element>
+inline constexpr json_type json_type_of<std::vector<Element>>{.expected = &json_noun<std::vector<Element>>,
+                                                              .append = &append_to<Element>};
+
+template <class T, std::size_t Index>
+[[nodiscard]] void* field_of(void* object) {
+  return &field_at<Index>(*static_cast<T*>(object));
+}
+
+template <std::size_t Count>
+[[nodiscard]] constexpr bool is_among(const std::array<std::string_view, Count>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// How the field of that index is read: not every integer may be negative, and not every text absent.
+template <class T, std::size_t Index>
+[[nodiscard]] constexpr const json_type* type_of_field() {
+  using field = field_type<T, Index>;
+  if constexpr (std::is_same_v<field, std::int64_t>) {
+    if (!is_among(signed_fields<T>, field_names<T>[Index])) return &json_type_of<natural_integer>;
+  }
+  if constexpr (std::is_same_v<field, std::string>) {
+    if (is_among(nullable_fields<T>, field_names<T>[Index])) return &json_type_of<optional_text>;
+  }
+  return &json_type_of<field>;
+}
+
+template <class T, std::size_t... Indexes>
+[[nodiscard]] constexpr std::array<json_field, sizeof...(Indexes)> make_json_fields(std::index_sequence<Indexes...>) {
+  return {json_field{.name = field_names<T>[Indexes],
+                     .is_required = !is_among(later_fields<T>, field_names<T>[Indexes]),
+                     .type = type_of_field<T, Indexes>(),
+                     .of = &field_of<T, Indexes>}...};
+}
+
+template <reflected T>
+inline constexpr auto json_fields_of = make_json_fields<T>(std::make_index_sequence<field_count<T>>{});
+
+template <reflected T>
+inline constexpr json_type json_type_of<T>{.expected = &json_noun<T>, .fields = json_fields_of<T>};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/json_facts.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// @file
+/// Tables of facts in JSON: an object with a key for each table, which is an array of its rows; a row is an object with a key for
+/// each column. Version 1 of the format had three tables, under keys of the profile itself.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Stands for a value in the last row of a table; assigned to through a pointer to the table.
+struct last_fact {};
+
+template <>
+[[nodiscard]] inline bool assign_to<last_fact>(void* target, const json_value& value) {
+  fact_value& fact = static_cast<fact_table*>(target)->rows.back().back();
+  if (value.kind == json_kind::string) {
+    fact = std::string{value.text};
+    return true;
+  }
+  std::int64_t integer = 0;
+  if (assign_value(integer, value)) {
+    fact = integer;
+    return true;
+  }
+  double real = 0;
+  const bool is_number = assign_value(real, value);
+  fact = real;
+  return is_number;
+}
+
+template <>
+[[nodiscard]] inline std::string json_noun<last_fact>() {
+  return "a string, a number or null";
+}
+
+[[nodiscard]] inline std::string object_noun() { return "an object"; }
+[[nodiscard]] inline std::string array_noun() { return "an array"; }
+
+/// All rows have the columns of the first, in its order.
+[[nodiscard]] inline json_target append_value(void* table, std::string_view key) {
+  fact_table& rows = *static_cast<fact_table*>(table);
+  std::vector<fact_value>& row = rows.rows.back();
+  const std::size_t column = row.size();
+  if (rows.rows.size() == 1) {
+    if (column == max_fact_columns) return {};
+    for (const std::string& earlier : rows.columns) {
+      if (earlier == key) return {};
+    }
+    rows.columns.emplace_back(key);
+  } else if (column == rows.columns.size() || rows.columns[column] != key) {
+    return {};
+  }
+  row.emplace_back();
+  return {&json_type_of<last_fact>, table};
+}
+
+inline constexpr json_type fact_row_type{.expected = &object_noun, .member = &append_value};
+
+[[nodiscard]] inline json_target append_row(void* table) {
+  static_cast<fact_table*>(table)->rows.emplace_back();
+  return {&fact_row_type, table};
+}
+
+inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &append_row};
+
+/// A new table of that name; null if there is one, or if there are too many.
+[[nodiscard]] inline fact_table* add_table(void* tables, std::string_view name) {
+  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  constexpr std::size_t most_tables = 1024;
+  if (known.size() == most_tables) return nullptr;
+  for (const fact_table& table : known) {
+    if (table.name == name) return nullptr;
+  }
+  known.push_back({std::string{name}, {}, {}});
+  return &known.back();
+}
+
+[[nodiscard]] inline json_target append_table(void* tables, std::string_view name) {
+  fact_table* const table = add_table(tables, name);
+  if (table == nullptr) return {};
+  return {&fact_rows_type, table};
+}
+
+template <>
+inline constexpr json_type json_type_of<std::vector<fact_table>>{.expected = &object_noun, .member = &append_table};
+
+// --- version 1 --------------------------------------------------------------------------------------------------------
+
+/// The rows of a table, under a key of the profile.
+template <fact T>
+[[nodiscard]] json_target append_former_row(void* tables) {
+  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  if (known.empty() || known.back().name != T::table) (void)add_table(tables, T::table);
+  return append_row(&known.back());
+}
+
+template <fact T>
+inline constexpr json_type former_rows_type{.expected = &array_noun, .append = &append_former_row<T>};
+
+/// A sentence such as "CUDA: there is no CUDA device".
+struct former_missing_source {};
+
+template <>
+[[nodiscard]] inline bool assign_to<former_missing_source>(void* target, const json_value& value) {
+  if (value.kind != json_kind::string) return false;
+  const std::size_t colon = value.text.find(": ");
+  const bool names_source = colon != std::string_view::npos;
+  auto& row = static_cast<fact_table*>(target)->rows.back();
+  row.emplace_back(std::string{names_source ? value.text.substr(0, colon) : std::string_view{}});
+  row.emplace_back(std::string{names_source ? value.text.substr(colon + 2) : value.text});
+  return true;
+}
+
+template <>
+[[nodiscard]] inline std::string json_noun<former_missing_source>() {
+  return "a string";
+}
+
+[[nodiscard]] inline json_target append_former_missing_source(void* tables) {
+  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  if (known.empty() || known.back().name != missing_source::table) known.push_back(to_table<missing_source>({}));
+  known.back().rows.emplace_back();
+  return {&json_type_of<former_missing_source>, &known.back()};
+}
+
+inline constexpr json_type former_missing_sources_type{.expected = &array_noun, .append = &append_former_missing_source};
+
+[[nodiscard]] inline void* facts_of(void* source) { return &static_cast<profile*>(source)->facts; }
+
+/// A profile's own fields, and those that only version 1 had.
+template <>
+inline constexpr auto json_fields_of<profile> = [] {
+  constexpr auto own = make_json_fields<profile>(std::make_index_sequence<field_count<profile>>{});
+  const std::array former{
+      json_field{pytorch_operation::table, false, &former_rows_type<pytorch_operation>, &facts_of},
+      json_field{approximated_operation::table, false, &former_rows_type<approximated_operation>, &facts_of},
+      json_field{missing_source::table, false, &former_missing_sources_type, &facts_of},
+  };
+  std::array<json_field, own.size() + former.size()> all{};
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    all[index] = index < own.size() ? own[index] : former[index - own.size()];
+  }
+  return all;
+}();
+
+/// What else version 1 wrote in another way: blocks that were allocated outside every operation had an owner of this name, and
+/// every segment was kept.
+inline void update_from_version_1(profile& source) {
+  source.segment_count = static_cast<std::int64_t>(source.segments.size());
+  for (std::size_t index = 0; index < source.segments.size(); ++index) {
+    source.segments[index].number = static_cast<std::int64_t>(index);
+  }
+  constexpr std::string_view outside = "(no operation)";
+  const auto update = [&](live_set& set) {
+    for (owned_bytes& row : set.by_operation) {
+      if (row.owner == outside) row.owner.clear();
+    }
+    for (live_block& block : set.largest_blocks) {
+      if (block.operation == outside) block.operation.clear();
+    }
+  };
+  for (space_profile& space : source.spaces) {
+    update(space.live_at_peak);
+    update(space.first_shortfall.held);
+    for (out_of_memory_failure& failure : space.out_of_memory) failure.segment_number = failure.segment;
+    for (owned_bytes& row : space.first_shortfall.remedy) {
+      if (row.owner == outside) row.owner.clear();
+    }
+    for (segment_usage& row : space.segments) update(row.live_at_peak);
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json_document.hpp>
 #include <array>
@@ -33729,30 +35452,10 @@ inline void check_references(const profile& read, const json_place& root) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/profile/json_value.hpp>
-#include <cstdint>
-#include <string_view>
+#endif  // MEMPROF_SINGLE_HEADER_42
 
-namespace memprof::inline MEMPROF_ABI::detail {
-
-enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
-
-/// A value as a parser meets it; of an array or object only that it begins.
-struct json_value {
-  json_kind kind = json_kind::null;
-  bool truth = false;
-  std::int64_t integer = 0;   ///< if negative
-  std::uint64_t natural = 0;  ///< an integer without a minus sign
-  double real = 0;
-  std::string_view text = {};  ///< of a string; of a real number as it is written, if that is known
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_34
-
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_43) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_43
 
 // ---- <memprof/ledger/follow_blocks.hpp>
 #include <concepts>
@@ -34052,11 +35755,326 @@ void for_each_live_block(space_id space, Visitor&& visit) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+// ---- <memprof/record/session_options.hpp>
+#include <string>
 
-#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_36
+namespace memprof::inline MEMPROF_ABI {
 
+/// How a `session` records. What the environment and a configuration file say goes before what is written here: docs/session.md.
+struct session_options {
+  std::string output_dir = ".";  ///< where the profile and the trace go; made if it is not there
+  double interval = 5;           ///< seconds between two periodic checkpoints
+  bool enabled = false;          ///< without it a session does nothing at all
+  bool trace = false;            ///< also writes a trace file beside the profile: it remains whatever ends the process
+  bool signals = true;           ///< leaves the profile at SIGINT, SIGTERM, SIGHUP, SIGABRT, and one more at each SIGUSR1
+  capture_options capture = {};  ///< of the capture that the session begins; `trace` sets its `trace_file`
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_43
+
+#if !defined(MEMPROF_SINGLE_HEADER_44) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_44
+
+// ---- <memprof/profile/json_output.hpp>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// @file
+/// Profiles as JSON text, without a document in between and without nlohmann/json, of which it keeps the layout (`dump(1)`).
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Writes JSON to a string: one line a value, so that line-based tools can compare two. The calls must come in an order that
+/// makes a document; nothing is checked. Out of line, as a profile has hundreds of fields: inlined into each, the calls would
+/// take longer to compile than to run.
+class json_output {
+ public:
+  /// The document so far.
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  [[nodiscard]] std::string take() noexcept { return std::move(text_); }
+
+  void begin_object() { begin('{'); }
+  void end_object() { end('}'); }
+  void begin_array() { begin('['); }
+  void end_array() { end(']'); }
+  /// Before each element of an array.
+  [[gnu::noinline]] void element() { next_line(); }
+  /// Before each value of an object.
+  [[gnu::noinline]] void key(std::string_view name) {
+    next_line();
+    value(name);
+    text_ += ": ";
+  }
+
+  [[gnu::noinline]] void null() { text_ += "null"; }
+  [[gnu::noinline]] void value(bool truth) { text_ += truth ? "true" : "false"; }
+  template <std::integral T>
+  void value(T number) {
+    if constexpr (std::signed_integral<T>) {
+      integer(number);
+    } else {
+      natural(number);
+    }
+  }
+  /// The shortest text that reads back as the same number; null if it is not finite.
+  [[gnu::noinline]] void value(double number) {
+    if (!std::isfinite(number)) return null();
+    const std::size_t begin = text_.size();
+    append(number);
+    // So that it reads back as a real number.
+    if (text_.find_first_of(".e", begin) == std::string::npos) text_ += ".0";
+  }
+  /// What is not valid UTF-8 becomes U+FFFD, once for each maximal part of a character (Unicode, chapter 3.9).
+  [[gnu::noinline]] void value(std::string_view words) {
+    text_ += '"';
+    const char* next = words.data();
+    const char* const end = next + words.size();
+    while (next != end) {
+      const char* const plain = skip_plain(next, end);
+      text_.append(next, plain);
+      next = plain;
+      if (next != end) next = append_special(next, end);
+    }
+    text_ += '"';
+  }
+
+ private:
+  [[gnu::noinline]] void integer(std::int64_t number) { append(number); }
+  [[gnu::noinline]] void natural(std::uint64_t number) { append(number); }
+
+  [[gnu::noinline]] void begin(char bracket) {
+    text_ += bracket;
+    ++depth_;
+    is_empty_ = true;
+  }
+
+  [[gnu::noinline]] void end(char bracket) {
+    --depth_;
+    if (!is_empty_) break_line();
+    text_ += bracket;
+    is_empty_ = false;
+  }
+
+  void next_line() {
+    if (!is_empty_) text_ += ',';
+    is_empty_ = false;
+    break_line();
+  }
+
+  void break_line() {
+    text_ += '\n';
+    text_.append(depth_, ' ');
+  }
+
+  template <class T>
+  void append(T number) {
+    char digits[32];
+    text_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  }
+
+  [[nodiscard]] static const char* skip_plain(const char* next, const char* end) noexcept {
+    while (next != end && *next >= ' ' && *next <= '~' && *next != '"' && *next != '\\') ++next;
+    return next;
+  }
+
+  /// One character that is written in another way, or is none of ASCII; returns where the next begins.
+  const char* append_special(const char* next, const char* end) {
+    const auto first = static_cast<unsigned char>(*next);
+    if (first >= 0x80) {
+      const std::size_t length = sequence_length(next, end);
+      if (is_complete(first, length)) {
+        text_.append(next, length);
+      } else {
+        text_ += "\xEF\xBF\xBD";
+      }
+      return next + length;
+    }
+    switch (first) {
+      case '"': text_ += "\\\""; break;
+      case '\\': text_ += "\\\\"; break;
+      case '\b': text_ += "\\b"; break;
+      case '\f': text_ += "\\f"; break;
+      case '\n': text_ += "\\n"; break;
+      case '\r': text_ += "\\r"; break;
+      case '\t': text_ += "\\t"; break;
+      case 0x7F: text_ += '\x7F'; break;
+      default: {
+        constexpr char hexadecimal[] = "0123456789abcdef";
+        text_ += "\\u00";
+        text_ += hexadecimal[first >> 4];
+        text_ += hexadecimal[first & 15];
+      }
+    }
+    return next + 1;
+  }
+
+  [[nodiscard]] static bool is_complete(unsigned char first, std::size_t length) noexcept {
+    if (first < 0xC2 || first > 0xF4) return false;
+    return length == (first < 0xE0 ? 2U : first < 0xF0 ? 3U : 4U);
+  }
+
+  /// How many bytes from a first one above 0x7F on are the begin of a well-formed sequence; at least 1 (Unicode, table 3-7).
+  [[nodiscard]] static std::size_t sequence_length(const char* next, const char* end) noexcept {
+    const auto byte_at = [next](std::size_t index) { return static_cast<unsigned char>(next[index]); };
+    const unsigned char first = byte_at(0);
+    if (first < 0xC2 || first > 0xF4) return 1;
+    const std::size_t wanted = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    const auto available = static_cast<std::size_t>(end - next);
+    std::size_t length = 1;
+    for (; length < wanted && length < available; ++length) {
+      unsigned char least = 0x80;
+      unsigned char greatest = 0xBF;
+      if (length == 1) {
+        if (first == 0xE0) least = 0xA0;
+        if (first == 0xED) greatest = 0x9F;
+        if (first == 0xF0) least = 0x90;
+        if (first == 0xF4) greatest = 0x8F;
+      }
+      if (byte_at(length) < least || byte_at(length) > greatest) break;
+    }
+    return length;
+  }
+
+  std::string text_;
+  std::size_t depth_ = 0;
+  bool is_empty_ = true;
+};
+
+[[nodiscard]] inline constexpr bool is_nullable(const auto& names, std::string_view name) noexcept {
+  for (const std::string_view nullable : names) {
+    if (nullable == name) return true;
+  }
+  return false;
+}
+
+// `std::visit` would make a table of functions for each use.
+inline void put_json(json_output& out, const fact_value& value) {
+  if (const auto* const text = std::get_if<std::string>(&value)) {
+    out.value(*text);
+  } else if (const auto* const integer = std::get_if<std::int64_t>(&value)) {
+    out.value(*integer);
+  } else if (const auto* const real = std::get_if<double>(&value)) {
+    out.value(*real);
+  } else {
+    out.null();
+  }
+}
+
+inline void put_json(json_output& out, const std::vector<fact_table>& tables) {
+  out.begin_object();
+  for (const fact_table& table : tables) {
+    out.key(table.name);
+    out.begin_array();
+    for (const std::vector<fact_value>& values : table.rows) {
+      out.element();
+      out.begin_object();
+      for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
+        out.key(table.columns[column]);
+        put_json(out, values[column]);
+      }
+      out.end_object();
+    }
+    out.end_array();
+  }
+  out.end_object();
+}
+
+/// A field of any type: a struct is an object, a vector an array, an enumeration its name.
+template <class T>
+void put_json(json_output& out, const T& source) {
+  if constexpr (reflected<T>) {
+    out.begin_object();
+    for_each_field(source, [&]<class Field>(std::string_view name, const Field& field) {
+      out.key(name);
+      if constexpr (std::same_as<Field, std::string>) {
+        if (field.empty() && is_nullable(nullable_fields<T>, name)) return out.null();
+      }
+      put_json(out, field);
+    });
+    out.end_object();
+  } else if constexpr (named_enumeration<T>) {
+    out.value(to_string(source));
+  } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+    out.value(source);
+  } else {
+    out.begin_array();
+    for (const auto& element : source) {
+      out.element();
+      put_json(out, element);
+    }
+    out.end_array();
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/write_json.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Writes a profile as JSON: docs/profile.md describes the format, docs/profile.schema.json is its schema. A program that reads
+/// profiles includes <memprof/profile/json.hpp>, which takes far longer to compile.
+///
+/// Bytes, counts and addresses are integers and keep all 64 bits; enumerations are names. Text that is not valid UTF-8 (the name
+/// of an operation may be any bytes) is written with U+FFFD in the place of each invalid part, so only then a profile that is
+/// read back differs. A number that is not finite is written as null and read back as not-a-number.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What the key "format" says.
+inline constexpr std::string_view json_format = "memprof-profile";
+
+/// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
+inline constexpr std::int64_t json_version = 2;
+
+/// A profile as JSON text, one line a value.
+[[nodiscard]] inline std::string to_json_text(const profile& source) {
+  detail::json_output out;
+  out.begin_object();
+  out.key("format");
+  out.value(json_format);
+  out.key("version");
+  out.value(json_version);
+  for_each_field(source, [&](std::string_view name, const auto& field) {
+    out.key(name);
+    detail::put_json(out, field);
+  });
+  out.end_object();
+  return out.take();
+}
+
+/// Writes a profile to a file as JSON. If that fails, a file that was there before stays as it was. A path such as /dev/stdout
+/// works too. Errors name the path and the reason.
+inline void write_json(const profile& source, const std::filesystem::path& path) {
+  detail::replace_whole_file(path, to_json_text(source) + '\n');
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_44
+
+#if !defined(MEMPROF_SINGLE_HEADER_45) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_45
+
+// ---- <memprof/record/session.hpp>
+#include <string>
+
+#if MEMPROF_ENABLED
+// ---- <memprof/record/session_life.hpp>
 // ---- <memprof/record/session_files.hpp>
 #include <cerrno>
 #include <cstdint>
@@ -34178,23 +36196,6 @@ inline constexpr int most_numbered = 10'000;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/record/session_options.hpp>
-#include <string>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// How a `session` records. What the environment and a configuration file say goes before what is written here: docs/session.md.
-struct session_options {
-  std::string output_dir = ".";  ///< where the profile and the trace go; made if it is not there
-  double interval = 5;           ///< seconds between two periodic checkpoints
-  bool enabled = false;          ///< without it a session does nothing at all
-  bool trace = false;            ///< also writes a trace file beside the profile: it remains whatever ends the process
-  bool signals = true;           ///< leaves the profile at SIGINT, SIGTERM, SIGHUP, SIGABRT, and one more at each SIGUSR1
-  capture_options capture = {};  ///< of the capture that the session begins; `trace` sets its `trace_file`
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/session_settings.hpp>
 #include <algorithm>
@@ -34374,6 +36375,7 @@ inline constinit session_file_reader read_session_file = nullptr;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/session_signals.hpp>
 // ---- <memprof/detail/wait_word.hpp>
 #include <atomic>
 #include <climits>
@@ -34425,7 +36427,6 @@ class wait_word {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/record/session_signals.hpp>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -34648,10 +36649,465 @@ inline void remove_terminate_handler() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+// ---- <memprof/record/session_thread.hpp>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <utility>
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_37
+#include <pthread.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+/// @file
+/// The thread of a session: it sleeps until the interval is over or somebody wants a profile.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+#if defined(__cpp_exceptions)
+/// Whether `act` came to its end. What it cannot have is memory.
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  try {
+    act();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+#else
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  act();
+  return true;
+}
+#endif
+
+/// Adds a periodic checkpoint to capture `number`. False if that has ended.
+inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
+  const control_guard control;
+  registry& shared = abi_1::process_registry;
+  if (number == 0 || active_capture() != number || shared.drain == nullptr) return false;
+  shared.drain(shared);
+  shared.put_event(shared, {shared.stamps.next(), 0, 0, 0, event_kind::checkpoint, any_space, 0});
+  return true;
+}
+
+/// Whether somebody sets the wall clock. Times in a profile are those of the monotonic clock from the capture's begin on, so they
+/// differ from the wall clock's from then on.
+class wall_clock_watch {
+ public:
+  /// Says so the first time.
+  void look() noexcept {
+    const std::int64_t now_ns = monotonic_ns();
+    const std::int64_t ahead_ns = unix_ns() - now_ns;
+    const std::int64_t jump_ns = ahead_ns - ahead_ns_;
+    // NTP slews a clock by at most 1 in 2000.
+    const std::int64_t slewed_ns = ns_per_second + (now_ns > seen_ns_ ? (now_ns - seen_ns_) / 1000 : 0);
+    seen_ns_ = now_ns;
+    ahead_ns_ = ahead_ns;
+    if (has_said_ || (jump_ns <= slewed_ns && jump_ns >= -slewed_ns)) return;
+    has_said_ = true;
+    (void)succeeds([&] {
+      say_of_session("session: the wall clock went " + std::string{jump_ns > 0 ? "forward" : "back"} + " by " +
+                     std::to_string(((jump_ns > 0 ? jump_ns : -jump_ns) + ns_per_second / 2) / ns_per_second) +
+                     " s (it was set, or the machine slept); times in the profile go on from the session's begin");
+    });
+  }
+
+ private:
+  static constexpr std::int64_t ns_per_second = 1'000'000'000;
+
+  std::int64_t seen_ns_ = monotonic_ns();
+  std::int64_t ahead_ns_ = unix_ns() - seen_ns_;
+  bool has_said_ = false;
+};
+
+/// A session that records: what its thread and whoever ends it share. The thread alone writes files.
+struct running_session {
+  session_options options;
+  process_info process;
+  std::uint32_t capture = 0;
+  std::string stem;        ///< of its own files
+  std::string json_file;   ///< empty until it is written
+  std::string trace_file;  ///< empty: none
+  std::int64_t interval_ns = 0;
+  bool has_thread = false;
+
+  // --- profiles -----------------------------------------------------------------------------------------------------
+
+  /// Writes the profile up to now, as the session's own or as one of this moment. All that is needed for it is hidden from the
+  /// hooks.
+  void write_profile(bool is_own) noexcept {
+    const bool has_memory = succeeds([&] {
+      profile now;
+      if (!read_session(capture, now)) return say_of_session("session: its capture is gone, so there is no profile to write");
+      const internal_guard hidden;
+      const std::string text = to_json_text(now) + '\n';
+      std::string name = is_own ? stem : session_stem(options.output_dir, unix_ns(), process);
+      const bool was_written = is_own && !json_file.empty();
+      const std::string problem = write_session_file(name, ".json", was_written, text);
+      if (!problem.empty()) return say_of_session("cannot write the profile '" + name + ".json': " + problem + rest_of_trace());
+      say_of_session("profile in '" + name + ".json'");
+      if (!is_own) return;
+      stem = name;
+      json_file = name + ".json";
+    });
+    if (!has_memory) say_of_session("session: the system has no memory for the profile");
+  }
+
+  [[nodiscard]] std::string rest_of_trace() const {
+    return trace_file.empty() ? std::string{} : "; `memprof profile " + trace_file + "` makes it of the trace";
+  }
+
+  // --- the thread ---------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] bool start_thread() noexcept {
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    // It takes no signal: not the program's, and not SIGXFSZ, which a file beyond its limit raises.
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_thread = ::pthread_create(&mailbox.thread, nullptr, run, this) == 0;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return has_thread;
+  }
+
+  static void* run(void* self) {
+#if defined(__linux__)
+    ::prctl(PR_SET_NAME, "memprof session", 0, 0, 0);
+#endif
+    const recording_suppressor hidden;
+    static_cast<running_session*>(self)->serve();
+    return nullptr;
+  }
+
+  void serve() noexcept {
+    session_mailbox& box = mailbox;
+    std::int64_t next_ns = monotonic_ns() + interval_ns;
+    wall_clock_watch wall_clock;
+    for (;;) {
+      const std::uint32_t seen = box.wake.value();
+      if (box.wants_end.load()) break;
+      answer();
+      wall_clock.look();
+      const std::int64_t now_ns = monotonic_ns();
+      if (now_ns >= next_ns) {
+        const bool goes_on = add_periodic_checkpoint(capture);
+        next_ns = goes_on ? following(next_ns, monotonic_ns()) : INT64_MAX;
+      } else if (next_ns != INT64_MAX && next_ns - now_ns > interval_ns) {
+        next_ns = now_ns + interval_ns;  // the clock went back, as that of a machine that was moved to another host
+      }
+      box.wake.wait(seen, next_ns - monotonic_ns());
+    }
+    if (box.wants_look.exchange(false)) write_profile(false);
+    write_profile(true);
+    box.has_gone.store(true);
+    // Whoever notes one from now on sees that; of those before, either the handler or we take it.
+    if (const int number = box.ending.load(); number > 0 && box.passing.load() == 0) {
+      int noted = number;
+      if (box.ending.compare_exchange_strong(noted, 0)) pass_on_ending(number);
+    }
+    box.written.advance();
+  }
+
+  /// The next time of the periodic ones; after a pause of the machine, those that were missed are left out.
+  [[nodiscard]] std::int64_t following(std::int64_t due_ns, std::int64_t now_ns) const noexcept {
+    return due_ns + ((now_ns - due_ns) / interval_ns + 1) * interval_ns;
+  }
+
+  /// Does what handlers have asked for.
+  void answer() noexcept {
+    session_mailbox& box = mailbox;
+    if (box.wants_look.exchange(false)) write_profile(false);
+    if (box.wants_profile.exchange(false)) write_profile(true);
+    if (box.wants_last_words.exchange(false)) {
+      write_profile(true);
+      box.has_last_words.store(true);
+      box.written.advance();
+    }
+    answer_ending();
+  }
+
+  void answer_ending() noexcept {
+    session_mailbox& box = mailbox;
+    const int number = box.ending.load();
+    if (number <= 0 || box.passing.load() != 0) return;
+    write_profile(true);
+    pass_on_ending(number);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <pthread.h>
+#include <unistd.h>
+
+extern "C" char** environ;  // NOLINT(readability-redundant-declaration): only some libraries declare it
+
+/// @file
+/// Begin and end of a session.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The session that records, and never destroyed where the process ends without it; null: none.
+inline constinit std::atomic<running_session*> current_session{nullptr};
+/// Held by whoever begins or ends a session.
+inline constinit futex_lock session_lock{};
+inline constinit std::atomic<std::uint64_t> session_lock_owner{0};  ///< number of the thread that holds it
+
+class [[nodiscard]] session_guard {
+ public:
+  session_guard() noexcept { session_lock_owner.store(thread_id()); }
+  session_guard(const session_guard&) = delete;
+  session_guard& operator=(const session_guard&) = delete;
+  ~session_guard() { session_lock_owner.store(0); }
+
+ private:
+  lock_guard<futex_lock> held_{session_lock};
+};
+
+/// Whether the session that `current_session` names is this process's, not that of the parent that forked it.
+[[nodiscard]] inline bool is_of_this_process() noexcept { return mailbox.process.load() == process_id(); }
+
+[[nodiscard]] inline bool is_session_active(std::uint32_t number) noexcept {
+  return is_of_this_process() && active_capture() == number;
+}
+
+/// Ends the capture, lets the thread write the profile, and puts the handlers of before back. Under `session_lock`.
+inline void finish_session() noexcept {
+  running_session* const ending = current_session.load();
+  if (ending == nullptr || !is_of_this_process()) return;
+  finish_capture(ending->capture, end_segment_name);
+  if (ending->has_thread) {
+    mailbox.wants_end.store(true);
+    mailbox.wake.advance();
+    ::pthread_join(mailbox.thread, nullptr);
+  } else {
+    const recording_suppressor hidden;
+    ending->write_profile(true);
+  }
+  remove_signal_handlers();
+  remove_terminate_handler();
+  mailbox.process.store(0);
+  current_session.store(nullptr);
+  const recording_suppressor hidden;
+  delete ending;
+}
+
+/// At `exit` and `quick_exit`, on whatever thread. One that is inside memprof, in a signal handler that calls `exit`, must not
+/// wait for locks that it may hold: then only the trace remains.
+inline void finish_session_at_exit() noexcept {
+  if (!is_of_this_process() || !is_outside(abi_1::this_thread)) return;
+  const std::uint64_t owner = session_lock_owner.load();
+  if (owner != 0 && owner == thread_id()) return;  // a backend calls `exit`
+  const session_guard serial;
+  finish_session();
+}
+
+inline void watch_exit() noexcept {
+  static constinit std::atomic<bool> is_watched{false};
+  if (is_watched.exchange(true)) return;
+  std::atexit(finish_session_at_exit);
+#if !defined(__APPLE__)
+  std::at_quick_exit(finish_session_at_exit);
+#endif
+}
+
+/// In a child after `fork`: the session is its parent's, and it may begin one of its own.
+inline void forget_session_of_parent() noexcept {
+  session_lock.reset();
+  session_lock_owner.store(0);
+  current_session.store(nullptr);
+  mailbox.process.store(0);
+}
+
+inline void watch_forks_of_sessions() noexcept {
+  static constinit std::atomic<bool> is_watched{false};
+  if (!is_watched.exchange(true)) ::pthread_atfork(nullptr, nullptr, forget_session_of_parent);
+}
+
+inline void empty_mailbox() noexcept {
+  session_mailbox& box = mailbox;
+  box.wake.reset();
+  box.written.reset();
+  for (std::atomic<bool>* const flag :
+       {&box.wants_look, &box.wants_profile, &box.wants_last_words, &box.has_last_words, &box.wants_end, &box.has_gone}) {
+    flag->store(false);
+  }
+  box.ending.store(0);
+  box.passing.store(0);
+}
+
+/// Where the session's files go, and under which name. Says so if they cannot.
+inline void prepare_files(running_session& session) {
+  session_options& options = session.options;
+  std::error_code ignored;
+  // What the program does with its working directory later does not matter then.
+  const std::filesystem::path absolute = std::filesystem::absolute(options.output_dir, ignored);
+  if (!absolute.empty()) options.output_dir = absolute.lexically_normal().string();
+  const std::string problem = prepare_directory(options.output_dir);
+  if (!problem.empty()) {
+    say_of_session("session: cannot write into the directory '" + options.output_dir + "': " + problem +
+                   "; the training goes on, and the profile will be tried there at the end");
+  }
+  session.stem = session_stem(options.output_dir, unix_ns(), session.process);
+  if (!options.trace || !problem.empty()) return;
+  const int error = reserve_name(session.stem, ".memtrace");
+  if (error != 0) return say_of_session("session: no trace file '" + session.stem + ".memtrace': " + reason_of(error));
+  session.trace_file = session.stem + ".memtrace";
+  options.capture.trace_file = literal_trace_path(session.trace_file);
+}
+
+/// Begins a session if it is asked for; the number of its capture, or 0.
+template <class Begin>
+[[nodiscard, gnu::noinline]] std::uint32_t begin_recorded_session(session_options wanted, Begin&& begin) {
+  const recording_suppressor hidden;
+  session_options options = settled(std::move(wanted), environ);
+  if (!options.enabled) return 0;
+  const session_guard serial;
+  if (active_capture() != 0 || (current_session.load() != nullptr && is_of_this_process())) {
+    say_of_session("session: a capture is active already, so the session records nothing; end that one first, or leave one out");
+    return 0;
+  }
+  auto* const made = new running_session;
+  made->options = std::move(options);
+  made->process = describe_process();
+  made->interval_ns = static_cast<std::int64_t>(made->options.interval * 1e9);
+  if (made->interval_ns < 1'000'000) made->interval_ns = 1'000'000;
+  prepare_files(*made);
+#if defined(__cpp_exceptions)
+  try {
+    auto guard = begin(made->options.capture);
+    made->capture = active_capture();
+    guard.release();
+  } catch (...) {
+    delete made;
+    throw;
+  }
+#else
+  auto guard = begin(made->options.capture);
+  made->capture = active_capture();
+  guard.release();
+#endif
+  empty_mailbox();
+  mailbox.process.store(process_id());
+  current_session.store(made);
+  watch_exit();
+  watch_forks_of_sessions();
+  if (made->start_thread()) {
+    install_terminate_handler();
+    if (made->options.signals) install_signal_handlers();
+  } else {
+    say_of_session(
+        "session: the system has no thread for it, so there are no periodic checkpoints, and signals leave no profile");
+  }
+  return made->capture;
+}
+
+/// Ends the session of that capture.
+[[gnu::noinline]] inline void end_recorded_session(std::uint32_t number) noexcept {
+  if (!is_of_this_process()) return;
+  const session_guard serial;
+  if (running_session* const session = current_session.load(); session != nullptr && session->capture == number) finish_session();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+
+#include <utility>
+#endif
+
+/// @file
+/// Recording that looks after itself: docs/session.md. Needs what <memprof/profile/json.hpp> needs (CMake: `memprof::json`),
+/// though not nlohmann/json.
+
+namespace memprof::inline MEMPROF_ABI {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Records from here to its end, and leaves a profile however the process ends: `memory_profile_YYYYMMDD_HHMMSS[_rankR].json`,
+/// with the time at which the session began.
+///
+/// Off unless `session_options::enabled` or the environment asks for it (`MEMPROF=1`); then it costs nothing, and neither does
+/// what else is called of memprof. It begins a capture, with its backends if it has any, and a thread that takes a checkpoint of
+/// what is live at each interval and sleeps in between. At its end, at `exit` and `quick_exit` the profile is that of the ended
+/// capture; at an uncaught exception, `abort` and signals it is that of what was recorded until then. Nothing that goes wrong
+/// with files ends the program: a line on stderr says what it was.
+///
+/// One at a time; the program's own `begin_capture` is refused meanwhile. While another capture is active the session does
+/// nothing but say so. Throws what `begin_capture` throws for `session_options::capture`.
+///
+/// @code
+/// int main() {
+///   memprof::session session;  // MEMPROF=1 ./train
+///   ...
+/// }
+/// @endcode
+class [[nodiscard]] session {
+ public:
+  explicit session(session_options options = {})
+      : session(std::move(options), [](const capture_options& of_capture) { return begin_capture(of_capture); }) {}
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  ~session() { end(); }
+
+  /// A session with backends, as `begin_capture` has them.
+  template <backend... Backends>
+  [[nodiscard]] static session with(session_options options = {}) {
+    return session{std::move(options), [](const capture_options& of_capture) { return begin_capture<Backends...>(of_capture); }};
+  }
+
+  /// Ends the capture and writes the profile. Does nothing if there is nothing to end.
+  void end() noexcept {
+    if (number_ != 0) detail::end_recorded_session(std::exchange(number_, 0));
+  }
+
+  /// Whether it records.
+  [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && detail::is_session_active(number_); }
+
+ private:
+  template <class Begin>
+  session(session_options options, Begin&& begin) : number_(detail::begin_recorded_session(std::move(options), begin)) {}
+
+  std::uint32_t number_;  ///< of its capture; 0: none
+};
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] session {
+ public:
+  explicit session(const session_options& = {}) noexcept {}
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  // Not trivial, so that an unused one draws no warning; empty, so that no instruction is left.
+  ~session() {}
+  template <backend... Backends>
+  [[nodiscard]] static session with(const session_options& = {}) noexcept {
+    return session{};
+  }
+  void end() noexcept {}
+  [[nodiscard]] bool is_active() const noexcept { return false; }
+};
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/csv.hpp>
 #include <array>
@@ -34847,10 +37303,10 @@ class csv_record {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_45
 
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_38
+#if !defined(MEMPROF_SINGLE_HEADER_46) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_46
 
 // ---- <memprof/report/estimate_text.hpp>
 #include <algorithm>
@@ -34959,10 +37415,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_46
 
-#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_39
+#if !defined(MEMPROF_SINGLE_HEADER_47) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_47
 
 // ---- <memprof/report/gnuplot_text.hpp>
 #include <cstddef>
@@ -35212,10 +37668,10 @@ struct fit_row {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_39
+#endif  // MEMPROF_SINGLE_HEADER_47
 
-#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_40
+#if !defined(MEMPROF_SINGLE_HEADER_48) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_48
 
 // ---- <memprof/report/html/base64.hpp>
 #include <algorithm>
@@ -36602,7 +39058,7 @@ inline constexpr std::string_view page_head[] = {
 <head>
 <meta charset="utf-8">
 <meta name="generator" content="memprof">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-KKqmy+v9xjtezFGE//ubaNWU1liugxHV0iSW/49vTRg='; style-src 'sha256-RU/K6/NuiMdz7XYfevp8Qvq3mAEifBNLVK9/RTfkWPk='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-aG5QNj4Z9zepbDoE0xwRtm1Ze1TulSLZQBlZZ1fHV9s='; style-src 'sha256-RU/K6/NuiMdz7XYfevp8Qvq3mAEifBNLVK9/RTfkWPk='; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>memprof</title>
@@ -36621,13 +39077,13 @@ inline constexpr std::string_view page_tail[] = {
 `).toLowerCase();return e.every(c=>a.includes(c))})),this.sort){let{column:i,descending:a}=this.sort,c=n.map(u=>({row:u,key:s[i].value(u)})),l=a?-1:1;c.sort((u,p)=>u.key<p.key?-l:u.key>p.key?l:0),n=c.map(u=>u.row)}this.shown=n,this.heads.forEach((i,a)=>{this.sort?.column===a?i.setAttribute("aria-sort",this.sort.descending?"descending":"ascending"):i.removeAttribute("aria-sort")});let{noun:t}=this.options,o=n.length<this.rows.length?`${v(n.length)} of ${x(this.rows.length,t)}`:x(this.rows.length,t);D(this.counter,this.note?`${o}; ${this.note}`:o),this.table.setAttribute("aria-rowcount",String(n.length+1)),this.scroller.style.height="",this.render(!0)}shortenNames(){let s=this.table.clientWidth||1200,e=n=>s<=640?24:n===0?Math.max(40,Math.floor(s/14)):56;this.names=this.options.columns.map((n,t)=>{if(this.isNumber(t)||n.text||this.shown.length>Cn)return null;let o=e(t),i=this.shown.map(a=>String(n.value(a)));return i.some(a=>a.length>o)?z(i,o):null})}render(s=!1){s&&this.shortenNames();let e=Math.min(this.shown.length,this.printing?Nn:En),n=this.scroller.clientHeight||400,t=this.printing?0:Math.max(0,Math.min(Math.floor(this.scroller.scrollTop/re)-8,e-1)),o=this.printing?e:Math.min(e,t+Math.ceil(n/re)+16);if(!s&&t===this.first)return;this.first=t;let i=document.activeElement instanceof HTMLElement&&this.body.contains(document.activeElement)?document.activeElement.dataset.index:void 0,a=[];t>0&&a.push(this.spacer(t));for(let c=t;c<o;c+=1)a.push(this.row(c));o<e&&a.push(this.spacer(e-o)),e===0&&a.push(h("tr",{},h("td",{colspan:this.options.columns.length,class:"empty"},this.rows.length>0?"Nothing found.":this.options.empty))),this.printing&&this.shown.le)memprof",
     R"memprof(ngth>e&&a.push(h("tr",{},h("td",{colspan:this.options.columns.length,class:"empty"},`and ${x(this.shown.length-e,this.options.noun)} more`))),this.body.replaceChildren(...a),i!==void 0&&this.body.querySelector(`[data-index="${i}"]`)?.focus({preventScroll:!0})}spacer(s){let e=h("tr",{"aria-hidden":"true",class:"spacer"},h("td",{colspan:this.options.columns.length}));return e.style.height=`${s*re}px`,e}row(s){let e=this.shown[s],{columns:n,activate:t,indent:o}=this.options,i=h("tr",{"aria-rowindex":s+2,class:t?"active":void 0});return n.forEach((a,c)=>{let l=(a.text??(m=>String(a.value(m))))(e),u=h("td",{class:`${this.isNumber(c)?"number":"text"}${a.minor?" minor":""}`,title:a.exact?a.exact(e):l});if(a.part)u.append(me(a.part(e),a.colour?.(e)??"var(--bar)"));else if(a.colour){let m=h("span",{class:"swatch","aria-hidden":"true"});m.style.backgroundColor=a.colour(e),u.append(m)}c===0&&o&&(u.style.paddingLeft=`${8+14*Math.min(o(e),16)}px`);let p=this.names[c]?.[s]??l;c===0&&t?u.append(h("button",{type:"button",class:"row-action","data-index":s,title:`${l}
 ${t.does}`,keydown:m=>this.rowKey(m,s)},p)):u.append(h("span",{class:"cell"},p)),i.append(u)}),t&&i.addEventListener("click",()=>t.run(e)),i}rowKey(s,e){let n=s.key==="ArrowDown"?e+1:s.key==="ArrowUp"?e-1:-1;if(n<0||n>=this.shown.length)return;s.preventDefault(),s.stopPropagation();let t=n*re;t<this.scroller.scrollTop?this.scroller.scrollTop=t:t+re*3>this.scroller.scrollTop+this.scroller.clientHeight&&(this.scroller.scrollTop=t+re*3-this.scroller.clientHeight),this.render(!0),this.body.querySelector(`[data-index="${n}"]`)?.focus({preventScroll:!0})}print(s){this.printing=s,this.render(!0)}csv(){let{columns:s}=this.options;return[je(s.map(e=>e.title)),...this.shown.map(e=>je(s.map(n=>n.value(e))))].join("")}async copyCsv(){de(await we(this.csv())?`Copied ${x(this.shown.length,this.options.noun)} as CSV.`:"The browser did not allow copying.")}};var $n={unmatched_frees:"Frees of untracked blocks",replaced_allocations:"Allocations at the address of a live block",mismatched_sizes:"Frees with another size",cross_thread_frees:"Frees by another thread",unknown_annotations:"Annotations of blocks that were not live",untracked_allocations:"Allocations not tracked for lack of memory",null_allocations:"Allocations that returned null",overlapping_blocks:"Blocks that overlap another"},An=r=>$n[r]??r.replaceAll("_"," ");function St(r,s){let e=h("div"),n=()=>{let t=s.space;t&&e.replaceChildren(Rn(r,s),...On(t.profile.streams),...Ln(s,t.profile.out_of_memory,t.profile.further_out_of_memory.count),...Pn(t.profile.cores.ranges))};return s.on(["space","at"],n),n(),e}function Rn(r,s){let e=s.space,{profile:n}=e,t=h("dl",{class:"numbers"}),o=(c,l,u="",p="")=>{t.append(h("div",{title:[u,p].filter(m=>m).join(`
-`)},h("dt",{},c),h("dd",{},l)))};o("Allocated",f(n.allocations),y(n.allocations)),o("Freed",f(n.deallocations),y(n.deallocations)),o("Allocations",v(n.allocation_count)),o("Deallocations",v(n.deallocation_count)),n.allocation_count>0&&o("Mean allocation",f(n.allocations/n.allocation_count)),o("Peak live",f(n.cumulative_peak),y(n.cumulative_peak)),n.capacity>0&&o(n.capacity_is_per_core?"Capacity per core":"Capacity",f(n.capacity),y(n.capacity));let i=r.locate(e,s.state.at);if(n.reserved.peak>0){let c=n.reserved.peak-n.cumulative_peak;o("Peak reserved",f(n.reserved.peak),y(n.reserved.peak),"What the allocator held of the device"),o("Reserved at end",f(n.reserved.current),y(n.reserved.current)),o("Reserved above peak live",`${f(c)}, ${A(c,n.reserved.peak)}`,y(c),"Overhead of the allocator: rounding, fragmentation and cached blocks");let l=i?.timeline.reserved?.[i.row];i&&l&&o("Reserved but idle at the selected moment",`${f(l-i.timeline.total[i.row])}, ${A(l-i.timeline.total[i.row],l)}`,y(l-i.timeline.total[i.row]),"Reserved, but not allocated: cached or fragmented")}else t.append(h("div",{class:"wide"},h("dt",{},"Reserved"),h("dd",{},"Not reported: no caching allocator was recorded for this space")));if(n.active&&n.active.peak>0){o("Peak active",f(n.active.peak),y(n.active.peak),"Live blocks, and freed blocks that a stream still uses"),o("Active at end",f(n.active.current),y(n.active.current));let c=i?.timeline.active?.[i.row];i&&c!==void 0&&o("Freed but still in use at the selected moment",f(c-i.timeline.total[i.row]),y(c-i.timeline.total[i.row]),"Active, but no longer live")}let{anomalies:a}=n;for(let[c,l]of Object.entries(a))l.count>0&&o(An(c),`${v(l.count)}${l.bytes>0?`, ${f(l.bytes)}`:""}`,l.bytes>0?y(l.bytes):"");return t}function On(r){if(r.length===0)return[];let s=new E({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>b(e.stream)},{title:"Pool",value:e=>b(e.pool)||"default"},{title:"Peak reserved",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Peak live",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return s.setRows(r),[h("h3",{},"Streams and pools"),h("p",{class:"about"},"A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference."),s.element]}function Ln(r,s,e){if(s.length===0)return[];let n=new E({label:"Allocations that ran out of memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:t=>{r.select({event:r.model.eventOfNs(t.time_ns),ns:t.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:t=>t.operation===null?P:b(t.operation)},{title:"Requested",value:t=>t.requested,text:t=>f(t.requested),exact:t=>y(t.requested)},{title:"Free on the device",value:t=>t.device_free,text:t=>f(t.device_free),exact:t=>y(t.device_free)},{title:"Live",value:t=>t.live_bytes,text:t=>f(t.live_bytes),exact:t=>y(t.live_bytes)},{title:"Reserved",value:t=>t.reserved_bytes,text:t=>f(t.reserved_bytes),exact:t=>y(t.reserved_bytes)},{title:"Time",value:t=>t.time_ns,text:t=>w(t.time_ns),exact:t=>`${t.time_ns} ns`}]});return n.setRows(s,e>0?`${x(e,"later failure")} not kept`:""),[h("h3",{},"Out of memory"),n.element]}function Pn(r){if(r.length===0)return[];let s=new E({label:"Peaks on single cores",noun:"range",empty:"",columns:[{title:"Cores",value:e=>b(e.range)},{title:"Peak on a core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>b(e.peaks.busiest_core)}]});return s.setRows(r),[h("h3",{},"Peaks on single cores"),s.element]}function Ae(r,s){let e=r.segments_by_name??[],n=s.segments_by_name??[];return e.length===0||e.length!==n.length?In(r,s):e.map((t,o)=>Bn(t,n[o]))}var Bn=(r,s)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:s});function In(r,s){let e=new Map;r.segments.forEach(({name:t},o)=>{o<s.segments.length&&e.set(t,[...e.get(t)??[],o])});let n=Fn(r);return[...e].map(([t,o])=>{let i=c=>Hn(o,c),a=c=>s.segments[c];return{name:t,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(c=>r.segments[c].end_ns-r.segments[c].begin_ns),usage:{segment:t,segment_peak:i(c=>a(c).segment_peak),live_at_peak:i(c=>a(c).cumulative_current-a(c).segment_change+a(c).segment_peak),allocations:i(c=>a(c).allocations),deallocations:i(c=>a(c).deallocations),segment_change:i(c=>a(c).segment_change),cumulative_current:i(c=>a(c).cumulative_current),growth:Dn(o.map(c=>[n[c],a(c).cumulative_current]))}}})}function Hn(r,s){let e=r.map(s),n=e.reduce((o,i)=>Math.max(o,i)),t=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:t,greatest:n,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(t)],greatest_segment:r[e.indexOf(n)]}}function Fn(r){let s=new Set,e=0;return r.segments.map(({name:n})=>(s.has(n)&&(e+=1,s.clear()),s.add(n),e))}function Dn(r){let[s,e,n,t,o]=[0,0,0,0,0];for(let[u,p]of r){let m=p-r[0][1];s+=u,e+=m,n+=u*u,t+=u*m,o+=m*m}let i=r.length,[a,c,l]=[i*n-s*s,i*o-e*e,i*t-s*e];return c<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:l/a,r_squared:Math.min(1,l*l/(a*c))}}function Et(r){let s=r.reduce((n,t)=>Math.max(n,t.count),0),e=null;for(let n of r)n.count<3||n.count<Math.floor(s/2)||(e===null||n.lastNumber>e.lastNumber)&&(e=n);return e}function Nt(r){let s=new Map;for(let e of r.live_at_peak.by_operation){let n=e.owner===null?"\0":J(e.owner),t=s.get(n);t?(t.bytes+=e.bytes,t.blocks+=e.blocks,t.paths+=1,t.label=n):s.set(n,{label:e.owner??P,path:e.owner,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...s.values()].sort((e,n)=>n.bytes-e.bytes)}function Ct(r,s){let{profile:e}=s,n=r.peak(s),t=[],o=r.run.kept_segments?r.run.kept_segments.indexOf(e.peak_segment):e.peak_segment,i=r.profile.segments[o],a=r.stepAt(n),c=`at ${w(e.peak_time_ns)}`;return t.push([c,i?`in ${b(i.name)}`:"",a?`step ${v(a.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&t.push(`reached by ${b(e.peak_operation)}`),t}function $t(r,s){return[Wn(r,s.profile),Un(r,s),Vn(r,s),qn(r)]}function Wn(r,s){let e=b(r.profile.device),n={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},t=s.out_of_memory.length+s.further_out_of_memory.count;if(t>0){n.value=`Out of memory, ${t===1?"once":`${v(t)} times`}`,n.mood="bad";let a=s.out_of_memory[0];return a&&n.lines.push(`requested ${f(a.requested)} with ${f(a.device_free)} free, at ${w(a.time_ns)}`),n}if(s.capacity===0)return n.value=e?"No limit is known":"No device was named",n.lines.push(`the capacity of ${b(s.name)} is unknown`),n;let{first_shortfall:o}=s;if(o.requested>0){let a=(s.capacity_is_per_core?s.cores.peaks.total:s.cumulative_peak)-s.capacity;n.value=`No: ${f(Math.max(a,o.shortfall))} short`,n.mood="bad",n.lines.push(`the peak exceeds ${f(s.capacity)}${s.capacity_is_per_core?" on a core":""}`),n.lines.push(`first at ${w(o.time_ns)}: ${o.operation===null?"the program":b(o.operation)} requested ${f(o.requested)}, ${f(o.shortfall)} too much`);let[c]=o.remedy;return c&&o.remedy.length===1&&n.lines.push(`freeing ${c.owner===null?"what was allocated outside every operation":b(c.owner)} (${f(c.bytes)}) would have made room for it`),n}let i=s.capacity_is_per_core?s.cores.peaks.total:Math.max(s.cumulative_peak,s.reserved.peak);return n.value=`Yes, ${f(s.capacity-i)} to spare`,n.mood="good",n.lines.push(`${f(i)} ${s.reserved.peak>s.cumulative_peak?"reserved ":""}of ${f(s.capacity)}${s.capacity_is_per_core?" on the busiest core":""}`),n}var zn=.9;function Un(r,{profile:s}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?"Segments and steps":"Segments"},n=Et(Ae(r.profile,s));if(!n)return e.value="Too few steps to tell",e.lines.push("a trend needs at least three repeated steps"),e;let{cumulative_current:t,growth:o}=n.usage;return t.least===t.greatest?(e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(t.last)} live after each ${b(n.name)} (${v(n.count)})`),e):(o.r_squared<zn?(e.value="No clear trend",e.lines.push(`${R(o.per_step)} a step, r\xB2 ${o.r_squared.toFixed(2)}`)):(e.value=`${o.per_step>0?"Yes: ":"It shrinks: "}${R(o.per_step)} a step`,e.mood=o.per_step>0?"bad":"plain"),e.lines.push(`after ${b(n.name)} ${f(t.first)} live at first, ${f(t.last)} at last, at most ${f(t.greatest)}`),e)}function Vn(r,s){let e=s.profile,n={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},t=Ve(r,e),o=e.current_by_category??[];te(o)&&n.lines.push(o.slice(0,3).map(l=>`${C(l.owner??"other")} ${f(l.bytes)}`).join(", "));let i=l=>l.startsWith("(")?b(l):`by ${b(l)}`,a=z(t.slice(0,2).map(l=>i(l.path)),70);t.slice(0,2).forEach((l,u)=>n.lines.push(`${f(l.live)} ${a[u]}`));let c=t.reduce((l,u)=>l+u.live,0);return t.length>2&&n.lines.push(`${f(c-t[0].live-t[1].live)} by ${x(t.length-2,"other operation")}`),e.cumulative_current-c>0&&n.lines.push(`${f(e.cumulative_current-c)} ${P.slice(1,-1)}`),n}var Ye={dropped_events:"events dropped because a ring was full",reentrant_events:"events of signal handlers lost",rejected_events:"events rejected: impossible values, or no memory to keep them",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for want of memory",overlapping_blocks:"blocks that lie within others"};function Ze(r){let s=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&s.push(`${v(a)} ${Ye[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,c]of Object.entries(i.anomalies))c.count===0||!(a in Ye)||s.push(`${b(i.name)}: ${v(c.count)} ${Ye[a]}${c.bytes>0?` (${f(c.bytes)})`:""}`);let{approximations:e,not_captured:n,unknown_reads:t,unrecorded_modules:o}=r.profile.facts;return e?.length&&s.push(`${x(e.length,"operation")} only estimated`),t?.length&&s.push(`${x(t.length,"value")} unknown to the simulation but read by the program`),n?.length&&s.push(`${x(n.length,"source")} could not be captured`),o?.length&&s.push(`${x(o.length,"library","libraries")} not recorded`),[...s,...r.run.notes.map(b)]}function qn(r){let{profile:s}=r,e=Ze(r),n={id:"exact",question:"Are the numbers exact?",value:"Yes",mood:"good",lines:e,view:"facts",link:"Facts"};s.exact?s.facts.approximations?.length?(n.value="In part: some are estimates",n.mood="bad"):e.length>0&&(n.value="Yes, with remarks",n.mood="plain"):(n.value="No: events were lost",n.mood="bad"),s.complete||e.unshift("the capture had not ended");let t=r.events||(s.cost.events??0);return e.length===0&&e.push(t>0?`${x(t,"event")}, none lost`:"no event was lost"),s.mode==="no_dispatch"&&e.push("simulated: nothing was really allocated"),n}function At(r,s,e){let n=h("section",{id:"answers","aria-label":"Answers"}),t=()=>{let i=s.space;if(!i){n.replaceChildren(h("div",{class:"answer wide"},h("h2",{},"Nothing was recorded"),h("p",{class:"value"},"No memory was allocated"),h("p",{},"The capture saw no allocation in any memory space.")));return}let a=[Gn(r,s),Xn(s,e),...$t(r,i).map(c=>Kn(s,c))];r.spaces.length>1&&a.push(jn(r,s)),n.classList.toggle("with-spaces",r.spaces.length>1),n.repla)memprof",
-    R"memprof(ceChildren(...a)};s.on(["space"],t);let o;return s.on(["from","to","unit","by","at"],()=>{clearTimeout(o),o=setTimeout(t,250)}),addEventListener("themechange",t),t(),n}function Gn(r,s){let e=s.space,n=e.profile.cumulative_peak,t=h("div",{class:"composition","aria-hidden":"true"}),o=h("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=S(i.owner??"other"),c=h("span",{title:`${C(i.owner??"other")} ${f(i.bytes)}`});c.style.flexGrow=String(i.bytes),c.style.backgroundColor=a,t.append(c),o.append(h("li",{title:y(i.bytes)},se(a),`${C(i.owner??"other")} `,h("b",{},f(i.bytes)),` ${A(i.bytes,n)}`))}return h("div",{class:"answer peak","data-answer":"peak"},h("h2",{},`Peak of ${b(e.name)}`),h("p",{class:"value",title:y(n)},h("a",{href:s.link("timeline",{at:"peak"})},f(n))),...Ct(r,e).map(i=>h("p",{title:i},B(i,90))),...te(e.profile.live_at_peak.by_category)?[t,o]:[])}function Xn(r,s){let e=r.space,n=Nt(e.profile),t=e.profile.live_at_peak,o=h("table",{class:"owners","aria-label":"Largest owners at the peak"}),i=n[0]?.bytes??1,a=n.slice(0,7),c=z(a.map(p=>b(p.label)),matchMedia("(max-width: 640px)").matches?22:42);for(let[p,m]of a.entries()){let d=b(m.label),g=m.paths>1?` \xD7${m.paths}`:"";o.append(h("tr",{},h("td",{title:d+g},h("a",{href:r.link("live",{at:"peak",find:m.paths>1?m.label.split("*")[0]:m.label})},c[p]+g)),h("td",{class:"bar-cell"},me(m.bytes/i,m.path===null?S("other"):s.colour(m.path))),h("td",{class:"number",title:y(m.bytes)},f(m.bytes)),h("td",{class:"number"},A(m.bytes,t.bytes))))}let l=n.slice(7),u=t.remaining_bytes+l.reduce((p,m)=>p+m.bytes,0);return u>0&&o.append(h("tr",{class:"muted"},h("td",{},`${x(t.remaining_operations+l.reduce((p,m)=>p+m.paths,0),"other operation")}`),h("td"),h("td",{class:"number"},f(u)),h("td",{class:"number"},A(u,t.bytes)))),h("div",{class:"answer owners-answer","data-answer":"owners"},h("h2",{},"Who held it"),n.length>0?o:h("p",{},"Nothing was live."))}function Kn(r,s){let e=s.lines.length-4;return h("div",{class:`answer ${s.mood}`,"data-answer":s.id},h("h2",{},s.question),h("p",{class:"value"},s.value),...s.lines.slice(0,4).map(n=>h("p",{title:n},B(n,110))),e>0?h("p",{},`and ${e} more`):null,h("p",{class:"more"},h("a",{href:r.link(s.view,{at:s.at})},s.link)))}function jn(r,s){let e=h("table",{class:"owners","aria-label":"Memory spaces"}),n=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(h("tr",o.index===s.state.space?{"aria-current":"true"}:{},h("td",{title:b(o.name)},h("a",{href:s.link("answers",{space:o.index,at:"peak"})},B(b(o.name),40))),h("td",{class:"bar-cell"},me(o.profile.cumulative_peak/n,"var(--bar)")),h("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let t=h("div",{class:"answer","data-answer":"spaces"},h("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(p=>p.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${b(u.owner??"")} ${f(u.bytes)}`).join(", "),c=`Together in ${b(o.name)}: ${f(o.cumulative_peak)} at ${w(o.peak_time_ns)} (${a})`,l=o.peak_operation===null?"":`, by ${b(o.peak_operation)}`;t.append(h("p",{class:"together",title:`${c}${l}: ${y(o.cumulative_peak)}`},B(c,110)))}return t}var q=class{constructor(s,e,n){this.wantedHeight=n;this.canvas=h("canvas",{role:"img","aria-label":s,tabindex:0}),this.element=h("div",{class:`chart ${e}`},this.canvas);let t=this.canvas.getContext("2d");if(!t)throw new Error("This browser has no canvas.");this.context=t,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wantedHeight;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(s){s!==this.wantedHeight&&(this.wantedHeight=s,this.resize())}resize(){let s=Math.floor(this.element.clientWidth);if(s===0)return;let e=devicePixelRatio||1,[n,t]=[Math.round(s*e),Math.round(this.wantedHeight*e)];this.width===s&&this.canvas.width===n&&this.canvas.height===t||(this.width=s,this.height=this.wantedHeight,this.canvas.width=n,this.canvas.height=t,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let s=devicePixelRatio||1,e=yt();this.context.setTransform(s,0,0,s,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},Rt=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(Rt=r.timeStamp+400)},{passive:!0});var U=class extends q{constructor(e,n,t,o){super(n,t,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",O)}store;hoverLine=h("div",{class:"line hover-line"});selectionLine=h("div",{class:"line selection-line"});rubber=h("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:n,to:t}=this.store.state;return this.left+(e-n)/(t-n)*(this.right-this.left)}value(e){let{from:n,to:t}=this.store.state;return n+(e-this.left)/(this.right-this.left)*(t-n)}click(e,n){let{store:t}=this,o=t.momentOf(Math.min(Math.max(this.value(e),0),t.full)),i=t.space&&t.model.liveAt(t.space,o);t.select(i?i.moment:o)}draw(e,n){this.placeLines()}placeLines(){if(this.width<120)return;let e=(n,t)=>{let o=t===null?NaN:this.x(t),i=o>=this.left-.5&&o<=this.right+.5;n.hidden=!i,i&&(n.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<Rt&&!e.ctrlKey)return;e.preventDefault();let n=e.deltaMode===1?20:1,[t,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(t)>Math.abs(o)?this.store.pan(t*n/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*n))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:n,to:t}=this.store.state,o=e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:n,to:t,pan:o,moved:!1}}move(e){let{drag:n}=this;if(!n){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-n.x)>4&&(n.moved=!0),!!n.moved)if(O(),n.pan){let o=(n.x-e.offsetX)/(this.right-this.left)*(n.to-n.from),i=Math.min(Math.max(o,-n.from),this.store.full-n.to);this.store.setRange(n.from+i,n.to+i)}else{let[o,i]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let n=()=>{let[a,c]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-c.x))},t=n();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(t/n(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:n}=this;if(this.pointers.delete(e.pointerId),!(!n||this.pointers.size>0)){if(this.drag=null,this.rubber.classList.remove("shown"),!n.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!n.pan){let[t,o]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];o-t>4&&this.store.setRange(this.value(t),this.value(o))}}}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&(this.drag=null),!this.drag&&(this.rubber.classList.remove("shown"),this.store.setHover(null),O())}hoverAt(e,n,t){if(e<this.left-4||e>this.right+4){this.store.setHover(null),O();return}this.store.setHover(this.value(this.clampX(e)));let o=this.tip(this.clampX(e),n);o?oe(o,t.clientX,t.clientY):O()}drawTimeAxis(e,n,t,o){let{from:i,to:a,unit:c}=this.store.state,l=K(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=l.length>1?l[1]-l[0]:a-i;e.textAlign="center";for(let p of l){let m=Math.round(this.x(p))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(m,t),e.lineTo(m,o+4),e.stroke();let d=c==="event"?v(p):ut(p,u),g=e.measureText(d).width/2;e.fillStyle=n.muted,e.fillText(d,Math.min(Math.max(m,g),this.width-g),o+12)}e.textAlign="left"}};var ie=20,Re=class extends U{constructor(e,n){let t=(n.steps.length>0?1:0)+(n.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,t)*ie+4);this.model=n}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:n,unit:t}=this.store.state,{steps:o}=this.model,i=o.begins[t==="event"?"event":"ns"],a=(n-e)/Math.max(1,this.right-this.left)*1.5,c=[];for(let l=$(i,e);l<o.length&&i[l]<=n;){let u=o.at(l),[p,m]=this.ends(u),d=m-p<a?Math.max(l+1,$(i,p+a)):l+1,g=o.at(d-1),k=g.number+g.count-1,M=k>u.number?`${v(u.number)}\u2013${v(k)}`:`step ${v(u.number)}`;m>=e&&c.push({begin:p,end:this.ends(g)[1],text:M,segment:null,step:u,name:""}),l=d}return c}segmentPieces(){let{model:e}=this,n=e.segments.map(t=>{let[o,i]=this.ends(t);return{begin:o,end:i,text:b(t.name),segment:t,step:null,name:t.name}});return e.run.kept_segments&&this.addPatterns(n),this.merged(n)}addPatterns(e){let{from:n,to:t}=this.store.state,o=new Set(this.model.segments.map(l=>l.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=$(i,n),c=$(i,t);if(!(this.model.steps.length===0||c-a>400)){for(let l=a;l<=c;l+=1){let u=this.model.steps.at(l);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[p,m]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:p+d.begin*(m-p),end:p+d.end*(m-p),text:b(d.name),segment:null,step:u,name:d.name})}e.sort((l,u)=>l.begin-u.begin)}}merged(e){let{from:n,to:t}=this.store.state,o=(t-n)/Math.max(1,this.right-this.left),i=[];for(let a of e){if(a.end<n||a.begin>t)continue;let c=i[i.length-1];c&&a.end-c.begin<o*1.5&&a.end-a.begin<o?c.end=a.end:i.push({...a})}return i}draw(e,n){super.draw(e,n);let t=2;this.hasSteps&&(this.drawRow(e,n,this.stepPieces(),t,"steps"),t+=ie),this.model.segments.length>0&&this.drawRow(e,n,this.segmentPieces(),t,"segments")}drawRow(e,n,t,o,i){e.fillStyle=n.muted,e.textAlign="right",e.fillText(i,this.left-6,o+ie/2),e.textAlign="left",t.forEach((a,c)=>{let l=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),p=(a.step?a.step.number:a.segment?.index??c)%2===0;e.fillStyle=p?n.band:n.bandAlt,e.fillRect(l,o,Math.max(u-l,.5),ie-2),!(u-l<24)&&(e.fillStyle=n.text,e.fillText(V(e,a.text,u-l-8),l+4,o+ie/2-1))})}pieceAt(e,n){let t=Math.floor((n-2)/ie),o=this.value(e);return(this.hasSteps&&t<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,n){let t=this.pieceAt(e,n),{store:o,model:i}=this;if(!t||!o.space)return null;if(t.segment){let l=o.space.profile.segments[i.segments.indexOf(t.segment)];return{title:b(t.segment.name),lines:[["begins",w(t.segment.beginNs)],["takes",w(t.segment.endNs-t.segment.beginNs)],...l?[["segment peak",f(l.segment_peak)],["segment change",f(l.segment_change)],["live at its end",f(l.cumulative_current)]]:[]]}}let{step:a}=t;if(!a)return null;let c=i.data.table("step_usage",0,o.state.space);return{title:t.name?b(t.name):a.count>1?`${x(a.count,"step")} from step ${v(a.number)}`:`Step ${v(a.number)}`,lines:[...t.name?[["step",v(a.number)]]:[],["begins",w(a.beginNs)],["takes",w(a.endNs-a.beginNs)],...c?[["peak within",f(c.peak[a.row])],["live at its end",f(c.current[a.row])]]:[]],note:t.name?"Where the segment lies within the step is the mean of all steps like it.":void 0}}click(e,n){let t=this.pieceAt(e,n);if(!t)return;let{from:o,to:i}=this.store.state,a=(t.end-t.begin)*.02;Math.abs(o-(t.begin-a))<a&&Math.abs(i-(t.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,t.begin-a),Math.min(this.store.full,t.end+a))}};function V(r,s,e){if(s.length*14>e&&r.measureText(s).width>e){let n=0,t=Math.min(s.length,Math.ceil(e/3));for(;n<t;){let o=n+t+1>>1;r.measureText(`${s.slice(0,o)}\u2026`).width<=e?n=o:t=o-1}return n<2?"":`${s.slice(0,n)}\u2026`}return s}var ae=16,Yn=120,Oe=class extends U{constructor(e,n,t){let o=new Map,i=n.detail?.frames.length??0;for(let u=0;u<i;u+=1){let p=n.invocationsOf(u);if(p)for(let m=0;m<p.length;m+=1){let d=p.columns.thread[m];o.set(d,Math.max(o.get(d)??0,p.columns.depth[m]+1))}}let a=0,c=0,l=[];for(let[u,p]of[...o].sort((m,d)=>m[0]-d[0])){let m=Math.min(p,Yn-a);c+=p-m,m>0&&l.push({thread:u,first:a,count:m}),a+=m}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below has those in the range.","gantt",Math.max(a,1)*ae+l.length*4+6);this.model=n;this.colours=t;this.lanes=l,this.rows=a,this.leftOut=c;for(let u of l)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let n=this.lanes.findIndex(t=>e>=t.first&&e<t.first+t.count);return 2+e*ae+n*4}forEachVisible(e){let{model:n,store:t}=this,o=n.detail?.frames??[],i=t.state.unit==="event",{from:a,to:c}=t.state,l=(m,d)=>this.x(d)-this.x(m)>=64&&d>a&&m<c,u=[],p=(m,d,g,k)=>{let M=o[m],[_,T]=i?[M.begin_event,M.end_event]:[M.begin_ns,M.end_ns],N=T>_?(g-d)/(T-_):1;this.visitTable(m,L=>d+(L-_)*N,k,[],e),u.push([d,g])};for(let m=1;m<o.length;m+=1){let[d,g]=i?[o[m].begin_event,o[m].end_event]:[o[m].begin_ns,o[m].end_ns];l(d,g)&&n.invocationsOf(m)&&p(m,d,g,0)}for(let[m,d]of fe(n,this.store,l))n.invocationsOf(d)&&p(d,...i?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);this.visitTable(0,m=>m,0,u,e)}visitTable(e,n,t,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:c}=a,l=this.store.state.unit==="event",u=l?c.begin_event:c.beg)memprof",
-    R"memprof(in_ns,p=l?c.end_event:c.end_ns,{from:m,to:d}=this.store.state;for(let g=0;g<a.length;g+=1){let k=n(u[g]);if(k>d&&t===0&&o.length===0)break;let M=n(p[g]);if(M<m||k>d||o.some(([N,L])=>k>=N&&M<=L))continue;let _=this.laneOf.get(c.thread[g]);if(_===void 0)continue;let T=_+c.depth[g];T<this.rows&&i({table:a,frame:e,row:g,lane:T,begin:k,end:M,standIn:t})}}draw(e,n){if(super.draw(e,n),this.rows===0){e.fillStyle=n.muted,e.fillText("No operation was recorded.",this.left,this.height/2);return}this.drawLanes(e,n);let t=new Float64Array(this.rows).fill(-1);this.forEachVisible(o=>{let i=Math.max(this.x(o.begin),this.left),a=Math.min(Math.max(this.x(o.end),i+1),this.right);if(a<=t[o.lane]||a<=i)return;t[o.lane]=Math.max(t[o.lane],Math.floor(a));let c=this.y(o.lane),l=o.table.columns.operation[o.row],u=l>0?this.model.profile.operations[l-1]?.path??"":"",p=l>0?this.colours.anyColour(u):n.band;e.fillStyle=p;let m=a-i>3?.5:0;e.globalAlpha=o.standIn>0?.6:1,e.fillRect(i,c,a-i-m,ae-2),e.globalAlpha=1,!(a-i<30)&&(e.fillStyle=l>0?Me(p):n.text,e.fillText(V(e,this.text(o),a-i-6),i+3,c+ae/2-1))})}drawLanes(e,n){this.lanes.forEach((t,o)=>{let i=this.y(t.first);o>0&&(e.fillStyle=n.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=n.muted,e.textAlign="right";let a=this.model.detail?.threads[t.thread]?.name;e.fillText(V(e,a?b(a):`thread ${t.thread}`,this.left-10),this.left-6,i+ae/2-1),e.textAlign="left"})}text(e){let{operation:n,count:t}=e.table.columns,o=n[e.row],i=t[e.row]>1?` \xD7${v(t[e.row])}`:"";return o>0?b(this.model.profile.operations[o-1]?.name??"?")+i:x(t[e.row],"invocation")}delta(e){return this.model.data.table("deltas",e.frame,this.store.state.space)?.delta[e.row]??null}at(e,n){let t=null;return this.forEachVisible(o=>{let i=this.y(o.lane);n<i||n>=i+ae||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!t||o.end-o.begin<t.end-t.begin)&&(t=o)}),t}tip(e,n){let t=this.at(e,n);if(!t)return null;let{columns:o}=t.table,i=this.model.profile.operations[o.operation[t.row]-1],a=this.delta(t),c=o.begin_ns[t.row],l=o.end_ns[t.row];return{title:this.text(t),lines:[...i&&i.path!==i.name?[["path",b(i.path)]]:[],["duration",w(l-c)],...a!==null?[["memory",`${R(a)} in ${b(this.store.space?.name??"")}`]]:[],["begins",`${w(c)} \xB7 event ${v(o.begin_event[t.row])}`],["ends",`${w(l)} \xB7 event ${v(o.end_event[t.row])}`]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}.`:o.count[t.row]>1?"Invocations too short to be kept one by one.":void 0}}click(e,n){if(!this.at(e,n)){super.click(e,n);return}this.store.select(this.store.momentOf(this.value(e)))}bytesText(e){let n=this.delta(e);return n===null?"":f(n)}};function fe(r,s,e){let n=r.detail?.frames??[];if(n.length<2)return[];let t=new Map,o=new Set;for(let p=1;p<n.length;p+=1){let m=n[p].step;if(m<0||m>=r.steps.length)continue;let{pattern:d}=r.steps.at(m);o.add(m),d>=0&&!t.has(d)&&t.set(d,p)}let{from:i,to:a,unit:c}=s.state,l=[],u=r.steps.begins[c==="event"?"event":"ns"];for(let p=$(u,i);p<r.steps.length;p+=1){let m=r.steps.at(p),[d,g]=c==="event"?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs];if(g<i)continue;if(d>a||l.length>60)break;let k=t.get(m.pattern);k===void 0||o.has(m.row)||m.count>1||!e(d,g)||l.push([m,k])}return l}function Lt(r,s,e,n,t){let o={timelines:e.allTimelines.filter(i=>i.length>0),timeline:new Int16Array(n).fill(-1),row:new Int32Array(n),low:new Float64Array(n).fill(1/0),standIn:new Float64Array(n)};o.timelines.forEach((i,a)=>Ot(s,o,a,t,0));for(let[i,a]of fe(r,s,(c,l)=>Zn(s,t,c,l))){let c=o.timelines.findIndex(u=>u.frame===r.detail.frames[a]);if(c<=0||!Jn(r,e,i,o.timelines[c].frame.step))continue;let l=Qn(s,i,o.timelines[c]);Ot(s,o,c,u=>t(l(u)),i.number)}return o}function Zn(r,s,e,n){let{from:t,to:o}=r.state;return s(n)-s(e)>=64&&n>t&&e<o}function Jn(r,s,e,n){let t=r.data.table("step_usage",0,s.index);return!t||e.row===0||n<=0?!1:t.peak[e.row]===t.peak[n]&&t.current[e.row]===t.current[n]&&t.current[e.row-1]===t.current[n-1]}function Qn(r,s,{frame:e}){let n=r.state.unit==="event",[t,o]=n?[s.beginEvent,s.endEvent]:[s.beginNs,s.endNs],[i,a]=n?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],c=a>i?(o-t)/(a-i):1;return l=>t+(l-i)*c}function Ot(r,s,e,n,t){let o=s.timelines[e],i=s.row.length,a=r.begins(o),{frame:c}=o,l=r.state.unit==="event",u=c?l?c.end_event:c.end_ns:r.full,p=n(e===0||!c?a[0]:l?c.begin_event:c.begin_ns),m=n(u);if(e>0){if(m-p<64)return;for(let d=Math.max(0,Math.floor(p));d<Math.min(i,Math.ceil(m));d+=1)(d<p||d+1>m)&&(t===0||s.timeline[d]!==0)||(s.timeline[d]=-1,s.low[d]=1/0,s.standIn[d]=t)}for(let d=0;d<o.length;d+=1){let g=n(a[d]);if(g>=i)break;let k=d+1<o.length?n(a[d+1]):m;if(k<0)continue;let M=Math.max(0,Math.floor(g)),_=Math.min(i,Math.max(Math.floor(g)+1,Math.ceil(k)));for(let T=M;T<_;T+=1){let N=s.timeline[T];(N<0||o.total[d]>s.timelines[N].total[s.row[T]])&&(s.timeline[T]=e,s.row[T]=d),o.low[d]<s.low[T]&&(s.low[T]=o.low[d])}}}function Pt(r){let{context:s,colours:e,store:n,x:t,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=n.begins(i);s.strokeStyle=e.text,s.lineWidth=1.5,s.setLineDash([6,3]),s.beginPath();let c=0,l=-1;for(let u=0;u<i.length;u+=1){let p=u+1<i.length?a[u+1]:n.full;if(p<n.state.from||a[u]>n.state.to)continue;let m=Math.min(Math.max(t(a[u]),r.left),r.right),d=Math.min(Math.max(t(p),r.left),r.right),g=o(i.reserved[u]);l<0?s.moveTo(m,g):i.reserved[u]!==c&&s.lineTo(m,g),s.lineTo(d,g),c=i.reserved[u],l=g}s.stroke(),s.setLineDash([]),s.lineWidth=1,l>=0&&Je(r,`reserved ${f(c)}`,r.right-4,l-8,"right")}function Bt(r,s,e,n){let{context:t}=r;n||(t.strokeStyle=S("temporary"),t.lineWidth=1.5,t.setLineDash([2,3]),t.beginPath(),t.moveTo(r.left,e),t.lineTo(r.right,e),t.stroke(),t.setLineDash([]),t.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=n?`capacity ${f(s)}, far above \u2191`:`capacity ${f(s)}`;Je(r,a,i?r.right-4:r.left+6,n?r.top-1:e+9,i?"right":"left")}function It(r){let{context:s,space:e,y:n}=r;if(e.profile.cumulative_peak<=0)return;let t=r.x(r.store.valueOf(r.model.peak(e)));if(t<r.left-1||t>r.right+1)return;let o=n(e.profile.cumulative_peak);s.fillStyle=r.colours.text,s.beginPath(),s.moveTo(t,o+1),s.lineTo(t-4.5,o-7),s.lineTo(t+4.5,o-7),s.fill();let i=t>(r.left+r.right)/2,a=Math.max(o-4,r.top+2),{capacity:c,capacity_is_per_core:l,reserved:u}=e.profile,p=d=>d>0&&Math.abs(n(d)-a)<11,m=p(u.peak)||!l&&p(c);Je(r,`peak ${f(e.profile.cumulative_peak)}`,i?t-9:t+9,m?o+10:a,i?"right":"left")}function Ht(r){let{context:s,y:e}=r;s.fillStyle=r.colours.text;for(let n of he(r.model,r.space)){let t=r.x(n.ns);t<r.left||t>r.right||(s.beginPath(),s.arc(t,e(n.set.bytes),2.5,0,2*Math.PI),s.fill())}}function Je({context:r,colours:s},e,n,t,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=s.surface,r.strokeText(e,n,t),r.lineWidth=1,r.fillStyle=s.text,r.fillText(e,n,t),r.textAlign="left"}var be=class extends U{constructor(e,n,t,o,i){super(e,o?`Live bytes of ${b(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=n;this.colours=t;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return _e(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:n}=this.store.state,t=0,o=0;for(let u of this.space.allTimelines){let p=this.store.begins(u);for(let m=0;m<u.length;m+=1)(m+1<u.length?p[m+1]:this.store.full)<e||p[m]>n||(u.total[m]>t&&(t=u.total[m]),u.reserved&&u.reserved[m]>o&&(o=u.reserved[m]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,c=a?0:i,l=Math.max(t,o,1);return c>0&&c<=l*2&&(l=Math.max(l,c)),{top:l*1.06,capacity:c,capacityAbove:c>l}}get top(){return 14}get bottom(){return this.height-22}draw(e,n){super.draw(e,n);let{space:t,top:o,bottom:i}=this;if(!t||t.timeline.length===0){e.fillStyle=n.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),c=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,n,o,i),this.drawByteAxis(e,n,a.top,c),this.picks=Lt(this.model,this.store,t,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,n,c),this.drawLow(e,n,c),this.drawVeil(e,n),e.restore(),e.strokeStyle=n.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let l={context:e,colours:n,model:this.model,store:this.store,space:t,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:c};Pt(l),a.capacity>0&&Bt(l,a.capacity,a.capacityAbove?o+1:c(a.capacity),a.capacityAbove),It(l),this.model.hasEvents||Ht(l)}drawByteAxis(e,n,t,o){e.textAlign="right";for(let i of K(0,t,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=n.muted,e.fillText(i===0?"0":Qe(i),this.left-6,a)}e.textAlign="left"}drawStack(e,n,t){let o=this.picks,i=o.row.length,a=o.timelines.map(p=>this.stack(p)),c=a[0]?.groups??[],l=new Float64Array(i),u=new Float64Array(i);c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];u[d]=l[d]+(g<0?0:Ft(a[g],m,p.key,o.row[d]))}this.fillBand(e,p.colour(),l,u,t),l.set(u)}),l.fill(0),e.strokeStyle=n.surface,e.lineWidth=1,c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];l[d]+=g<0?0:Ft(a[g],m,p.key,o.row[d])}m+1<c.length&&this.strokeSteps(e,l,t)}),e.strokeStyle=n.text,e.globalAlpha=.55,this.strokeSteps(e,l,t),e.globalAlpha=1}fillBand(e,n,t,o,i){e.fillStyle=n,e.beginPath();let a=0;for(let c=1;c<=t.length;c+=1)if(!(c<t.length&&t[c]===t[a]&&o[c]===o[a])){if(o[a]>t[a]){let l=i(o[a]);e.rect(this.left+a,l,c-a,i(t[a])-l)}a=c}e.fill()}strokeSteps(e,n,t){e.beginPath();let o=NaN;for(let i=0;i<n.length;i+=1){let a=Math.round(t(n[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+n.length,o),e.stroke()}drawLow(e,n,t){let o=this.picks,{from:i,to:a}=this.store.state,c=(a-i)/this.store.full;if((this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count)*c/o.row.length<40)return;e.strokeStyle=n.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let p=0;p<o.row.length;p+=1){let m=o.timeline[p],d=m<0?0:o.timelines[m].total[o.row[p]];if(m<0||t(o.low[p])-t(d)<2){u=!1;continue}let g=t(o.low[p]);u?e.lineTo(this.left+p+.5,g):e.moveTo(this.left+p+.5,g),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,n){let{standIn:t}=this.picks;e.fillStyle=n.surface,e.globalAlpha=.35;for(let o=0;o<t.length;){let i=o+1;for(;i<t.length&&t[i]===t[o];)i+=1;t[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,n){let{space:t,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!t||o.hasEvents){let c=this.pickedAt(e);c&&c.standIn===0?i.select({event:c.timeline.event?.[c.row]??0,ns:c.timeline.ns[c.row]}):super.click(e,n);return}let a=null;for(let c of he(o,t))Math.abs(this.x(c.ns)-e)>24||(a===null||Math.abs(this.x(c.ns)-e)<Math.abs(this.x(a)-e))&&(a=c.ns);a!==null?i.select({event:0,ns:a}):super.click(e,n)}pickedAt(e){let{picks:n}=this;if(!n)return null;let t=Math.min(Math.max(Math.floor(e-this.left),0),n.row.length-1),o=n.timeline[t];return o<0?null:{timeline:n.timelines[o],row:n.row[t],standIn:n.standIn[t]}}tip(e){let{space:n,model:t}=this,o=this.pickedAt(e);if(!n||!o)return null;let{timeline:i,row:a}=o,c=i.total[a],l=[["live",`${f(c)} (${y(c)})`]],u=this.stack(i);if(u.groups.length>1||u.groups[0]?.key!=="live"){let g=u.groups.map((k,M)=>({group:k,name:u.labels[M],value:u.values[M][a]})).filter(k=>k.value>0);g.sort((k,M)=>M.value-k.value);for(let{group:k,name:M,value:_}of g.slice(0,7))l.push([M,`${f(_)}  ${A(_,c)}`,k.colour()]);g.length>7&&l.push([`${g.length-7} more`,f(g.slice(7).reduce((k,M)=>k+M.value,0))])}i.blocks&&l.push(["blocks",v(i.blocks[a])]),i.reserved&&l.push(["reserved",f(i.reserved[a])]);let p={event:i.event?.[a]??0,ns:i.ns[a]},m=t.segmentAt(p);m&&l.push(["segment",B(b(m.name),40)]);let d=t.stepAt(p);if(d&&l.push(["step",d.count>1?`${v(d.number)}\u2013${v(d.number+d.count-1)}`:v(d.number)]),o.standIn>0){let g=t.steps.at(i.frame.step).number;return{title:`Step ${v(o.standIn)}`,lines:l.slice(0,-1),note:`As in step ${v(g)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.`}}return{title:`${w(i.ns[a])}${i.event?` \xB7 event ${v(i.event[a])}`:""}`,lines:l,note:this.tipNote(e,o)}}tipNote(e,n){let{timeline:t,row:o}=n;if(!t.event)return`The largest of ${x(this.space.profile.timeline.events_per_point,"event")}.`;let i=this.picks.low[Math.floor(e-this.left)];return i<t.total[o]&&Number.isFinite(i)?`The largest moment in this column of pixels; the least is ${f(i)}.`:void 0}};function Ft(r,s,e,n){if(r.groups[s]?.key===e)return r.values[s][n];let t=r.groups.findIndex(o=>o.key===e);return t<0?0:r.values[t][n]}function Qe(r){let s=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<s.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${s[e]}`}var et=34,Le=class extends U{constructor(e,n,t){super(e,"Blocks over time by address offset. The table below has those in the range.","blocks",340);this.model=n;this.colours=t;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this.store.state.space]??[],n=e[e.length-1];return n?n.offset+n.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,n=(this.low+this.high)/2){let t=Math.max(0,n-(n-this.low)*e),o=Math.min(this.full,n+(this.high-n)*e);o-t<64||([this.low,this.high]=[t,o],this.invalidate())}panOffsets(e){let n=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+n,this.high+n],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return et+12}get bottom(){return this.height-22}y(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let n=this.store.space;if(!n)return;let t=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,c=(m,d)=>this.x(d)-this.x(m)>=64)memprof",
-    R"memprof(&&d>i&&m<a,l=[],u=(m,d,g,k)=>{let M=n.blocksOf(m);if(!M)return;let _=t[m],[T,N]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],L=N>T?(g-d)/(N-T):1;this.visitTable(M,X=>d+(X-T)*L,k,[],e),l.push([d,g])};for(let m=1;m<t.length;m+=1){let[d,g]=o?[t[m].begin_event,t[m].end_event]:[t[m].begin_ns,t[m].end_ns];c(d,g)&&u(m,d,g,0)}for(let[m,d]of fe(this.model,this.store,c))u(d,...o?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);let p=n.blocksOf(0);p&&this.visitTable(p,m=>m,0,l,e)}visitTable(e,n,t,o,i){let a=this.store.state.unit==="event",c=a?e.columns.begin_event:e.columns.begin_ns,l=a?e.columns.end_event:e.columns.end_ns,{from:u,to:p}=this.store.state;for(let m of this.byOwner(e)){let d=n(c[m]),g=n(l[m]);g<u||d>p||o.some(([k,M])=>d>=k&&g<=M)||i({table:e,row:m,begin:d,end:g,standIn:t})}}byOwner(e){let n=this.orders.get(e);if(!n){let{owner:t}=e.columns;n=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>t[o]-t[i]||o-i),this.orders.set(e,n)}return n}ownerColours(){let e=this.store.state.by!=="operation";return(this.model.detail?.owners??[]).map((n,t)=>{if(e)return S(n.category);let{path:o,rest:i}=this.model.ownerPath(t);return i?W(-1):o===null?S("other"):this.colours.colour(o)})}draw(e,n){super.draw(e,n);let t=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=t?.blocksOf(0);if(!t||!o||o.length===0){e.fillStyle=n.muted,e.fillText("No block was recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,n,this.top,this.bottom),this.drawOffsets(e,n),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,n),e.restore(),this.drawRest(e,n,o)}drawOffsets(e,n){let t=K(this.low,this.high,6,!0);e.textAlign="right";for(let i of t){let a=Math.round(this.y(i))+.5;e.fillStyle=n.muted,e.fillText(i===0?"0":Qe(i),this.left-6,a),e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=n.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,n){let t="",{right:o,bottom:i,top:a,left:c}=this;this.forEachVisible(({table:l,row:u,begin:p,end:m,standIn:d})=>{let{offset:g,bytes:k,owner:M}=l.columns,_=this.y(g[u]),T=this.y(g[u]+k[u]);if(T>i||_<a)return;let N=Math.max(this.x(p),c),L=Math.max(1,Math.min(this.x(m),o)-N),X=Math.max(1,_-T),ee=this.owners[M[u]]??n.muted;ee!==t&&(e.fillStyle=t=ee),d>0&&(e.globalAlpha=.55);let sn=L>3?.75:0,on=X>3?.75:0;e.fillRect(N,T,L-sn,X-on),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let n=this.store.space.timeline,t=n.event??new Float64Array(n.length),o=new Float64Array(n.length+1);for(let l=0;l<e.length;l+=1)o[Dt(t,e.columns.begin_event[l])]+=e.columns.bytes[l],e.columns.stays[l]!==1&&(o[Dt(t,e.columns.end_event[l])]-=e.columns.bytes[l]);let i=new Float64Array(n.length),a=0,c=0;for(let l=0;l<i.length;l+=1)a+=o[l],i[l]=Math.max(0,n.total[l]-a),c=Math.max(c,i[l]);return this.rest={table:e,values:i,most:c},this.rest}drawRest(e,n,t){let{values:o,most:i}=this.restOf(t);e.fillStyle=n.muted;let a=t.left===0?`all ${x(t.length,"block")} drawn`:`${x(t.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(V(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let c=this.store.space.timeline,l=this.store.begins(c);e.fillStyle=W(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let p=u+1<o.length?l[u+1]:this.store.full;if(p<this.store.state.from||l[u]>this.store.state.to||o[u]===0)continue;let m=Math.max(this.x(l[u]),this.left),d=Math.max(.5,o[u]/i*(et-16));e.rect(m,et+4-d,Math.max(.7,Math.min(this.x(p),this.right)-m),d)}e.fill()}at(e,n){let t=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:c}=i.table.columns,l=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+c[i.row]),l-1);if(n<u-1||n>l+1)return;let p=this.x(i.begin);e<p-1||e>Math.max(this.x(i.end),p+1)+1||c[i.row]>o||(o=c[i.row],t=i)}),t}tip(e,n){if(n<this.top)return this.restTip(e);let t=this.at(e,n);if(!t)return null;let o=ue(this.model,this.store.state.space,t.table.columns,t.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(b).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?F:o.path===null?P:b(o.path)],["category",C(o.category)],["allocated",`${w(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the range recorded":`${w(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${w(o.endNs-o.beginNs)}, ${x(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}: addresses may differ.`:void 0}}restTip(e){let n=this.store.space,t=n?.blocksOf(0);if(!n||!t||t.left===0)return null;let{values:o}=this.restOf(t),i=$(this.store.begins(n.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${A(o[i],n.timeline.total[i])}`]]}}};function Dt(r,s){let e=0,n=r.length;for(;e<n;){let t=e+n>>1;r[t]<s?e=t+1:n=t}return e}function G(r,s,e,n){let t=s.map(([i,a])=>h("button",{type:"button","data-value":i,click:()=>{n(i),o()}},a)),o=()=>{for(let i of t)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:h("div",{class:"choice",role:"group","aria-label":r},...t),update:o}}var Wt={pytorch_operations:"PyTorch's operators",approximations:"Operations with estimated memory",unknown_reads:"Values that the program read but the simulation did not know",not_captured:"What could not be captured",torch_segments:"PyTorch's segments of device memory",torch_allocator_settings:"Settings of PyTorch's allocator",unrecorded_modules:"Libraries whose events are missing"};function zt(r){let s=h("div",{},es(r),ts(r));for(let[e,n]of Object.entries(r.profile.facts))n.length!==0&&s.append(h("h3",{},Wt[e]??b(e).replaceAll("_"," ")),ns(e,n).element);return s}function es(r){let s=Ze(r);return s.length===0?h("p",{class:"lead"},r.profile.exact?"The numbers are exact and consistent; no event was lost.":"Events were lost."):h("ul",{class:"remarks"},...s.map(e=>h("li",{},e)))}function ts(r){let{profile:s,run:e}=r,n=h("dl",{class:"numbers"}),t=(i,a,c=!1)=>{a&&n.append(h("div",{class:c?"wide":void 0},h("dt",{},i),h("dd",{},a)))};t("Command line",b(s.process.command_line),!0),t("File",b(e.source),b(e.source).length>24),t("Host",b(s.process.host)),t("Process",s.process.id>=0?String(s.process.id):""),t("Rank",s.process.rank>=0?`${s.process.rank} of ${s.process.world_size}`:""),t("Started",s.begin_unix_ns>0?new Date(s.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),t("Duration",w(s.duration_ns)),t("Mode",s.mode.replaceAll("_"," ")),t("Device",b(s.device)||"none named"),t("memprof",b(s.library_version));let o=r.events||(s.cost.events??0);return t("Events",o>0?v(o):""),(s.cost.memory_bytes??0)>0&&t("Memory of the profiler",f(s.cost.memory_bytes)),(s.cost.record_ns_per_event??0)>0&&t("Time to record an event",`${s.cost.record_ns_per_event.toFixed(1)} ns`),n}function ns(r,s){let n=[...new Set(s.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=b(i.charAt(0).toUpperCase()+i.slice(1));if(!s.every(l=>typeof l[o]=="number"))return{title:a,value:l=>l[o]===null||l[o]===void 0?"":b(typeof l[o]=="object"?JSON.stringify(l[o]):String(l[o]))};let c=l=>l[o];return o.endsWith("_ns")?{title:a,value:c,text:l=>w(c(l)),exact:l=>I(c(l))}:o==="address"?{title:a,value:c,text:l=>ne(c(l)),exact:()=>""}:/bytes|memory|_size$/.test(o)?{title:a,value:c,text:l=>f(c(l)),exact:l=>y(c(l))}:{title:a,value:c,text:l=>v(c(l)),exact:()=>""}}),t=new E({label:Wt[r]??b(r),noun:"row",empty:"",columns:n});return t.setRows(s),t}function Ut(r){let s=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(s=e);return{parent:s<0?null:r.slice(0,s),name:ss(r.slice(s+1))}}function ss(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var j=24;function Vt(r){let s={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,children:[],parent:null},e=new Map,n=(i,a,c,l,u)=>{let p={label:a,kind:c,bytes:0,blocks:0,category:u,path:l,children:[],parent:i};return i.children.push(p),p},t=(i,a)=>{let c=a?"\0rest":i??"\0outside",l=e.get(c);if(l)return l;let u=s,p=a?F:P;if(!a&&i!==null){let m=Ut(i);m.parent!==null&&(u=t(m.parent,!1)),p=m.name}return l=n(u,p,"operation",a?null:i,null),e.set(c,l),l},o=new Map;for(let i of r.rows??[]){let a=t(i.path,i.rest),c=i.category===null?a:n(a,C(i.category),"category",i.path,i.category);o.set(tt(i.path,i.rest,i.category),c);for(let l=c;l&&l!==s;l=l.parent)l.bytes+=i.bytes,l.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(tt(i.path,i.rest,i.category))??o.get(tt(i.path,i.rest,null));if(!a)continue;let c=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",l=n(a,c,"block",i.path,i.category);l.bytes=i.bytes,l.blocks=1}return Gt(s),Xt(s),qt(s),s}function qt(r){r.children.forEach((s,e)=>{let n=s,t=1;for(;n.kind==="operation"&&n.children.length===1&&n.children[0].kind==="operation"&&n.children[0].bytes===n.bytes;)[n]=n.children,t+=1;t>1&&(n.label=`${s.label} \u203A ${t>2?"\u2026 \u203A ":""}${n.label}`,n.parent=r,r.children[e]=n),qt(n)})}var tt=(r,s,e)=>`${s?"\0rest":r??"\0outside"}${e??""}`;function Gt(r){for(let t of r.children)Gt(t);if(r.children.filter(t=>t.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((t,o)=>t+o.bytes,0),n=r.blocks-r.children.reduce((t,o)=>t+o.blocks,0);e>0&&r.children.push({label:`${x(n,"smaller block")}`,kind:"rest",bytes:e,blocks:n,category:r.category,path:r.path,children:[],parent:r})}function Xt(r){r.children.sort((s,e)=>e.bytes-s.bytes),r.children.forEach(Xt)}var Pe=class extends q{constructor(e,n){super("What was live at the selected moment, by operation, category and block. The table beside it has the same.","icicle",j*4);this.colourOf=e;this.byCategory=n;let{canvas:t}=this;t.addEventListener("click",o=>this.clicked(o.offsetX,o.offsetY)),t.addEventListener("pointermove",o=>this.hover(o)),t.addEventListener("pointerleave",O),t.addEventListener("keydown",o=>this.key(o)),t.addEventListener("blur",()=>{this.cursor=null,O(),this.invalidate()})}colourOf;byCategory;root=null;focus=null;cells=[];cursor=null;show(e){let n=[];for(let t=this.focus;t?.parent;t=t.parent)n.unshift(`${t.kind} ${t.label}`);this.root=this.focus=e;for(let t of n){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===t);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate()}layout(){this.cells=[];let{focus:e,width:n}=this;if(!e)return;let t=[];for(let a=e.parent;a;a=a.parent)t.unshift(a);t.forEach((a,c)=>this.cells.push({node:a,x:0,width:n,depth:c}));let o=(a,c,l,u)=>{this.cells.push({node:a,x:c,width:l,depth:u});let p=c;for(let m of a.children){let d=a.bytes>0?m.bytes/a.bytes*l:0;d>=.4&&o(m,p,d,u+1),p+=d}};o(e,0,n,t.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*j+2)}draw(e,n){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=n.muted,e.fillText(this.root?"Nothing was live.":"Who held it is not known at this moment.",8,this.height/2);return}for(let t of this.cells){let o=1+t.depth*j,{node:i}=t,a=i.kind==="all"?n.band:this.byCategory()&&i.category!==null?S(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,n.bandAlt):W(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(t.x,o,Math.max(.5,t.width-1),j-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=n.text,e.lineWidth=2,e.strokeRect(t.x+1,o+1,Math.max(2,t.width-3),j-3.5),e.lineWidth=1),t.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?Me(a):n.text;let c=V(e,`${b(i.label)}  ${f(i.bytes)}`,t.width-10);e.fillText(c,t.x+5,o+j/2)}}operationShade(e,n){return this.byCategory()?n:this.colourOf(e.path)}cellAt(e,n){let t=Math.floor((n-1)/j);return this.cells.find(o=>o.depth===t&&e>=o.x&&e<o.x+o.width)}clicked(e,n){let t=this.cellAt(e,n);t&&this.zoomTo(t.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),O()}hover(e){let n=this.cellAt(e.offsetX,e.offsetY);if(!n){O();return}this.tip(n.node,e.clientX,e.clientY)}tip(e,n,t){let o=this.root?.bytes??0;oe({title:b(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",A(e.bytes,o)],...Number.isNaN(e.blocks)?[]:[["blocks",String(e.blocks)]],...e.path!==null&&e.kind!=="all"?[["operation",b(e.path)]]:[],...e.category!==null?[["category",C(e.category)]]:[]]},n,t)}key(e){let n=this.cursor??this.focus;if(!n)return;let t,o=n.parent?.children??[];if(e.key==="ArrowDown")t=n.children[0];else if(e.key==="ArrowUp")t=n.parent;else if(e.key==="ArrowRight")t=o[o.indexOf(n)+1];else if(e.key==="ArrowLeft")t=o[o.indexOf(n)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(n);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!t)return;this.cursor=t,this.invalidate();let i=this.cells.find(c=>c.node===t),a=this.canvas.getBoundingClientRect();this.tip(t,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*j:0))}};var le=r=>r.rest?F:r.path===null?P:b(r.path),Be=class{constructor(s,e,n){this.model=s;this.store=e;this.colours=n;this.icicle=new Pe(o=>o===null?S("other"):n.colour(o),()=>e.state.by!=="operation"),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let t=G("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=h("div",{},this.sentence,this.icicle.element,h("div",{class:"toolbar"},t.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>this.icicle.invalidate()),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=h("p",{class:"lead"});icicle;operations;blocks;place=h("div",{});live=null;mode="folded";find(s){this.operations.find(s),this.blocks.find(s)}total(){return this.live?.total??0}operationsTable(){let s=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new E({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is not known at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":le(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>e.kind==="rest"||e.of.path===null?S("other"):this.colours.colour(e.of.path)},{title:"Cat)memprof",
-    R"memprof(egory",value:e=>e.kind==="owner"&&e.of.category!==null?C(e.of.category):""},{title:"Live",value:e=>s(e).bytes,text:e=>f(s(e).bytes),exact:e=>y(s(e).bytes),part:e=>s(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>s(e).bytes/Math.max(1,this.total()),text:e=>A(s(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>s(e).blocks,text:e=>Number.isNaN(s(e).blocks)?"":v(s(e).blocks),exact:()=>""}]})}blocksTable(){let s=t=>t.kind==="block"?t.of:null,e=t=>t.kind==="block"?t.of.bytes:t.kind==="rest"?t.bytes:0,n=this.model.hasEvents;return new E({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is not known at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:t=>f(e(t)),exact:t=>y(e(t))},{title:"Name",value:t=>t.kind==="rest"?x(t.blocks,"smaller block"):b(s(t)?.name??"")},{title:"Operation",value:t=>s(t)?le(s(t)):""},{title:"Category",value:t=>s(t)?C(s(t).category):"",colour:t=>S(s(t)?.category??"other")},{title:"Shape",value:t=>b(s(t)?.shape??""),minor:!0},{title:"Type",value:t=>b(s(t)?.dtype??""),minor:!0},...n?[{title:"Since",value:t=>s(t)?.beginNs??0,text:t=>s(t)?w(s(t).beginNs):"",exact:t=>s(t)?`event ${v(s(t).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:t=>s(t)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(s,e){let{profile:n,timeline:t}=s;return e.bucketEvents>1&&n.allocation_count+n.deallocation_count>=t.length}fillOperations(){let s=this.live?.rows??[];if(this.mode==="operations"){this.operations.setRows(s.map(n=>({kind:"owner",of:n,times:1})));return}let e=new Map;for(let n of s){let t=n.path===null?null:J(n.path),o=`${n.rest}${t??"\0"}${n.category??""}`,i=e.get(o);if(!i){e.set(o,{kind:"owner",of:{...n},times:1});continue}i.of.path=t,i.of.bytes+=n.bytes,i.of.blocks+=n.blocks,i.times+=1}this.operations.setRows([...e.values()])}update(){let{model:s,store:e}=this,{space:n}=e;if(!n)return;let t=this.live=s.liveAt(n,e.state.at);if(!t){D(this.sentence,"Nothing was allocated."),this.icicle.show(null),this.operations.setRows([]),this.blocks.setRows([]);return}let o=s.segmentAt(t.moment),i=s.stepAt(t.moment),c=[`${f(t.total)} (${y(t.total)})`,t.blocks>0?` in ${x(t.blocks,"block")}`:"",` at ${w(t.moment.ns)}`,s.hasEvents?`, event ${v(t.moment.event)}`:"",o?`, in ${b(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",t.total===n.profile.cumulative_peak&&t.total>0?" This is the peak.":"",this.isSampled(n,t)?` The largest moment of ${x(t.bucketEvents,"event")}.`:"",t.rows===null?s.hasEvents?"":" A profile knows who held it only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace knows it at every moment.":""].join("");D(this.sentence,c),_t(c),this.icicle.show(t.rows?Vt(t):null),this.fillOperations();let l=t.blockRows.reduce((m,d)=>m+d.bytes,0),u=t.blockRows.map(m=>({kind:"block",of:m})),p=t.blocks-t.blockRows.length;p>0&&t.blockRows.length>0&&u.push({kind:"rest",bytes:Math.max(0,t.total-l),blocks:p}),this.blocks.setRows(u,p>0&&t.blockRows.length>0?`${x(p,"smaller block")} as one row`:"")}};var os={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function Kt(r,s,e){let n=r.profile.operations.map(()=>0);r.profile.operations.forEach((l,u)=>{l.parent>=0&&(n[u]=n[l.parent]+1)});let t=rs(r.profile.operations),o=(l,u,p,m=!1,d=!1)=>({title:l,about:u,value:p,text:g=>m?R(p(g)):f(p(g)),exact:g=>y(p(g)),minor:d}),i=l=>l.operation.invocations>0?Math.round(l.usage.total_delta/l.operation.invocations):0,a=new E({label:"Operations over the whole run",noun:"operation",empty:"No operation was recorded: track_operation names them.",indent:l=>a.isFlat?0:l.depth,activate:{does:"Shows what of it is live at the selected moment",run:l=>{s.set({view:"live",find:l.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"As they nest, unless another column is sorted by",value:l=>b(a.isFlat?l.operation.path:l.operation.name),colour:l=>e.rank(l.operation.path)>=0?e.colour(l.operation.path):S("other")},{title:"Count",about:"How often it ran",value:l=>l.operation.invocations,text:l=>v(l.operation.invocations),exact:()=>""},o("Total","Bytes allocated, operations within included",l=>l.usage.allocated),o("Self","Bytes allocated by itself",l=>l.usage.self_allocated),o("Average","Allocated less freed in one invocation, operations within included",i,!0),o("Max","Greatest of those",l=>l.usage.max_delta,!0),o("Peak","Greatest rise above the bytes at its begin, operations within included",l=>l.usage.peak),o("Self peak","The same without the operations within",l=>l.usage.self_peak,!1,!0),o("Live at the end","Of what it allocated by itself",l=>l.usage.live,!1,!0)]}),c=()=>{let l=s.space?.name??"";a.setRows(t.map(u=>{let p=r.profile.operations[u];return{operation:p,depth:n[u],usage:r.usage(p,l)??{space:l,...os}}}))};return s.on(["space"],c),c(),h("div",{},a.element)}function rs(r){let s=new Map;r.forEach((t,o)=>{let i=s.get(t.parent);i?i.push(o):s.set(t.parent,[o])});let e=[],n=[...s.get(-1)??[]].reverse();for(;n.length>0;){let t=n.pop();e.push(t),n.push(...[...s.get(t)??[]].reverse())}return e}var Ie=class extends q{constructor(e,n){super("The whole run, and the range of it that the views show. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=n;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:t}=this;t.addEventListener("pointerdown",o=>this.down(o)),t.addEventListener("pointermove",o=>this.move(o)),t.addEventListener("pointerup",()=>this.drag=null),t.addEventListener("pointercancel",()=>this.drag=null),t.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:n,to:t}=this.store.state,o=e.offsetX,i=n<=0&&t>=this.store.full,a=Math.abs(o-this.x(n))<6&&!i?"from":Math.abs(o-this.x(t))<6&&!i?"to":!i&&o>this.x(n)&&o<this.x(t)?"move":"new";this.drag={kind:a,at:this.value(o),from:n,to:t}}move(e){let n=this.value(e.offsetX);if(!this.drag){let{from:a,to:c}=this.store.state,l=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(c))<6;this.canvas.style.cursor=l?"ew-resize":"crosshair";return}let{kind:t,from:o,to:i}=this.drag;if(t==="new"&&Math.abs(this.x(n)-this.x(this.drag.at))>3)this.store.setRange(Math.min(n,this.drag.at),Math.max(n,this.drag.at));else if(t==="from")this.store.setRange(Math.min(n,i),i);else if(t==="to")this.store.setRange(o,Math.max(n,o));else if(t==="move"){let a=Math.min(Math.max(n-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,n){let t=this.store.space?.timeline,{left:o,right:i,height:a}=this;if(t&&t.length>0){let g=this.store.begins(t),k=new Float64Array(i-o),M=1;for(let _=0;_<t.length;_+=1){let T=Math.max(0,Math.floor(this.x(g[_])-o)),N=_+1<t.length?Math.ceil(this.x(g[_+1])-o):k.length;for(let L=T;L<Math.min(k.length,Math.max(N,T+1));L+=1)k[L]=Math.max(k[L],t.total[_]);M=Math.max(M,t.total[_])}e.fillStyle=n.muted,e.globalAlpha=.55,e.beginPath(),k.forEach((_,T)=>{let N=_/M*(a-6);N>0&&e.rect(o+T,a-2-N,1,N)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=n.muted,e.fillText(f(M),o-6,9),e.fillText(w(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:c,to:l,at:u}=this.store.state,[p,m]=[this.x(c),this.x(l)];e.fillStyle=n.surface,e.globalAlpha=.72,e.fillRect(o,0,p-o,a),e.fillRect(m,0,i-m,a),e.globalAlpha=1,e.strokeStyle=n.accent,e.strokeRect(Math.round(p)+.5,.5,Math.max(2,Math.round(m-p)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var jt=5e4;function Yt(r,s,e,n){let t=h("details",{},h("summary",{},r),s),o,i=()=>{clearTimeout(o),t.open&&(o=setTimeout(n,120))};return t.addEventListener("toggle",()=>t.open&&n()),e.on(["from","to","unit","space"],i),t}function Zt(r,s,e){let n=new E({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocation lies in the range.",activate:{does:"Shows it on the time axis",run:t=>is(s,t.invocation.begin,t.invocation.end)},columns:[{title:"Operation",value:t=>t.path},{title:"Times",about:"More than 1: too short to be kept one by one",value:t=>t.times,text:t=>v(t.times),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>I(t.beginNs)},{title:"Duration",value:t=>t.endNs-t.beginNs,text:t=>w(t.endNs-t.beginNs),exact:t=>I(t.endNs-t.beginNs)},{title:"Memory",about:"Allocated less freed, operations within included",value:t=>t.delta,text:t=>R(t.delta),exact:t=>y(t.delta)},{title:"Thread",value:t=>t.thread,minor:!0}]});return Yt("Invocations in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{if(t.length>=jt||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],c=i.thread[o.row];t.push({invocation:o,path:a?b(a.path):"(several)",delta:e.delta(o)??0,beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:b(r.detail?.threads[c]?.name??"")||String(c)})}),n.setRows(t)})}function Jt(r,s,e){let n=new E({label:"Blocks in the range",noun:"block",empty:"No block lies in the range.",sort:{column:0,descending:!0},activate:{does:"Selects the moment of its allocation",run:t=>s.select({event:t.beginEvent,ns:t.beginNs})},columns:[{title:"Bytes",value:t=>t.bytes,text:t=>f(t.bytes),exact:t=>y(t.bytes)},{title:"Name",value:t=>b(t.name)},{title:"Operation",value:t=>le(t)},{title:"Category",value:t=>C(t.category),colour:t=>S(t.category)},{title:"Shape",value:t=>b(t.shape),minor:!0},{title:"Allocated",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>`event ${v(t.beginEvent)}`},{title:"Lived",about:"Empty: not freed within what was recorded",value:t=>t.stays?1/0:t.endNs-t.beginNs,text:t=>t.stays?"stays":w(t.endNs-t.beginNs),exact:t=>t.stays?"":`${v(t.endEvent-t.beginEvent)} events`,minor:!0},{title:"Address",value:t=>t.address,minor:!0}]});return Yt("Blocks in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{t.length<jt&&o.standIn===0&&t.push(ue(r,s.state.space,o.table.columns,o.row))}),n.setRows(t)})}function is(r,s,e){let n=Math.max((e-s)*.05,1);r.setRange(Math.max(0,s-n),Math.min(r.full,e+n))}var Fe=class{constructor(s,e){this.model=s;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable(),this.checkpoints=this.checkpointTable();let n=[["folded","Folded by name"],["all","Every segment"]];s.steps.length>0&&n.push(["steps","Steps"]);let t=s.profile.checkpoints??[];if(t.length>0){n.push(["checkpoints","Checkpoints"]);let i=(s.profile.checkpoint_count??0)-t.length;this.checkpoints.setRows(t,i>0?`${x(i,"other")} of ${v(t.length+i)} not kept`:"")}let o=G("Rows",n,()=>this.mode,i=>{this.mode=i,this.show()});this.element=h("div",{},h("div",{class:"toolbar"},o.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=h("div");folded;all;steps;checkpoints;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps,checkpoints:this.checkpoints}[this.mode].element)}rows(){let{space:s}=this.store;return s?this.model.segments.map((e,n)=>{let t=s.profile.segments[n];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:t}}):[]}update(){let s=this.rows(),{run:e}=this.model,n=e.segment_count-s.length,t=n>0?`${x(n,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?Ae(this.model.profile,this.store.space.profile):[]),this.all.setRows(s,t),this.mode==="steps"&&this.fillSteps()}fillSteps(){let s=this.model.data.table("step_usage",0,this.store.state.space);if(!s)return;let e=[];for(let n=0;n<this.model.steps.length;n+=1){let t=this.model.steps.at(n);e.push({row:n,number:t.number,count:t.count,beginNs:t.beginNs,durationNs:t.endNs-t.beginNs,peak:s.peak[n],current:s.current[n],change:s.current[n]-(n>0?s.current[n-1]:0),pattern:t.pattern})}this.steps.setRows(e)}showRange(s,e,n,t){let{store:o,model:i}=this,a=o.state.unit==="event",[c,l]=a?[i.eventOfNs(s),i.eventOfNs(e)]:[s,e],u=(l-c)*.02;o.setRange(Math.max(0,c-u),Math.min(o.full,l+u)),o.select({event:t??i.eventOfNs(n),ns:n}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(s){let{segments:e}=this.model,n=e.filter(i=>i.name===s.name);if(n.length===0)return;let t=e.findIndex(i=>i.index===s.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[t]?.peak_time_ns??n[0].beginNs;this.showRange(n[0].beginNs,n[n.length-1].endNs,o)}foldedTable(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:t,text:a=>o?R(t(a)):f(t(a)),exact:a=>y(t(a)),minor:i});return new E({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshot.",activate:{does:"Shows the stretch from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?F:b(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Of all together",value:e=>e.durationNs.sum,text:e=>w(e.durationNs.sum),exact:e=>I(e.durationNs.sum)},s("Least peak","Least segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),s("Greatest peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),s("Live at most","Greatest live bytes within one, those of earlier segments included",({usage:e})=>e.live_at_peak.greatest),s("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),s("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),s("Change","Allocations less deallocations, of all together",({usage:e})=>e.segment_change.sum,!0),s("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),s("Growth a step","Slope of a line through what is live at their ends",({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:a=>a.usage[t],text:a=>o?R(a.usage[t]):f(a.usage[t]),exact:a=>y(a.usage[t]),minor:i});return[s("Segment peak","Greatest live bytes above those at its begin","segment_peak"),s("Allocations","Bytes allocated","allocations",!1,!0),s("Deallocations","Bytes freed","deallocations",!1,!0),s("Segment change","Allocations less deallocations","segment_change",!0),s("Cumulative peak","Greatest live bytes from the begin of the run to its end","cumulat)memprof",
-    R"memprof(ive_peak"),s("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new E({label:"Every segment",noun:"segment",empty:"The run took no snapshot.",activate:{does:"Shows it on the time axis",run:s=>this.showRange(s.beginNs,s.endNs,s.usage.peak_time_ns)},columns:[{title:"Segment",value:s=>b(s.name)},{title:"No.",about:"Its place in the run, from 1",value:s=>s.index+1,text:s=>v(s.index+1),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs),minor:!0},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},...this.bytesColumns()]})}stepsTable(){return new E({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Shows it on the time axis",run:s=>{let e=this.model.steps.at(s.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:s=>s.number,text:s=>s.count>1?`${v(s.number)}\u2013${v(s.number+s.count-1)}`:v(s.number),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs)},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:s=>s.peak,text:s=>f(s.peak),exact:s=>y(s.peak)},{title:"Live at its end",value:s=>s.current,text:s=>f(s.current),exact:s=>y(s.current)},{title:"Change",about:"Against the end of the row before; of the first row since the capture began",value:s=>s.change,text:s=>R(s.change),exact:s=>y(s.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:s=>s.pattern+1,text:s=>s.pattern<0?"other":String.fromCharCode(65+s.pattern%26)+(s.pattern>=26?Math.floor(s.pattern/26):""),exact:()=>"",minor:!0}]})}checkpointTable(){let{store:s,model:e}=this;return new E({label:"Checkpoints",noun:"checkpoint",empty:"The run has no checkpoints.",activate:{does:"Shows the moment on the time axis",run:n=>{s.select({event:e.eventOfNs(n.time_ns),ns:n.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Checkpoint",value:n=>n.name?b(n.name):"(periodic)"},{title:"No.",about:"Its place among all, from 1",value:n=>n.number+1,text:n=>v(n.number+1),exact:()=>"",minor:!0},{title:"Time",value:n=>n.time_ns,text:n=>w(n.time_ns),exact:n=>I(n.time_ns)},{title:"Live",about:"In all memory spaces together",value:n=>n.live_bytes,text:n=>f(n.live_bytes),exact:n=>y(n.live_bytes)},{title:"Blocks",value:n=>n.live_blocks,text:n=>v(n.live_blocks),exact:()=>""},{title:"Largest",value:n=>He(n)[0]?.bytes??0,text:n=>f(He(n)[0]?.bytes??0),exact:n=>y(He(n)[0]?.bytes??0)},{title:"Largest blocks",about:"Name, shape and type, or the operation",value:n=>He(n).slice(0,3).map(as).join(", ")}]})}},He=r=>r.spaces.flatMap(s=>s.largest_blocks).sort((s,e)=>e.bytes-s.bytes),as=r=>{let s=[r.name,r.shape,r.dtype].filter(e=>e).join(" ");return`${b(s||(r.operation??P))} (${f(r.bytes)})`};function Qt(r,s){let e=[];return r.columns.forEach((n,t)=>{if(e.push({label:n.title,from:0,to:n.peak_bytes,part:null,kind:"peak",column:t}),t+1===r.columns.length)return;let o=nt(r,t),i=n.peak_bytes,a=(u,p,m)=>{e.push({label:u,from:i,to:i+p,part:m,kind:p<0?"less":"more",column:t+1}),i+=p},c=o.length>s?o.slice(0,s-1):o;for(let u of c)a(u.part,u.changes[t],u);let l=o.slice(c.length);l.length>0&&a(`${l.length} other parts`,l.reduce((u,p)=>u+p.changes[t],0),null)}),e}function nt(r,s){return r.parts.filter(e=>e.changes[s]!==0).sort((e,n)=>Math.abs(n.changes[s])-Math.abs(e.changes[s]))}var H=26,Y=22,ls=14,st=8,De=class extends q{constructor(e,n){super("Peaks, and the parts of the step by which they differ. Arrows move from bar to bar. The table below has the same numbers.","waterfall",Y+H);this.waterfall=e;this.activate=n;this.bars=Qt(e,ls),this.setHeight(Y+H*this.bars.length+6);let t=Math.max(...e.columns.map(a=>a.peak_bytes)),o=Math.max(0,...this.bars.filter(a=>a.kind!=="peak").map(a=>Math.abs(a.to-a.from)));this.zoomed=o>0&&o<t/20;let{canvas:i}=this;i.addEventListener("pointermove",a=>this.hover(a)),i.addEventListener("pointerleave",O),i.addEventListener("click",a=>this.open(this.rowAt(a.offsetY))),i.addEventListener("keydown",a=>this.key(a)),i.addEventListener("blur",()=>{this.cursor=-1,O(),this.invalidate()})}waterfall;activate;bars;cursor=-1;zoomed;get axis(){return this.zoomed?"differences":"zero"}setAxis(e){this.zoomed=e==="differences",this.invalidate()}get left(){return this.width<600?120:220}get right(){return this.width-100}range(){let e=this.bars.flatMap(o=>o.kind==="peak"?[o.to]:[o.from,o.to]),n=Math.max(1,...e);if(!this.zoomed)return[0,n];let t=Math.min(...e);return[Math.max(0,t-Math.max(1,n-t)*.25),n]}draw(e,n){let[t,o]=this.range(),i=a=>this.left+(Math.max(a,t)-t)/(o-t||1)*(this.right-this.left);this.drawAxis(e,n,t,o,i),this.bars.forEach((a,c)=>{let l=Y+c*H,u=l+H/2,p=i(a.kind==="peak"?t:Math.min(a.from,a.to)),m=i(Math.max(a.from,a.to));if(c===this.cursor&&(e.fillStyle=n.band,e.fillRect(0,l,this.width,H)),e.fillStyle=cs(a),e.fillRect(p,l+5,Math.max(m-p,1.5),H-10),a.kind==="peak"&&t>0&&this.drawBreak(e,n,l),c+1<this.bars.length){let g=Math.round(i(a.to))+.5;e.strokeStyle=n.muted,e.beginPath(),e.moveTo(g,l+H-5),e.lineTo(g,l+H+5),e.stroke()}e.fillStyle=a.kind==="peak"?n.text:n.muted;let d=a.kind==="peak"?st:st+14;e.fillText(V(e,b(a.label),this.left-d-10),d,u),e.textAlign="right",e.fillStyle=n.text,e.fillText(us(a),this.width-st,u),e.textAlign="left"})}drawAxis(e,n,t,o,i){let a=Y+H*this.bars.length,c=K(t,o,Math.max(2,Math.floor((this.right-this.left)/110)),!0),l=new Set(c.map(f)).size===c.length?f:y;e.textAlign="center";for(let u of c){let p=Math.round(i(u))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(p,Y-4),e.lineTo(p,a),e.stroke(),e.fillStyle=n.muted,e.fillText(l(u),p,Y/2-2)}e.textAlign="left"}drawBreak(e,n,t){e.strokeStyle=n.surface,e.lineWidth=2;for(let o of[8,13])e.beginPath(),e.moveTo(this.left+o,t+H-4),e.lineTo(this.left+o+5,t+4),e.stroke();e.lineWidth=1}rowAt(e){let n=Math.floor((e-Y)/H);return n>=0&&n<this.bars.length?n:-1}hover(e){let n=this.rowAt(e.offsetY);n<0?O():this.tell(n,e.clientX,e.clientY),this.canvas.style.cursor=n>=0&&this.bars[n].part?"pointer":"default"}tell(e,n,t){let o=this.bars[e],{columns:i}=this.waterfall,a=[];if(o.kind==="peak"){let c=i[o.column];a.push(["peak",y(c.peak_bytes)]),c.peak_segment!==null&&a.push(["in",b(c.peak_segment)]),c.peak_operation!==null&&a.push(["operation",b(c.peak_operation)])}else i.forEach((c,l)=>{o.part&&a.push([b(c.title),y(o.part.bytes[l])])}),a.push([`to ${b(i[o.column].title)}`,`${o.to>o.from?"+":""}${y(o.to-o.from)} (${A(Math.abs(o.to-o.from),i[o.column-1].peak_bytes)})`]);oe({title:b(o.label),lines:a,note:o.part?"Click or Enter shows its operations in the table.":void 0},n,t)}open(e){let n=e>=0?this.bars[e].part:null;n&&this.activate(n.part)}key(e){let n=e.key==="ArrowDown"?1:e.key==="ArrowUp"?-1:0;if(e.key==="Enter"&&this.open(this.cursor),n===0)return;e.preventDefault(),this.cursor=Math.min(this.bars.length-1,Math.max(0,this.cursor+n)),this.invalidate();let t=this.canvas.getBoundingClientRect();this.tell(this.cursor,t.left+this.left,t.top+Y+(this.cursor+1)*H)}};function cs(r){return S(r.kind==="peak"?"parameter":r.kind==="more"?"temporary":"optimizer_state")}var us=r=>r.kind==="peak"?f(r.to):R(r.to-r.from);function en(r){Ne(),$e(),Se();let s=b(r.title);document.title=`${s} \u2013 memprof`;let e=fs(r),t=[["waterfall","From peak to peak",ds(r,l=>{e.find(l),document.getElementById("operations")?.scrollIntoView(),e.focusSearch()})],["operations","Operations at the peak",[e.element]]];r.categories.length>0&&t.push(["categories","Categories at the peak",[gs(r).element]]);let o=h("nav",{"aria-label":"Sections"},...["answers",...t.map(([l])=>l)].map(l=>h("a",{href:`#${l}`},l[0].toUpperCase()+l.slice(1)))),i=r.columns.map(l=>b(l.title)).join(", "),a=h("header",{},h("div",{class:"bar-top"},h("h1",{},s),h("span",{class:"about"},i),o,Ce())),c=h("main",{},hs(r),...t.map(([l,u,p])=>h("section",{id:l,"aria-labelledby":`${l}-title`},h("h2",{id:`${l}-title`},u),...p)));document.getElementById("loading")?.remove(),document.body.prepend(a,c),document.body.append(h("footer",{},"Made by memprof. Bytes are exact; hold the pointer over a number for all of its digits.")),new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${a.offsetHeight}px`)).observe(a)}function hs(r){let{columns:s}=r,e=s.flatMap((o,i)=>{let a=[o.peak_segment===null?"":`in ${b(o.peak_segment)}`,o.peak_operation===null?"":`reached by ${b(o.peak_operation)}`,o.file===null?"":b(o.file)],c=ot("peak",b(o.title),f(o.peak_bytes),y(o.peak_bytes),a);return i===0?[c]:[ms(r,i),c]}),n=[...r.notes,...ps(r)],t=h("section",{id:"answers","aria-label":"Answers",class:"with-spaces"},...e);return n.length>0&&t.append(h("div",{class:"answer wide","data-answer":"notes"},h("h2",{},"Notes"),...n.map(o=>h("p",{},o)))),t}function ot(r,s,e,n,t){return h("div",{class:"answer","data-answer":r},h("h2",{},s),h("p",{class:"value",title:n},e),...t.filter(o=>o).map(o=>h("p",{title:o},B(o,90))))}function ms(r,s){let e=r.changes[s-1],n=r.columns[s-1],t=nt(r,s-1),o=`From ${b(n.title)} to ${b(r.columns[s].title)}`;if(t.length===0)return ot("change",o,"Equal",y(0),["part by part, to the byte"]);let i=t.slice(0,4).map(c=>`${b(c.part)} ${R(c.changes[s-1])}`);t.length>4&&i.push(`and ${x(t.length-4,"part")} more`);let a=A(Math.abs(e),n.peak_bytes);return ot("change",o,e===0?"Equal in sum":`${R(e)}${a?` (${a})`:""}`,y(e),i)}function ps(r){let{columns:s}=r,e=[];s.some(t=>t.peak_segment!==s[0].peak_segment)&&e.push("The peaks are in different phases: each column has what was live at its own."),s.some(t=>t.space!==s[0].space)&&e.push(`The columns are of different memory spaces: ${s.map(t=>b(t.space)).join(", ")}.`);let n=s.find(t=>!t.has_categories);return n&&e.push(`Of ${b(n.title)} it is not known which operation held which category, so that parts go by names alone; a trace knows it.`),e}function ds(r,s){let e=new De(r,s),n=G("Axis",[["zero","From zero"],["differences","Around the differences"]],()=>e.axis,t=>e.setAxis(t));return[h("div",{class:"toolbar"},n.element,h("span",{class:"about"},"Each bar begins where the one above it ended.")),e.element]}function tn(r){let s=(e,n)=>e.bytes[n]??0;return[...r.columns.map((e,n)=>({title:b(e.title),about:"Bytes live at the peak; a dash where there is no such operation",value:t=>s(t,n),text:t=>t.bytes[n]===null?"\u2013":f(s(t,n)),exact:t=>t.bytes[n]===null?"no such operation":y(s(t,n))})),...r.changes.map((e,n)=>({title:r.changes.length>1?`Change to ${b(r.columns[n+1].title)}`:"Change",value:t=>t.changes[n],text:t=>R(t.changes[n]),exact:t=>y(t.changes[n])}))]}function fs(r){let s=new E({label:"Operations at the peak",noun:"operation",empty:"Nothing was live.",columns:[{title:"Part",value:e=>b(e.part)},{title:"Operation",value:e=>b(e.operation)},...tn(r)]});return s.setRows(r.parts.flatMap(e=>bs(e))),s}function bs(r){return r.operations.map(s=>{let e=Math.max(...s.paths);return{part:r.part,operation:e>1?`${s.operation} \xD7${e}`:s.operation,bytes:s.bytes.map((n,t)=>s.paths[t]===0?null:n),changes:s.changes}})}function gs(r){let s=new E({label:"Categories at the peak",noun:"row",empty:"No block had a category.",columns:[{title:"Category",value:e=>C(e.part)},...tn(r)]});return s.setRows(r.categories.map(e=>({part:e.category,operation:"",bytes:e.bytes,changes:e.changes}))),s}var vs=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the moment before and after; with Shift ten of them"],["P","select the peak"],["N B","the next larger peak after, or before, the selected moment"],["0","the whole run"],["Home End","the begin and the end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses"],["Drag","zoom into a stretch; with Shift pan; double click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function ys(r){let s=new Ee(r),e=new xe(r);Ne(),$e(),Se();let n=b(r.run.title)||"memprof";document.title=`${n} \u2013 memprof`;let t=[["answers","Answers",()=>At(r,s,e)]];r.spaces.length>0&&(t.push(["timeline","Timeline",()=>Ms(r,s,e)],["live","Live",()=>Z("live","What was live at the selected moment",new Be(r,s,e).element)]),r.detail&&t.push(["lanes","Lanes",()=>Ts(r,s,e)],["blocks","Blocks",()=>Ss(r,s,e)]),t.push(["segments","Segments",()=>Z("segments",r.steps.length>0?"Segments and steps":"Segments",new Fe(r,s).element)],["operations","Operations",()=>Z("operations","Operations over the whole run",Kt(r,s,e))],["allocator","Allocator",()=>Z("allocator","Allocator",St(r,s))])),t.push(["facts","Facts",()=>Z("facts","Facts",zt(r))]);let o=h("main",{},...t.map(([,,c])=>c())),i=ws(r,s,n,t.map(([c,l])=>[c,l]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=Ns();document.body.append(h("footer",{},`Made by memprof${r.profile.library_version?` ${b(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all of its digits. `,h("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),Cs(s,a,t.map(([c])=>c)),Es(s)}function Z(r,s,...e){return h("section",{id:r,"aria-labelledby":`${r}-title`},h("h2",{id:`${r}-title`},s),...e)}function ws(r,s,e,n){let{profile:t}=r,o=t.process.rank>=0?`rank ${t.process.rank} of ${t.process.world_size}`:"",i=[b(t.device),w(r.durationNs),r.hasEvents?x(r.events,"event"):"from a profile",o].filter(p=>p).join(" \xB7 "),a=h("select",{"aria-label":"Memory space",change:()=>s.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let p of r.spaces)a.append(h("option",{},`${B(b(p.name),40)} \u2013 ${f(p.profile.cumulative_peak)}`));s.on(["space"],()=>a.selectedIndex=s.state.space),a.selectedIndex=s.state.space;let c=h("nav",{"aria-label":"Sections"},...n.map(([p,m])=>h("a",{href:`#${p}`,"data-section":p,click:d=>{d.preventDefault(),nn(s,p)}},m))),l=h("div",{class:"bar-top"},h("h1",{title:b(t.process.command_line)||e},e),h("span",{class:"about"},i),r.spaces.length>1?a:null,c,h("button",{type:"button",class:"quiet",title:"Copies the address of what is shown now",click:()=>{ks(s)}},"Copy link"),Ce()),u=h("header",{},l,r.spaces.length>0?new Ie(s,r).element:null);return new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function ks(r){r.writeAddressNow(),de(await we(location.href)?"Copied the link.":"The browser did not allow copying.")}function Ms(r,s,e){let n=new be(s,r,e,null,260),t=r.spaces.length>1?h("div",{class:"space-lanes"}):null,o=h("div",{class:"legend","aria-hidden":"true"}),i=()=>_s(r,s,e,o);s.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let c=s.state.by==="space"&&t!==null;if(n.element.hidden=c,o.hidden=c,!!t&&(t.hidden=!c,!(!c||t.childEl)memprof",
-    R"memprof(ementCount>0)))for(let l of r.spaces)l.profile.cumulative_peak<=0||t.append(h("h3",{},`${b(l.name)} `,h("span",{class:"muted"},`peak ${f(l.profile.cumulative_peak)}`)),new be(s,r,e,l,130).element)};return s.on(["by"],a),a(),Z("timeline","Live bytes over time",xs(r,s),n.element,...t?[t]:[],new Re(s,r).element,o)}function xs(r,s){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let n=G("Stacked by",e,()=>s.state.by,i=>s.set({by:i}));s.on(["by"],n.update);let t=G("Along the axis",[["time","Time"],["event","Events"]],()=>s.state.unit,i=>s.setUnit(i));s.on(["unit"],t.update);let o=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i);return h("div",{class:"toolbar"},n.element,r.hasEvents?t.element:null,h("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>s.zoom(2)),o("+","Zoom in",()=>s.zoom(.5)),o("Whole run","Show the whole run",()=>s.setRange(0,s.full))),h("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","The moment before",()=>s.move(-1)),o("\u203A","The moment after",()=>s.move(1)),o("Peak","Select the peak",()=>s.selectPeak()),o("\u2191 before","The next larger peak before",()=>We(s,-1)),o("\u2191 after","The next larger peak after",()=>We(s,1))))}function We(r,s){r.selectLarger(s)||de(s>0?"Nothing larger comes later.":"Nothing larger came before.")}function _s(r,s,e,n){let{space:t}=s;if(!t)return;let o=s.hover!==null?s.momentOf(s.hover):s.state.at,i=r.locate(t,o);if(!i){n.replaceChildren();return}let a=i.timeline.total[i.row];if(!i.timeline.composition){let l=r.liveAt(t,s.state.at);if(s.state.by==="category"){n.replaceChildren(...(l?.byCategory??[]).map(d=>rt("",C(d.category),C(d.category),d.bytes,l.total)));return}let u=(l?.byOperation??[]).slice(0,9),p=u.map(d=>le(d)),m=z(p,Ke);n.replaceChildren(...u.map((d,g)=>rt("",p[g],m[g],d.bytes,l.total)));return}let c=_e(r,t,i.timeline,s.state.by,e);n.replaceChildren(...c.groups.map((l,u)=>rt(l.colour(),b(l.label),c.labels[u],c.values[u][i.row],a)))}function rt(r,s,e,n,t){return h("div",{class:n===0?"none":void 0,title:`${s}
+`)},h("dt",{},c),h("dd",{},l)))};o("Allocated",f(n.allocations),y(n.allocations)),o("Freed",f(n.deallocations),y(n.deallocations)),o("Allocations",v(n.allocation_count)),o("Deallocations",v(n.deallocation_count)),n.allocation_count>0&&o("Mean allocation",f(n.allocations/n.allocation_count)),o("Peak live",f(n.cumulative_peak),y(n.cumulative_peak)),n.capacity>0&&o(n.capacity_is_per_core?"Capacity per core":"Capacity",f(n.capacity),y(n.capacity));let i=r.locate(e,s.state.at);if(n.reserved.peak>0){let c=n.reserved.peak-n.cumulative_peak;o("Peak reserved",f(n.reserved.peak),y(n.reserved.peak),"What the allocator held of the device"),o("Reserved at end",f(n.reserved.current),y(n.reserved.current)),o("Reserved above peak live",`${f(c)}, ${A(c,n.reserved.peak)}`,y(c),"Overhead of the allocator: rounding, fragmentation and cached blocks");let l=i?.timeline.reserved?.[i.row];i&&l&&o("Reserved but idle at the selected moment",`${f(l-i.timeline.total[i.row])}, ${A(l-i.timeline.total[i.row],l)}`,y(l-i.timeline.total[i.row]),"Reserved, but not allocated: cached or fragmented")}else t.append(h("div",{class:"wide"},h("dt",{},"Reserved"),h("dd",{},"Not reported: no caching allocator was recorded for this space")));if(n.active&&n.active.peak>0){o("Peak active",f(n.active.peak),y(n.active.peak),"Live blocks, and freed blocks that a stream still uses"),o("Active at end",f(n.active.current),y(n.active.current));let c=i?.timeline.active?.[i.row];i&&c!==void 0&&o("Freed but still in use at the selected moment",f(c-i.timeline.total[i.row]),y(c-i.timeline.total[i.row]),"Active, but no longer live")}let{anomalies:a}=n;for(let[c,l]of Object.entries(a))l.count>0&&o(An(c),`${v(l.count)}${l.bytes>0?`, ${f(l.bytes)}`:""}`,l.bytes>0?y(l.bytes):"");return t}function On(r){if(r.length===0)return[];let s=new E({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>b(e.stream)},{title:"Pool",value:e=>b(e.pool)||"default"},{title:"Peak reserved",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Peak live",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return s.setRows(r),[h("h3",{},"Streams and pools"),h("p",{class:"about"},"A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference."),s.element]}function Ln(r,s,e){if(s.length===0)return[];let n=new E({label:"Allocations that ran out of memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:t=>{r.select({event:r.model.eventOfNs(t.time_ns),ns:t.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:t=>t.operation===null?P:b(t.operation)},{title:"Requested",value:t=>t.requested,text:t=>f(t.requested),exact:t=>y(t.requested)},{title:"Free on the device",value:t=>t.device_free,text:t=>t.device_free<0?"unknown":f(t.device_free),exact:t=>t.device_free<0?"unknown":y(t.device_free)},{title:"Live",value:t=>t.live_bytes,text:t=>f(t.live_bytes),exact:t=>y(t.live_bytes)},{title:"Reserved",value:t=>t.reserved_bytes,text:t=>f(t.reserved_bytes),exact:t=>y(t.reserved_bytes)},{title:"Time",value:t=>t.time_ns,text:t=>w(t.time_ns),exact:t=>`${t.time_ns} ns`}]});return n.setRows(s,e>0?`${x(e,"later failure")} not kept`:""),[h("h3",{},"Out of memory"),n.element]}function Pn(r){if(r.length===0)return[];let s=new E({label:"Peaks on single cores",noun:"range",empty:"",columns:[{title:"Cores",value:e=>b(e.range)},{title:"Peak on a core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>b(e.peaks.busiest_core)}]});return s.setRows(r),[h("h3",{},"Peaks on single cores"),s.element]}function Ae(r,s){let e=r.segments_by_name??[],n=s.segments_by_name??[];return e.length===0||e.length!==n.length?In(r,s):e.map((t,o)=>Bn(t,n[o]))}var Bn=(r,s)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:s});function In(r,s){let e=new Map;r.segments.forEach(({name:t},o)=>{o<s.segments.length&&e.set(t,[...e.get(t)??[],o])});let n=Fn(r);return[...e].map(([t,o])=>{let i=c=>Hn(o,c),a=c=>s.segments[c];return{name:t,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(c=>r.segments[c].end_ns-r.segments[c].begin_ns),usage:{segment:t,segment_peak:i(c=>a(c).segment_peak),live_at_peak:i(c=>a(c).cumulative_current-a(c).segment_change+a(c).segment_peak),allocations:i(c=>a(c).allocations),deallocations:i(c=>a(c).deallocations),segment_change:i(c=>a(c).segment_change),cumulative_current:i(c=>a(c).cumulative_current),growth:Dn(o.map(c=>[n[c],a(c).cumulative_current]))}}})}function Hn(r,s){let e=r.map(s),n=e.reduce((o,i)=>Math.max(o,i)),t=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:t,greatest:n,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(t)],greatest_segment:r[e.indexOf(n)]}}function Fn(r){let s=new Set,e=0;return r.segments.map(({name:n})=>(s.has(n)&&(e+=1,s.clear()),s.add(n),e))}function Dn(r){let[s,e,n,t,o]=[0,0,0,0,0];for(let[u,p]of r){let m=p-r[0][1];s+=u,e+=m,n+=u*u,t+=u*m,o+=m*m}let i=r.length,[a,c,l]=[i*n-s*s,i*o-e*e,i*t-s*e];return c<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:l/a,r_squared:Math.min(1,l*l/(a*c))}}function Et(r){let s=r.reduce((n,t)=>Math.max(n,t.count),0),e=null;for(let n of r)n.count<3||n.count<Math.floor(s/2)||(e===null||n.lastNumber>e.lastNumber)&&(e=n);return e}function Nt(r){let s=new Map;for(let e of r.live_at_peak.by_operation){let n=e.owner===null?"\0":J(e.owner),t=s.get(n);t?(t.bytes+=e.bytes,t.blocks+=e.blocks,t.paths+=1,t.label=n):s.set(n,{label:e.owner??P,path:e.owner,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...s.values()].sort((e,n)=>n.bytes-e.bytes)}function Ct(r,s){let{profile:e}=s,n=r.peak(s),t=[],o=r.run.kept_segments?r.run.kept_segments.indexOf(e.peak_segment):e.peak_segment,i=r.profile.segments[o],a=r.stepAt(n),c=`at ${w(e.peak_time_ns)}`;return t.push([c,i?`in ${b(i.name)}`:"",a?`step ${v(a.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&t.push(`reached by ${b(e.peak_operation)}`),t}function $t(r,s){return[Wn(r,s.profile),Un(r,s),Vn(r,s),qn(r)]}function Wn(r,s){let e=b(r.profile.device),n={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},t=s.out_of_memory.length+s.further_out_of_memory.count;if(t>0){n.value=`Out of memory, ${t===1?"once":`${v(t)} times`}`,n.mood="bad";let a=s.out_of_memory[0];return a&&n.lines.push(`requested ${f(a.requested)}${a.device_free<0?"":` with ${f(a.device_free)} free`}, at ${w(a.time_ns)}`),n}if(s.capacity===0)return n.value=e?"No limit is known":"No device was named",n.lines.push(`the capacity of ${b(s.name)} is unknown`),n;let{first_shortfall:o}=s;if(o.requested>0){let a=(s.capacity_is_per_core?s.cores.peaks.total:s.cumulative_peak)-s.capacity;n.value=`No: ${f(Math.max(a,o.shortfall))} short`,n.mood="bad",n.lines.push(`the peak exceeds ${f(s.capacity)}${s.capacity_is_per_core?" on a core":""}`),n.lines.push(`first at ${w(o.time_ns)}: ${o.operation===null?"the program":b(o.operation)} requested ${f(o.requested)}, ${f(o.shortfall)} too much`);let[c]=o.remedy;return c&&o.remedy.length===1&&n.lines.push(`freeing ${c.owner===null?"what was allocated outside every operation":b(c.owner)} (${f(c.bytes)}) would have made room for it`),n}let i=s.capacity_is_per_core?s.cores.peaks.total:Math.max(s.cumulative_peak,s.reserved.peak);return n.value=`Yes, ${f(s.capacity-i)} to spare`,n.mood="good",n.lines.push(`${f(i)} ${s.reserved.peak>s.cumulative_peak?"reserved ":""}of ${f(s.capacity)}${s.capacity_is_per_core?" on the busiest core":""}`),n}var zn=.9;function Un(r,{profile:s}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?"Segments and steps":"Segments"},n=Et(Ae(r.profile,s));if(!n)return e.value="Too few steps to tell",e.lines.push("a trend needs at least three repeated steps"),e;let{cumulative_current:t,growth:o}=n.usage;return t.least===t.greatest?(e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(t.last)} live after each ${b(n.name)} (${v(n.count)})`),e):(o.r_squared<zn?(e.value="No clear trend",e.lines.push(`${R(o.per_step)} a step, r\xB2 ${o.r_squared.toFixed(2)}`)):(e.value=`${o.per_step>0?"Yes: ":"It shrinks: "}${R(o.per_step)} a step`,e.mood=o.per_step>0?"bad":"plain"),e.lines.push(`after ${b(n.name)} ${f(t.first)} live at first, ${f(t.last)} at last, at most ${f(t.greatest)}`),e)}function Vn(r,s){let e=s.profile,n={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},t=Ve(r,e),o=e.current_by_category??[];te(o)&&n.lines.push(o.slice(0,3).map(l=>`${C(l.owner??"other")} ${f(l.bytes)}`).join(", "));let i=l=>l.startsWith("(")?b(l):`by ${b(l)}`,a=z(t.slice(0,2).map(l=>i(l.path)),70);t.slice(0,2).forEach((l,u)=>n.lines.push(`${f(l.live)} ${a[u]}`));let c=t.reduce((l,u)=>l+u.live,0);return t.length>2&&n.lines.push(`${f(c-t[0].live-t[1].live)} by ${x(t.length-2,"other operation")}`),e.cumulative_current-c>0&&n.lines.push(`${f(e.cumulative_current-c)} ${P.slice(1,-1)}`),n}var Ye={dropped_events:"events dropped because a ring was full",reentrant_events:"events of signal handlers lost",rejected_events:"events rejected: impossible values, or no memory to keep them",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for want of memory",overlapping_blocks:"blocks that lie within others"};function Ze(r){let s=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&s.push(`${v(a)} ${Ye[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,c]of Object.entries(i.anomalies))c.count===0||!(a in Ye)||s.push(`${b(i.name)}: ${v(c.count)} ${Ye[a]}${c.bytes>0?` (${f(c.bytes)})`:""}`);let{approximations:e,not_captured:n,unknown_reads:t,unrecorded_modules:o}=r.profile.facts;return e?.length&&s.push(`${x(e.length,"operation")} only estimated`),t?.length&&s.push(`${x(t.length,"value")} unknown to the simulation but read by the program`),n?.length&&s.push(`${x(n.length,"source")} could not be captured`),o?.length&&s.push(`${x(o.length,"library","libraries")} not recorded`),[...s,...(r.profile.provenance?.remarks??[]).map(b),...r.run.notes.map(b)]}function qn(r){let{profile:s}=r,e=Ze(r),n={id:"exact",question:"Are the numbers exact?",value:"Yes",mood:"good",lines:e,view:"facts",link:"Facts"};s.exact?s.provenance?.planned?(n.value="No: planned, not measured",n.mood="plain",e.unshift("the bytes are what the compiler planned")):(s.provenance?.rounding??1)>1?(n.value=`Rounded to about ${f(s.provenance.rounding)}`,n.mood="plain"):s.facts.approximations?.length?(n.value="In part: some are estimates",n.mood="bad"):e.length>0&&(n.value="Yes, with remarks",n.mood="plain"):(n.value="No: events were lost",n.mood="bad"),s.complete||e.unshift("the capture had not ended");let t=r.events||(s.cost.events??0);return e.length===0&&e.push(t>0?`${x(t,"event")}, none lost`:"no event was lost"),s.mode==="no_dispatch"&&e.push("simulated: nothing was really allocated"),n}function At(r,s,e){let n=h("section",{id:"answers","aria-label":"Answers"}),t=()=>{let i=s.space;if()memprof",
+    R"memprof(!i){n.replaceChildren(h("div",{class:"answer wide"},h("h2",{},"Nothing was recorded"),h("p",{class:"value"},"No memory was allocated"),h("p",{},"The capture saw no allocation in any memory space.")));return}let a=[Gn(r,s),Xn(s,e),...$t(r,i).map(c=>Kn(s,c))];r.spaces.length>1&&a.push(jn(r,s)),n.classList.toggle("with-spaces",r.spaces.length>1),n.replaceChildren(...a)};s.on(["space"],t);let o;return s.on(["from","to","unit","by","at"],()=>{clearTimeout(o),o=setTimeout(t,250)}),addEventListener("themechange",t),t(),n}function Gn(r,s){let e=s.space,n=e.profile.cumulative_peak,t=h("div",{class:"composition","aria-hidden":"true"}),o=h("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=S(i.owner??"other"),c=h("span",{title:`${C(i.owner??"other")} ${f(i.bytes)}`});c.style.flexGrow=String(i.bytes),c.style.backgroundColor=a,t.append(c),o.append(h("li",{title:y(i.bytes)},se(a),`${C(i.owner??"other")} `,h("b",{},f(i.bytes)),` ${A(i.bytes,n)}`))}return h("div",{class:"answer peak","data-answer":"peak"},h("h2",{},`Peak of ${b(e.name)}`),h("p",{class:"value",title:y(n)},h("a",{href:s.link("timeline",{at:"peak"})},f(n))),...Ct(r,e).map(i=>h("p",{title:i},B(i,90))),...te(e.profile.live_at_peak.by_category)?[t,o]:[])}function Xn(r,s){let e=r.space,n=Nt(e.profile),t=e.profile.live_at_peak,o=h("table",{class:"owners","aria-label":"Largest owners at the peak"}),i=n[0]?.bytes??1,a=n.slice(0,7),c=z(a.map(p=>b(p.label)),matchMedia("(max-width: 640px)").matches?22:42);for(let[p,m]of a.entries()){let d=b(m.label),g=m.paths>1?` \xD7${m.paths}`:"";o.append(h("tr",{},h("td",{title:d+g},h("a",{href:r.link("live",{at:"peak",find:m.paths>1?m.label.split("*")[0]:m.label})},c[p]+g)),h("td",{class:"bar-cell"},me(m.bytes/i,m.path===null?S("other"):s.colour(m.path))),h("td",{class:"number",title:y(m.bytes)},f(m.bytes)),h("td",{class:"number"},A(m.bytes,t.bytes))))}let l=n.slice(7),u=t.remaining_bytes+l.reduce((p,m)=>p+m.bytes,0);return u>0&&o.append(h("tr",{class:"muted"},h("td",{},`${x(t.remaining_operations+l.reduce((p,m)=>p+m.paths,0),"other operation")}`),h("td"),h("td",{class:"number"},f(u)),h("td",{class:"number"},A(u,t.bytes)))),h("div",{class:"answer owners-answer","data-answer":"owners"},h("h2",{},"Who held it"),n.length>0?o:h("p",{},"Nothing was live."))}function Kn(r,s){let e=s.lines.length-4;return h("div",{class:`answer ${s.mood}`,"data-answer":s.id},h("h2",{},s.question),h("p",{class:"value"},s.value),...s.lines.slice(0,4).map(n=>h("p",{title:n},B(n,110))),e>0?h("p",{},`and ${e} more`):null,h("p",{class:"more"},h("a",{href:r.link(s.view,{at:s.at})},s.link)))}function jn(r,s){let e=h("table",{class:"owners","aria-label":"Memory spaces"}),n=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(h("tr",o.index===s.state.space?{"aria-current":"true"}:{},h("td",{title:b(o.name)},h("a",{href:s.link("answers",{space:o.index,at:"peak"})},B(b(o.name),40))),h("td",{class:"bar-cell"},me(o.profile.cumulative_peak/n,"var(--bar)")),h("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let t=h("div",{class:"answer","data-answer":"spaces"},h("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(p=>p.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${b(u.owner??"")} ${f(u.bytes)}`).join(", "),c=`Together in ${b(o.name)}: ${f(o.cumulative_peak)} at ${w(o.peak_time_ns)} (${a})`,l=o.peak_operation===null?"":`, by ${b(o.peak_operation)}`;t.append(h("p",{class:"together",title:`${c}${l}: ${y(o.cumulative_peak)}`},B(c,110)))}return t}var q=class{constructor(s,e,n){this.wantedHeight=n;this.canvas=h("canvas",{role:"img","aria-label":s,tabindex:0}),this.element=h("div",{class:`chart ${e}`},this.canvas);let t=this.canvas.getContext("2d");if(!t)throw new Error("This browser has no canvas.");this.context=t,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wantedHeight;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(s){s!==this.wantedHeight&&(this.wantedHeight=s,this.resize())}resize(){let s=Math.floor(this.element.clientWidth);if(s===0)return;let e=devicePixelRatio||1,[n,t]=[Math.round(s*e),Math.round(this.wantedHeight*e)];this.width===s&&this.canvas.width===n&&this.canvas.height===t||(this.width=s,this.height=this.wantedHeight,this.canvas.width=n,this.canvas.height=t,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let s=devicePixelRatio||1,e=yt();this.context.setTransform(s,0,0,s,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},Rt=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(Rt=r.timeStamp+400)},{passive:!0});var U=class extends q{constructor(e,n,t,o){super(n,t,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",O)}store;hoverLine=h("div",{class:"line hover-line"});selectionLine=h("div",{class:"line selection-line"});rubber=h("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:n,to:t}=this.store.state;return this.left+(e-n)/(t-n)*(this.right-this.left)}value(e){let{from:n,to:t}=this.store.state;return n+(e-this.left)/(this.right-this.left)*(t-n)}click(e,n){let{store:t}=this,o=t.momentOf(Math.min(Math.max(this.value(e),0),t.full)),i=t.space&&t.model.liveAt(t.space,o);t.select(i?i.moment:o)}draw(e,n){this.placeLines()}placeLines(){if(this.width<120)return;let e=(n,t)=>{let o=t===null?NaN:this.x(t),i=o>=this.left-.5&&o<=this.right+.5;n.hidden=!i,i&&(n.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<Rt&&!e.ctrlKey)return;e.preventDefault();let n=e.deltaMode===1?20:1,[t,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(t)>Math.abs(o)?this.store.pan(t*n/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*n))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:n,to:t}=this.store.state,o=e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:n,to:t,pan:o,moved:!1}}move(e){let{drag:n}=this;if(!n){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-n.x)>4&&(n.moved=!0),!!n.moved)if(O(),n.pan){let o=(n.x-e.offsetX)/(this.right-this.left)*(n.to-n.from),i=Math.min(Math.max(o,-n.from),this.store.full-n.to);this.store.setRange(n.from+i,n.to+i)}else{let[o,i]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let n=()=>{let[a,c]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-c.x))},t=n();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(t/n(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:n}=this;if(this.pointers.delete(e.pointerId),!(!n||this.pointers.size>0)){if(this.drag=null,this.rubber.classList.remove("shown"),!n.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!n.pan){let[t,o]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];o-t>4&&this.store.setRange(this.value(t),this.value(o))}}}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&(this.drag=null),!this.drag&&(this.rubber.classList.remove("shown"),this.store.setHover(null),O())}hoverAt(e,n,t){if(e<this.left-4||e>this.right+4){this.store.setHover(null),O();return}this.store.setHover(this.value(this.clampX(e)));let o=this.tip(this.clampX(e),n);o?oe(o,t.clientX,t.clientY):O()}drawTimeAxis(e,n,t,o){let{from:i,to:a,unit:c}=this.store.state,l=K(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=l.length>1?l[1]-l[0]:a-i;e.textAlign="center";for(let p of l){let m=Math.round(this.x(p))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(m,t),e.lineTo(m,o+4),e.stroke();let d=c==="event"?v(p):ut(p,u),g=e.measureText(d).width/2;e.fillStyle=n.muted,e.fillText(d,Math.min(Math.max(m,g),this.width-g),o+12)}e.textAlign="left"}};var ie=20,Re=class extends U{constructor(e,n){let t=(n.steps.length>0?1:0)+(n.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,t)*ie+4);this.model=n}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:n,unit:t}=this.store.state,{steps:o}=this.model,i=o.begins[t==="event"?"event":"ns"],a=(n-e)/Math.max(1,this.right-this.left)*1.5,c=[];for(let l=$(i,e);l<o.length&&i[l]<=n;){let u=o.at(l),[p,m]=this.ends(u),d=m-p<a?Math.max(l+1,$(i,p+a)):l+1,g=o.at(d-1),k=g.number+g.count-1,M=k>u.number?`${v(u.number)}\u2013${v(k)}`:`step ${v(u.number)}`;m>=e&&c.push({begin:p,end:this.ends(g)[1],text:M,segment:null,step:u,name:""}),l=d}return c}segmentPieces(){let{model:e}=this,n=e.segments.map(t=>{let[o,i]=this.ends(t);return{begin:o,end:i,text:b(t.name),segment:t,step:null,name:t.name}});return e.run.kept_segments&&this.addPatterns(n),this.merged(n)}addPatterns(e){let{from:n,to:t}=this.store.state,o=new Set(this.model.segments.map(l=>l.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=$(i,n),c=$(i,t);if(!(this.model.steps.length===0||c-a>400)){for(let l=a;l<=c;l+=1){let u=this.model.steps.at(l);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[p,m]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:p+d.begin*(m-p),end:p+d.end*(m-p),text:b(d.name),segment:null,step:u,name:d.name})}e.sort((l,u)=>l.begin-u.begin)}}merged(e){let{from:n,to:t}=this.store.state,o=(t-n)/Math.max(1,this.right-this.left),i=[];for(let a of e){if(a.end<n||a.begin>t)continue;let c=i[i.length-1];c&&a.end-c.begin<o*1.5&&a.end-a.begin<o?c.end=a.end:i.push({...a})}return i}draw(e,n){super.draw(e,n);let t=2;this.hasSteps&&(this.drawRow(e,n,this.stepPieces(),t,"steps"),t+=ie),this.model.segments.length>0&&this.drawRow(e,n,this.segmentPieces(),t,"segments")}drawRow(e,n,t,o,i){e.fillStyle=n.muted,e.textAlign="right",e.fillText(i,this.left-6,o+ie/2),e.textAlign="left",t.forEach((a,c)=>{let l=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),p=(a.step?a.step.number:a.segment?.index??c)%2===0;e.fillStyle=p?n.band:n.bandAlt,e.fillRect(l,o,Math.max(u-l,.5),ie-2),!(u-l<24)&&(e.fillStyle=n.text,e.fillText(V(e,a.text,u-l-8),l+4,o+ie/2-1))})}pieceAt(e,n){let t=Math.floor((n-2)/ie),o=this.value(e);return(this.hasSteps&&t<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,n){let t=this.pieceAt(e,n),{store:o,model:i}=this;if(!t||!o.space)return null;if(t.segment){let l=o.space.profile.segments[i.segments.indexOf(t.segment)];return{title:b(t.segment.name),lines:[["begins",w(t.segment.beginNs)],["takes",w(t.segment.endNs-t.segment.beginNs)],...l?[["segment peak",f(l.segment_peak)],["segment change",f(l.segment_change)],["live at its end",f(l.cumulative_current)]]:[]]}}let{step:a}=t;if(!a)return null;let c=i.data.table("step_usage",0,o.state.space);return{title:t.name?b(t.name):a.count>1?`${x(a.count,"step")} from step ${v(a.number)}`:`Step ${v(a.number)}`,lines:[...t.name?[["step",v(a.number)]]:[],["begins",w(a.beginNs)],["takes",w(a.endNs-a.beginNs)],...c?[["peak within",f(c.peak[a.row])],["live at its end",f(c.current[a.row])]]:[]],note:t.name?"Where the segment lies within the step is the mean of all steps like it.":void 0}}click(e,n){let t=this.pieceAt(e,n);if(!t)return;let{from:o,to:i}=this.store.state,a=(t.end-t.begin)*.02;Math.abs(o-(t.begin-a))<a&&Math.abs(i-(t.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,t.begin-a),Math.min(this.store.full,t.end+a))}};function V(r,s,e){if(s.length*14>e&&r.measureText(s).width>e){let n=0,t=Math.min(s.length,Math.ceil(e/3));for(;n<t;){let o=n+t+1>>1;r.measureText(`${s.slice(0,o)}\u2026`).width<=e?n=o:t=o-1}return n<2?"":`${s.slice(0,n)}\u2026`}return s}var ae=16,Yn=120,Oe=class extends U{constructor(e,n,t){let o=new Map,i=n.detail?.frames.length??0;for(let u=0;u<i;u+=1){let p=n.invocationsOf(u);if(p)for(let m=0;m<p.length;m+=1){let d=p.columns.thread[m];o.set(d,Math.max(o.get(d)??0,p.columns.depth[m]+1))}}let a=0,c=0,l=[];for(let[u,p]of[...o].sort((m,d)=>m[0]-d[0])){let m=Math.min(p,Yn-a);c+=p-m,m>0&&l.push({thread:u,first:a,count:m}),a+=m}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below has those in the range.","gantt",Math.max(a,1)*ae+l.length*4+6);this.model=n;this.colours=t;this.lanes=l,this.rows=a,this.leftOut=c;for(let u of l)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let n=this.lanes.findIndex(t=>e>=t.first&&e<t.first+t.count);return 2+e*ae+n*4}forEachVisible(e){let{model:n,store:t}=this,o=n.detail?.frames??[],i=t.state.unit==="event",{from:a,to:c}=t.state,l=(m,d)=>this.x(d)-this.x(m)>=64&&d>a&&m<c,u=[],p=(m,d,g,k)=>{let M=o[m],[_,T]=i?[M.begin_event,M.end_event]:[M.begin_ns,M.end_ns],N=T>_?(g-d)/(T-_):1;this.visitTable(m,L=>d+(L-_)*N,k,[],e),u.push([d,g])};for(let m=1;m<o.length;m+=1){let[d,g]=i?[o[m].begin_event,o[m].end_event]:[o[m].b)memprof",
+    R"memprof(egin_ns,o[m].end_ns];l(d,g)&&n.invocationsOf(m)&&p(m,d,g,0)}for(let[m,d]of fe(n,this.store,l))n.invocationsOf(d)&&p(d,...i?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);this.visitTable(0,m=>m,0,u,e)}visitTable(e,n,t,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:c}=a,l=this.store.state.unit==="event",u=l?c.begin_event:c.begin_ns,p=l?c.end_event:c.end_ns,{from:m,to:d}=this.store.state;for(let g=0;g<a.length;g+=1){let k=n(u[g]);if(k>d&&t===0&&o.length===0)break;let M=n(p[g]);if(M<m||k>d||o.some(([N,L])=>k>=N&&M<=L))continue;let _=this.laneOf.get(c.thread[g]);if(_===void 0)continue;let T=_+c.depth[g];T<this.rows&&i({table:a,frame:e,row:g,lane:T,begin:k,end:M,standIn:t})}}draw(e,n){if(super.draw(e,n),this.rows===0){e.fillStyle=n.muted,e.fillText("No operation was recorded.",this.left,this.height/2);return}this.drawLanes(e,n);let t=new Float64Array(this.rows).fill(-1);this.forEachVisible(o=>{let i=Math.max(this.x(o.begin),this.left),a=Math.min(Math.max(this.x(o.end),i+1),this.right);if(a<=t[o.lane]||a<=i)return;t[o.lane]=Math.max(t[o.lane],Math.floor(a));let c=this.y(o.lane),l=o.table.columns.operation[o.row],u=l>0?this.model.profile.operations[l-1]?.path??"":"",p=l>0?this.colours.anyColour(u):n.band;e.fillStyle=p;let m=a-i>3?.5:0;e.globalAlpha=o.standIn>0?.6:1,e.fillRect(i,c,a-i-m,ae-2),e.globalAlpha=1,!(a-i<30)&&(e.fillStyle=l>0?Me(p):n.text,e.fillText(V(e,this.text(o),a-i-6),i+3,c+ae/2-1))})}drawLanes(e,n){this.lanes.forEach((t,o)=>{let i=this.y(t.first);o>0&&(e.fillStyle=n.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=n.muted,e.textAlign="right";let a=this.model.detail?.threads[t.thread]?.name;e.fillText(V(e,a?b(a):`thread ${t.thread}`,this.left-10),this.left-6,i+ae/2-1),e.textAlign="left"})}text(e){let{operation:n,count:t}=e.table.columns,o=n[e.row],i=t[e.row]>1?` \xD7${v(t[e.row])}`:"";return o>0?b(this.model.profile.operations[o-1]?.name??"?")+i:x(t[e.row],"invocation")}delta(e){return this.model.data.table("deltas",e.frame,this.store.state.space)?.delta[e.row]??null}at(e,n){let t=null;return this.forEachVisible(o=>{let i=this.y(o.lane);n<i||n>=i+ae||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!t||o.end-o.begin<t.end-t.begin)&&(t=o)}),t}tip(e,n){let t=this.at(e,n);if(!t)return null;let{columns:o}=t.table,i=this.model.profile.operations[o.operation[t.row]-1],a=this.delta(t),c=o.begin_ns[t.row],l=o.end_ns[t.row];return{title:this.text(t),lines:[...i&&i.path!==i.name?[["path",b(i.path)]]:[],["duration",w(l-c)],...a!==null?[["memory",`${R(a)} in ${b(this.store.space?.name??"")}`]]:[],["begins",`${w(c)} \xB7 event ${v(o.begin_event[t.row])}`],["ends",`${w(l)} \xB7 event ${v(o.end_event[t.row])}`]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}.`:o.count[t.row]>1?"Invocations too short to be kept one by one.":void 0}}click(e,n){if(!this.at(e,n)){super.click(e,n);return}this.store.select(this.store.momentOf(this.value(e)))}bytesText(e){let n=this.delta(e);return n===null?"":f(n)}};function fe(r,s,e){let n=r.detail?.frames??[];if(n.length<2)return[];let t=new Map,o=new Set;for(let p=1;p<n.length;p+=1){let m=n[p].step;if(m<0||m>=r.steps.length)continue;let{pattern:d}=r.steps.at(m);o.add(m),d>=0&&!t.has(d)&&t.set(d,p)}let{from:i,to:a,unit:c}=s.state,l=[],u=r.steps.begins[c==="event"?"event":"ns"];for(let p=$(u,i);p<r.steps.length;p+=1){let m=r.steps.at(p),[d,g]=c==="event"?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs];if(g<i)continue;if(d>a||l.length>60)break;let k=t.get(m.pattern);k===void 0||o.has(m.row)||m.count>1||!e(d,g)||l.push([m,k])}return l}function Lt(r,s,e,n,t){let o={timelines:e.allTimelines.filter(i=>i.length>0),timeline:new Int16Array(n).fill(-1),row:new Int32Array(n),low:new Float64Array(n).fill(1/0),standIn:new Float64Array(n)};o.timelines.forEach((i,a)=>Ot(s,o,a,t,0));for(let[i,a]of fe(r,s,(c,l)=>Zn(s,t,c,l))){let c=o.timelines.findIndex(u=>u.frame===r.detail.frames[a]);if(c<=0||!Jn(r,e,i,o.timelines[c].frame.step))continue;let l=Qn(s,i,o.timelines[c]);Ot(s,o,c,u=>t(l(u)),i.number)}return o}function Zn(r,s,e,n){let{from:t,to:o}=r.state;return s(n)-s(e)>=64&&n>t&&e<o}function Jn(r,s,e,n){let t=r.data.table("step_usage",0,s.index);return!t||e.row===0||n<=0?!1:t.peak[e.row]===t.peak[n]&&t.current[e.row]===t.current[n]&&t.current[e.row-1]===t.current[n-1]}function Qn(r,s,{frame:e}){let n=r.state.unit==="event",[t,o]=n?[s.beginEvent,s.endEvent]:[s.beginNs,s.endNs],[i,a]=n?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],c=a>i?(o-t)/(a-i):1;return l=>t+(l-i)*c}function Ot(r,s,e,n,t){let o=s.timelines[e],i=s.row.length,a=r.begins(o),{frame:c}=o,l=r.state.unit==="event",u=c?l?c.end_event:c.end_ns:r.full,p=n(e===0||!c?a[0]:l?c.begin_event:c.begin_ns),m=n(u);if(e>0){if(m-p<64)return;for(let d=Math.max(0,Math.floor(p));d<Math.min(i,Math.ceil(m));d+=1)(d<p||d+1>m)&&(t===0||s.timeline[d]!==0)||(s.timeline[d]=-1,s.low[d]=1/0,s.standIn[d]=t)}for(let d=0;d<o.length;d+=1){let g=n(a[d]);if(g>=i)break;let k=d+1<o.length?n(a[d+1]):m;if(k<0)continue;let M=Math.max(0,Math.floor(g)),_=Math.min(i,Math.max(Math.floor(g)+1,Math.ceil(k)));for(let T=M;T<_;T+=1){let N=s.timeline[T];(N<0||o.total[d]>s.timelines[N].total[s.row[T]])&&(s.timeline[T]=e,s.row[T]=d),o.low[d]<s.low[T]&&(s.low[T]=o.low[d])}}}function Pt(r){let{context:s,colours:e,store:n,x:t,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=n.begins(i);s.strokeStyle=e.text,s.lineWidth=1.5,s.setLineDash([6,3]),s.beginPath();let c=0,l=-1;for(let u=0;u<i.length;u+=1){let p=u+1<i.length?a[u+1]:n.full;if(p<n.state.from||a[u]>n.state.to)continue;let m=Math.min(Math.max(t(a[u]),r.left),r.right),d=Math.min(Math.max(t(p),r.left),r.right),g=o(i.reserved[u]);l<0?s.moveTo(m,g):i.reserved[u]!==c&&s.lineTo(m,g),s.lineTo(d,g),c=i.reserved[u],l=g}s.stroke(),s.setLineDash([]),s.lineWidth=1,l>=0&&Je(r,`reserved ${f(c)}`,r.right-4,l-8,"right")}function Bt(r,s,e,n){let{context:t}=r;n||(t.strokeStyle=S("temporary"),t.lineWidth=1.5,t.setLineDash([2,3]),t.beginPath(),t.moveTo(r.left,e),t.lineTo(r.right,e),t.stroke(),t.setLineDash([]),t.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=n?`capacity ${f(s)}, far above \u2191`:`capacity ${f(s)}`;Je(r,a,i?r.right-4:r.left+6,n?r.top-1:e+9,i?"right":"left")}function It(r){let{context:s,space:e,y:n}=r;if(e.profile.cumulative_peak<=0)return;let t=r.x(r.store.valueOf(r.model.peak(e)));if(t<r.left-1||t>r.right+1)return;let o=n(e.profile.cumulative_peak);s.fillStyle=r.colours.text,s.beginPath(),s.moveTo(t,o+1),s.lineTo(t-4.5,o-7),s.lineTo(t+4.5,o-7),s.fill();let i=t>(r.left+r.right)/2,a=Math.max(o-4,r.top+2),{capacity:c,capacity_is_per_core:l,reserved:u}=e.profile,p=d=>d>0&&Math.abs(n(d)-a)<11,m=p(u.peak)||!l&&p(c);Je(r,`peak ${f(e.profile.cumulative_peak)}`,i?t-9:t+9,m?o+10:a,i?"right":"left")}function Ht(r){let{context:s,y:e}=r;s.fillStyle=r.colours.text;for(let n of he(r.model,r.space)){let t=r.x(n.ns);t<r.left||t>r.right||(s.beginPath(),s.arc(t,e(n.set.bytes),2.5,0,2*Math.PI),s.fill())}}function Je({context:r,colours:s},e,n,t,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=s.surface,r.strokeText(e,n,t),r.lineWidth=1,r.fillStyle=s.text,r.fillText(e,n,t),r.textAlign="left"}var be=class extends U{constructor(e,n,t,o,i){super(e,o?`Live bytes of ${b(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=n;this.colours=t;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return _e(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:n}=this.store.state,t=0,o=0;for(let u of this.space.allTimelines){let p=this.store.begins(u);for(let m=0;m<u.length;m+=1)(m+1<u.length?p[m+1]:this.store.full)<e||p[m]>n||(u.total[m]>t&&(t=u.total[m]),u.reserved&&u.reserved[m]>o&&(o=u.reserved[m]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,c=a?0:i,l=Math.max(t,o,1);return c>0&&c<=l*2&&(l=Math.max(l,c)),{top:l*1.06,capacity:c,capacityAbove:c>l}}get top(){return 14}get bottom(){return this.height-22}draw(e,n){super.draw(e,n);let{space:t,top:o,bottom:i}=this;if(!t||t.timeline.length===0){e.fillStyle=n.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),c=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,n,o,i),this.drawByteAxis(e,n,a.top,c),this.picks=Lt(this.model,this.store,t,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,n,c),this.drawLow(e,n,c),this.drawVeil(e,n),e.restore(),e.strokeStyle=n.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let l={context:e,colours:n,model:this.model,store:this.store,space:t,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:c};Pt(l),a.capacity>0&&Bt(l,a.capacity,a.capacityAbove?o+1:c(a.capacity),a.capacityAbove),It(l),this.model.hasEvents||Ht(l)}drawByteAxis(e,n,t,o){e.textAlign="right";for(let i of K(0,t,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=n.muted,e.fillText(i===0?"0":Qe(i),this.left-6,a)}e.textAlign="left"}drawStack(e,n,t){let o=this.picks,i=o.row.length,a=o.timelines.map(p=>this.stack(p)),c=a[0]?.groups??[],l=new Float64Array(i),u=new Float64Array(i);c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];u[d]=l[d]+(g<0?0:Ft(a[g],m,p.key,o.row[d]))}this.fillBand(e,p.colour(),l,u,t),l.set(u)}),l.fill(0),e.strokeStyle=n.surface,e.lineWidth=1,c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];l[d]+=g<0?0:Ft(a[g],m,p.key,o.row[d])}m+1<c.length&&this.strokeSteps(e,l,t)}),e.strokeStyle=n.text,e.globalAlpha=.55,this.strokeSteps(e,l,t),e.globalAlpha=1}fillBand(e,n,t,o,i){e.fillStyle=n,e.beginPath();let a=0;for(let c=1;c<=t.length;c+=1)if(!(c<t.length&&t[c]===t[a]&&o[c]===o[a])){if(o[a]>t[a]){let l=i(o[a]);e.rect(this.left+a,l,c-a,i(t[a])-l)}a=c}e.fill()}strokeSteps(e,n,t){e.beginPath();let o=NaN;for(let i=0;i<n.length;i+=1){let a=Math.round(t(n[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+n.length,o),e.stroke()}drawLow(e,n,t){let o=this.picks,{from:i,to:a}=this.store.state,c=(a-i)/this.store.full;if((this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count)*c/o.row.length<40)return;e.strokeStyle=n.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let p=0;p<o.row.length;p+=1){let m=o.timeline[p],d=m<0?0:o.timelines[m].total[o.row[p]];if(m<0||t(o.low[p])-t(d)<2){u=!1;continue}let g=t(o.low[p]);u?e.lineTo(this.left+p+.5,g):e.moveTo(this.left+p+.5,g),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,n){let{standIn:t}=this.picks;e.fillStyle=n.surface,e.globalAlpha=.35;for(let o=0;o<t.length;){let i=o+1;for(;i<t.length&&t[i]===t[o];)i+=1;t[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,n){let{space:t,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!t||o.hasEvents){let c=this.pickedAt(e);c&&c.standIn===0?i.select({event:c.timeline.event?.[c.row]??0,ns:c.timeline.ns[c.row]}):super.click(e,n);return}let a=null;for(let c of he(o,t))Math.abs(this.x(c.ns)-e)>24||(a===null||Math.abs(this.x(c.ns)-e)<Math.abs(this.x(a)-e))&&(a=c.ns);a!==null?i.select({event:0,ns:a}):super.click(e,n)}pickedAt(e){let{picks:n}=this;if(!n)return null;let t=Math.min(Math.max(Math.floor(e-this.left),0),n.row.length-1),o=n.timeline[t];return o<0?null:{timeline:n.timelines[o],row:n.row[t],standIn:n.standIn[t]}}tip(e){let{space:n,model:t}=this,o=this.pickedAt(e);if(!n||!o)return null;let{timeline:i,row:a}=o,c=i.total[a],l=[["live",`${f(c)} (${y(c)})`]],u=this.stack(i);if(u.groups.length>1||u.groups[0]?.key!=="live"){let g=u.groups.map((k,M)=>({group:k,name:u.labels[M],value:u.values[M][a]})).filter(k=>k.value>0);g.sort((k,M)=>M.value-k.value);for(let{group:k,name:M,value:_}of g.slice(0,7))l.push([M,`${f(_)}  ${A(_,c)}`,k.colour()]);g.length>7&&l.push([`${g.length-7} more`,f(g.slice(7).reduce((k,M)=>k+M.value,0))])}i.blocks&&l.push(["blocks",v(i.blocks[a])]),i.reserved&&l.push(["reserved",f(i.reserved[a])]);let p={event:i.event?.[a]??0,ns:i.ns[a]},m=t.segmentAt(p);m&&l.push(["segment",B(b(m.name),40)]);let d=t.stepAt(p);if(d&&l.push(["step",d.count>1?`${v(d.number)}\u2013${v(d.number+d.count-1)}`:v(d.number)]),o.standIn>0){let g=t.steps.at(i.frame.step).number;return{title:`Step ${v(o.standIn)}`,lines:l.slice(0,-1),note:`As in step ${v(g)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.`}}return{title:`${w(i.ns[a])}${i.event?` \xB7 event ${v(i.event[a])}`:""}`,lines:l,note:this.tipNote(e,o)}}tipNote(e,n){let{timeline:t,row:o}=n;if(!t.event)return`The largest of ${x(this.space.profile.timeline.events_per_point,"event")}.`;let i=this.picks.low[Math.floor(e-this.left)];return i<t.total[o]&&Number.isFinite(i)?`The largest moment in this column of pixels; the least is ${f(i)}.`:void 0}};function Ft(r,s,e,n){if(r.groups[s]?.key===e)return r.values[s][n];let t=r.groups.findIndex(o=>o.key===e);return t<0?0:r.values[t][n]}function Qe(r){let s=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<s.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${s[e]}`}var et=34,Le=class extends U{constructor(e,n,t){super(e,"Blocks over time by address offset. The table below has those in the range.","blocks",340);this.model=n;this.colours=t;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this.store.state.space]??[],n=e[e.length-1];return n?n.offset+n.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,n=(this.low+this.high)/2){let t=Math.max(0,n-(n-this.low)*e),o=Math.min(this.full,n+(this.high-n)*e);o-t<64||([this.low,this.high]=[t,o],this.invalidate())}panOffsets(e){let n=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+n,this.high+n],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return et+12}get bottom(){return this.height-22}y()memprof",
+    R"memprof(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let n=this.store.space;if(!n)return;let t=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,c=(m,d)=>this.x(d)-this.x(m)>=64&&d>i&&m<a,l=[],u=(m,d,g,k)=>{let M=n.blocksOf(m);if(!M)return;let _=t[m],[T,N]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],L=N>T?(g-d)/(N-T):1;this.visitTable(M,X=>d+(X-T)*L,k,[],e),l.push([d,g])};for(let m=1;m<t.length;m+=1){let[d,g]=o?[t[m].begin_event,t[m].end_event]:[t[m].begin_ns,t[m].end_ns];c(d,g)&&u(m,d,g,0)}for(let[m,d]of fe(this.model,this.store,c))u(d,...o?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);let p=n.blocksOf(0);p&&this.visitTable(p,m=>m,0,l,e)}visitTable(e,n,t,o,i){let a=this.store.state.unit==="event",c=a?e.columns.begin_event:e.columns.begin_ns,l=a?e.columns.end_event:e.columns.end_ns,{from:u,to:p}=this.store.state;for(let m of this.byOwner(e)){let d=n(c[m]),g=n(l[m]);g<u||d>p||o.some(([k,M])=>d>=k&&g<=M)||i({table:e,row:m,begin:d,end:g,standIn:t})}}byOwner(e){let n=this.orders.get(e);if(!n){let{owner:t}=e.columns;n=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>t[o]-t[i]||o-i),this.orders.set(e,n)}return n}ownerColours(){let e=this.store.state.by!=="operation";return(this.model.detail?.owners??[]).map((n,t)=>{if(e)return S(n.category);let{path:o,rest:i}=this.model.ownerPath(t);return i?W(-1):o===null?S("other"):this.colours.colour(o)})}draw(e,n){super.draw(e,n);let t=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=t?.blocksOf(0);if(!t||!o||o.length===0){e.fillStyle=n.muted,e.fillText("No block was recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,n,this.top,this.bottom),this.drawOffsets(e,n),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,n),e.restore(),this.drawRest(e,n,o)}drawOffsets(e,n){let t=K(this.low,this.high,6,!0);e.textAlign="right";for(let i of t){let a=Math.round(this.y(i))+.5;e.fillStyle=n.muted,e.fillText(i===0?"0":Qe(i),this.left-6,a),e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=n.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,n){let t="",{right:o,bottom:i,top:a,left:c}=this;this.forEachVisible(({table:l,row:u,begin:p,end:m,standIn:d})=>{let{offset:g,bytes:k,owner:M}=l.columns,_=this.y(g[u]),T=this.y(g[u]+k[u]);if(T>i||_<a)return;let N=Math.max(this.x(p),c),L=Math.max(1,Math.min(this.x(m),o)-N),X=Math.max(1,_-T),ee=this.owners[M[u]]??n.muted;ee!==t&&(e.fillStyle=t=ee),d>0&&(e.globalAlpha=.55);let sn=L>3?.75:0,on=X>3?.75:0;e.fillRect(N,T,L-sn,X-on),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let n=this.store.space.timeline,t=n.event??new Float64Array(n.length),o=new Float64Array(n.length+1);for(let l=0;l<e.length;l+=1)o[Dt(t,e.columns.begin_event[l])]+=e.columns.bytes[l],e.columns.stays[l]!==1&&(o[Dt(t,e.columns.end_event[l])]-=e.columns.bytes[l]);let i=new Float64Array(n.length),a=0,c=0;for(let l=0;l<i.length;l+=1)a+=o[l],i[l]=Math.max(0,n.total[l]-a),c=Math.max(c,i[l]);return this.rest={table:e,values:i,most:c},this.rest}drawRest(e,n,t){let{values:o,most:i}=this.restOf(t);e.fillStyle=n.muted;let a=t.left===0?`all ${x(t.length,"block")} drawn`:`${x(t.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(V(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let c=this.store.space.timeline,l=this.store.begins(c);e.fillStyle=W(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let p=u+1<o.length?l[u+1]:this.store.full;if(p<this.store.state.from||l[u]>this.store.state.to||o[u]===0)continue;let m=Math.max(this.x(l[u]),this.left),d=Math.max(.5,o[u]/i*(et-16));e.rect(m,et+4-d,Math.max(.7,Math.min(this.x(p),this.right)-m),d)}e.fill()}at(e,n){let t=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:c}=i.table.columns,l=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+c[i.row]),l-1);if(n<u-1||n>l+1)return;let p=this.x(i.begin);e<p-1||e>Math.max(this.x(i.end),p+1)+1||c[i.row]>o||(o=c[i.row],t=i)}),t}tip(e,n){if(n<this.top)return this.restTip(e);let t=this.at(e,n);if(!t)return null;let o=ue(this.model,this.store.state.space,t.table.columns,t.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(b).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?F:o.path===null?P:b(o.path)],["category",C(o.category)],["allocated",`${w(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the range recorded":`${w(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${w(o.endNs-o.beginNs)}, ${x(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}: addresses may differ.`:void 0}}restTip(e){let n=this.store.space,t=n?.blocksOf(0);if(!n||!t||t.left===0)return null;let{values:o}=this.restOf(t),i=$(this.store.begins(n.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${A(o[i],n.timeline.total[i])}`]]}}};function Dt(r,s){let e=0,n=r.length;for(;e<n;){let t=e+n>>1;r[t]<s?e=t+1:n=t}return e}function G(r,s,e,n){let t=s.map(([i,a])=>h("button",{type:"button","data-value":i,click:()=>{n(i),o()}},a)),o=()=>{for(let i of t)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:h("div",{class:"choice",role:"group","aria-label":r},...t),update:o}}var Wt={pytorch_operations:"PyTorch's operators",approximations:"Operations with estimated memory",unknown_reads:"Values that the program read but the simulation did not know",not_captured:"What could not be captured",torch_segments:"PyTorch's segments of device memory",torch_allocator_settings:"Settings of PyTorch's allocator",unrecorded_modules:"Libraries whose events are missing"};function zt(r){let s=h("div",{},es(r),ts(r));for(let[e,n]of Object.entries(r.profile.facts))n.length!==0&&s.append(h("h3",{},Wt[e]??b(e).replaceAll("_"," ")),ns(e,n).element);return s}function es(r){let s=Ze(r),{provenance:e}=r.profile;return e?.planned&&s.unshift("The bytes are what the compiler planned: nothing was measured."),(e?.rounding??1)>1&&s.unshift(`The bytes are rounded to about ${f(e.rounding)}.`),s.length===0?h("p",{class:"lead"},r.profile.exact?"The numbers are exact and consistent; no event was lost.":"Events were lost."):h("ul",{class:"remarks"},...s.map(n=>h("li",{},n)))}function ts(r){let{profile:s,run:e}=r,n=h("dl",{class:"numbers"}),t=(i,a,c=!1)=>{a&&n.append(h("div",{class:c?"wide":void 0},h("dt",{},i),h("dd",{},a)))};t("Command line",b(s.process.command_line),!0),t("File",b(e.source),b(e.source).length>24),t("Host",b(s.process.host)),t("Process",s.process.id>=0?String(s.process.id):""),t("Rank",s.process.rank>=0?`${s.process.rank} of ${s.process.world_size}`:""),t("Started",s.begin_unix_ns>0?new Date(s.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),t("Duration",w(s.duration_ns)),t("Mode",s.mode.replaceAll("_"," ")),t("Device",b(s.device)||"none named"),t("memprof",b(s.library_version));let o=r.events||(s.cost.events??0);return t("Events",o>0?v(o):""),(s.cost.memory_bytes??0)>0&&t("Memory of the profiler",f(s.cost.memory_bytes)),(s.cost.record_ns_per_event??0)>0&&t("Time to record an event",`${s.cost.record_ns_per_event.toFixed(1)} ns`),n}function ns(r,s){let n=[...new Set(s.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=b(i.charAt(0).toUpperCase()+i.slice(1));if(!s.every(l=>typeof l[o]=="number"))return{title:a,value:l=>l[o]===null||l[o]===void 0?"":b(typeof l[o]=="object"?JSON.stringify(l[o]):String(l[o]))};let c=l=>l[o];return o.endsWith("_ns")?{title:a,value:c,text:l=>w(c(l)),exact:l=>I(c(l))}:o==="address"?{title:a,value:c,text:l=>ne(c(l)),exact:()=>""}:/bytes|memory|_size$/.test(o)?{title:a,value:c,text:l=>f(c(l)),exact:l=>y(c(l))}:{title:a,value:c,text:l=>v(c(l)),exact:()=>""}}),t=new E({label:Wt[r]??b(r),noun:"row",empty:"",columns:n});return t.setRows(s),t}function Ut(r){let s=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(s=e);return{parent:s<0?null:r.slice(0,s),name:ss(r.slice(s+1))}}function ss(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var j=24;function Vt(r){let s={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,children:[],parent:null},e=new Map,n=(i,a,c,l,u)=>{let p={label:a,kind:c,bytes:0,blocks:0,category:u,path:l,children:[],parent:i};return i.children.push(p),p},t=(i,a)=>{let c=a?"\0rest":i??"\0outside",l=e.get(c);if(l)return l;let u=s,p=a?F:P;if(!a&&i!==null){let m=Ut(i);m.parent!==null&&(u=t(m.parent,!1)),p=m.name}return l=n(u,p,"operation",a?null:i,null),e.set(c,l),l},o=new Map;for(let i of r.rows??[]){let a=t(i.path,i.rest),c=i.category===null?a:n(a,C(i.category),"category",i.path,i.category);o.set(tt(i.path,i.rest,i.category),c);for(let l=c;l&&l!==s;l=l.parent)l.bytes+=i.bytes,l.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(tt(i.path,i.rest,i.category))??o.get(tt(i.path,i.rest,null));if(!a)continue;let c=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",l=n(a,c,"block",i.path,i.category);l.bytes=i.bytes,l.blocks=1}return Gt(s),Xt(s),qt(s),s}function qt(r){r.children.forEach((s,e)=>{let n=s,t=1;for(;n.kind==="operation"&&n.children.length===1&&n.children[0].kind==="operation"&&n.children[0].bytes===n.bytes;)[n]=n.children,t+=1;t>1&&(n.label=`${s.label} \u203A ${t>2?"\u2026 \u203A ":""}${n.label}`,n.parent=r,r.children[e]=n),qt(n)})}var tt=(r,s,e)=>`${s?"\0rest":r??"\0outside"}${e??""}`;function Gt(r){for(let t of r.children)Gt(t);if(r.children.filter(t=>t.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((t,o)=>t+o.bytes,0),n=r.blocks-r.children.reduce((t,o)=>t+o.blocks,0);e>0&&r.children.push({label:`${x(n,"smaller block")}`,kind:"rest",bytes:e,blocks:n,category:r.category,path:r.path,children:[],parent:r})}function Xt(r){r.children.sort((s,e)=>e.bytes-s.bytes),r.children.forEach(Xt)}var Pe=class extends q{constructor(e,n){super("What was live at the selected moment, by operation, category and block. The table beside it has the same.","icicle",j*4);this.colourOf=e;this.byCategory=n;let{canvas:t}=this;t.addEventListener("click",o=>this.clicked(o.offsetX,o.offsetY)),t.addEventListener("pointermove",o=>this.hover(o)),t.addEventListener("pointerleave",O),t.addEventListener("keydown",o=>this.key(o)),t.addEventListener("blur",()=>{this.cursor=null,O(),this.invalidate()})}colourOf;byCategory;root=null;focus=null;cells=[];cursor=null;show(e){let n=[];for(let t=this.focus;t?.parent;t=t.parent)n.unshift(`${t.kind} ${t.label}`);this.root=this.focus=e;for(let t of n){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===t);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate()}layout(){this.cells=[];let{focus:e,width:n}=this;if(!e)return;let t=[];for(let a=e.parent;a;a=a.parent)t.unshift(a);t.forEach((a,c)=>this.cells.push({node:a,x:0,width:n,depth:c}));let o=(a,c,l,u)=>{this.cells.push({node:a,x:c,width:l,depth:u});let p=c;for(let m of a.children){let d=a.bytes>0?m.bytes/a.bytes*l:0;d>=.4&&o(m,p,d,u+1),p+=d}};o(e,0,n,t.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*j+2)}draw(e,n){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=n.muted,e.fillText(this.root?"Nothing was live.":"Who held it is not known at this moment.",8,this.height/2);return}for(let t of this.cells){let o=1+t.depth*j,{node:i}=t,a=i.kind==="all"?n.band:this.byCategory()&&i.category!==null?S(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,n.bandAlt):W(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(t.x,o,Math.max(.5,t.width-1),j-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=n.text,e.lineWidth=2,e.strokeRect(t.x+1,o+1,Math.max(2,t.width-3),j-3.5),e.lineWidth=1),t.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?Me(a):n.text;let c=V(e,`${b(i.label)}  ${f(i.bytes)}`,t.width-10);e.fillText(c,t.x+5,o+j/2)}}operationShade(e,n){return this.byCategory()?n:this.colourOf(e.path)}cellAt(e,n){let t=Math.floor((n-1)/j);return this.cells.find(o=>o.depth===t&&e>=o.x&&e<o.x+o.width)}clicked(e,n){let t=this.cellAt(e,n);t&&this.zoomTo(t.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),O()}hover(e){let n=this.cellAt(e.offsetX,e.offsetY);if(!n){O();return}this.tip(n.node,e.clientX,e.clientY)}tip(e,n,t){let o=this.root?.bytes??0;oe({title:b(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",A(e.bytes,o)],...Number.isNaN(e.blocks)?[]:[["blocks",String(e.blocks)]],...e.path!==null&&e.kind!=="all"?[["operation",b(e.path)]]:[],...e.category!==null?[["category",C(e.category)]]:[]]},n,t)}key(e){let n=this.cursor??this.focus;if(!n)return;let t,o=n.parent?.children??[];if(e.key==="ArrowDown")t=n.children[0];else if(e.key==="ArrowUp")t=n.parent;else if(e.key==="ArrowRight")t=o[o.indexOf(n)+1];else if(e.key==="ArrowLeft")t=o[o.indexOf(n)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(n);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!t)return;this.cursor=t,this.invalidate();let i=this.cells.find(c=>c.node===t),a=this.canvas.getBoundingClientRect();this.tip(t,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*j:0))}};var le=r=>r.rest?F:r.path===null?P:b(r.path),Be=class{constructor(s,e,n){this.model=s;this.store=e;this.colours=n;this.icicle=new Pe(o=>o===null?S("other"):n.colour(o),()=>e.state.by!=="operation"),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let t=G("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=h("div",{},this.sentence,this.icicle.element,h("div",{class:"toolbar"},t.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>this.icicle.invalidate()),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=h("p",{class:"lead"});icicle;operations;blocks;place=h("div",{});live=null;mode="folded";find(s){this.operations.find(s))memprof",
+    R"memprof(,this.blocks.find(s)}total(){return this.live?.total??0}operationsTable(){let s=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new E({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is not known at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":le(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>e.kind==="rest"||e.of.path===null?S("other"):this.colours.colour(e.of.path)},{title:"Category",value:e=>e.kind==="owner"&&e.of.category!==null?C(e.of.category):""},{title:"Live",value:e=>s(e).bytes,text:e=>f(s(e).bytes),exact:e=>y(s(e).bytes),part:e=>s(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>s(e).bytes/Math.max(1,this.total()),text:e=>A(s(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>s(e).blocks,text:e=>Number.isNaN(s(e).blocks)?"":v(s(e).blocks),exact:()=>""}]})}blocksTable(){let s=t=>t.kind==="block"?t.of:null,e=t=>t.kind==="block"?t.of.bytes:t.kind==="rest"?t.bytes:0,n=this.model.hasEvents;return new E({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is not known at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:t=>f(e(t)),exact:t=>y(e(t))},{title:"Name",value:t=>t.kind==="rest"?x(t.blocks,"smaller block"):b(s(t)?.name??"")},{title:"Operation",value:t=>s(t)?le(s(t)):""},{title:"Category",value:t=>s(t)?C(s(t).category):"",colour:t=>S(s(t)?.category??"other")},{title:"Shape",value:t=>b(s(t)?.shape??""),minor:!0},{title:"Type",value:t=>b(s(t)?.dtype??""),minor:!0},...n?[{title:"Since",value:t=>s(t)?.beginNs??0,text:t=>s(t)?w(s(t).beginNs):"",exact:t=>s(t)?`event ${v(s(t).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:t=>s(t)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(s,e){let{profile:n,timeline:t}=s;return e.bucketEvents>1&&n.allocation_count+n.deallocation_count>=t.length}fillOperations(){let s=this.live?.rows??[];if(this.mode==="operations"){this.operations.setRows(s.map(n=>({kind:"owner",of:n,times:1})));return}let e=new Map;for(let n of s){let t=n.path===null?null:J(n.path),o=`${n.rest}${t??"\0"}${n.category??""}`,i=e.get(o);if(!i){e.set(o,{kind:"owner",of:{...n},times:1});continue}i.of.path=t,i.of.bytes+=n.bytes,i.of.blocks+=n.blocks,i.times+=1}this.operations.setRows([...e.values()])}update(){let{model:s,store:e}=this,{space:n}=e;if(!n)return;let t=this.live=s.liveAt(n,e.state.at);if(!t){D(this.sentence,"Nothing was allocated."),this.icicle.show(null),this.operations.setRows([]),this.blocks.setRows([]);return}let o=s.segmentAt(t.moment),i=s.stepAt(t.moment),c=[`${f(t.total)} (${y(t.total)})`,t.blocks>0?` in ${x(t.blocks,"block")}`:"",` at ${w(t.moment.ns)}`,s.hasEvents?`, event ${v(t.moment.event)}`:"",o?`, in ${b(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",t.total===n.profile.cumulative_peak&&t.total>0?" This is the peak.":"",this.isSampled(n,t)?` The largest moment of ${x(t.bucketEvents,"event")}.`:"",t.rows===null?s.hasEvents?"":" A profile knows who held it only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace knows it at every moment.":""].join("");D(this.sentence,c),_t(c),this.icicle.show(t.rows?Vt(t):null),this.fillOperations();let l=t.blockRows.reduce((m,d)=>m+d.bytes,0),u=t.blockRows.map(m=>({kind:"block",of:m})),p=t.blocks-t.blockRows.length;p>0&&t.blockRows.length>0&&u.push({kind:"rest",bytes:Math.max(0,t.total-l),blocks:p}),this.blocks.setRows(u,p>0&&t.blockRows.length>0?`${x(p,"smaller block")} as one row`:"")}};var os={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function Kt(r,s,e){let n=r.profile.operations.map(()=>0);r.profile.operations.forEach((l,u)=>{l.parent>=0&&(n[u]=n[l.parent]+1)});let t=rs(r.profile.operations),o=(l,u,p,m=!1,d=!1)=>({title:l,about:u,value:p,text:g=>m?R(p(g)):f(p(g)),exact:g=>y(p(g)),minor:d}),i=l=>l.operation.invocations>0?Math.round(l.usage.total_delta/l.operation.invocations):0,a=new E({label:"Operations over the whole run",noun:"operation",empty:"No operation was recorded: track_operation names them.",indent:l=>a.isFlat?0:l.depth,activate:{does:"Shows what of it is live at the selected moment",run:l=>{s.set({view:"live",find:l.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"As they nest, unless another column is sorted by",value:l=>b(a.isFlat?l.operation.path:l.operation.name),colour:l=>e.rank(l.operation.path)>=0?e.colour(l.operation.path):S("other")},{title:"Count",about:"How often it ran",value:l=>l.operation.invocations,text:l=>v(l.operation.invocations),exact:()=>""},o("Total","Bytes allocated, operations within included",l=>l.usage.allocated),o("Self","Bytes allocated by itself",l=>l.usage.self_allocated),o("Average","Allocated less freed in one invocation, operations within included",i,!0),o("Max","Greatest of those",l=>l.usage.max_delta,!0),o("Peak","Greatest rise above the bytes at its begin, operations within included",l=>l.usage.peak),o("Self peak","The same without the operations within",l=>l.usage.self_peak,!1,!0),o("Live at the end","Of what it allocated by itself",l=>l.usage.live,!1,!0)]}),c=()=>{let l=s.space?.name??"";a.setRows(t.map(u=>{let p=r.profile.operations[u];return{operation:p,depth:n[u],usage:r.usage(p,l)??{space:l,...os}}}))};return s.on(["space"],c),c(),h("div",{},a.element)}function rs(r){let s=new Map;r.forEach((t,o)=>{let i=s.get(t.parent);i?i.push(o):s.set(t.parent,[o])});let e=[],n=[...s.get(-1)??[]].reverse();for(;n.length>0;){let t=n.pop();e.push(t),n.push(...[...s.get(t)??[]].reverse())}return e}var Ie=class extends q{constructor(e,n){super("The whole run, and the range of it that the views show. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=n;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:t}=this;t.addEventListener("pointerdown",o=>this.down(o)),t.addEventListener("pointermove",o=>this.move(o)),t.addEventListener("pointerup",()=>this.drag=null),t.addEventListener("pointercancel",()=>this.drag=null),t.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:n,to:t}=this.store.state,o=e.offsetX,i=n<=0&&t>=this.store.full,a=Math.abs(o-this.x(n))<6&&!i?"from":Math.abs(o-this.x(t))<6&&!i?"to":!i&&o>this.x(n)&&o<this.x(t)?"move":"new";this.drag={kind:a,at:this.value(o),from:n,to:t}}move(e){let n=this.value(e.offsetX);if(!this.drag){let{from:a,to:c}=this.store.state,l=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(c))<6;this.canvas.style.cursor=l?"ew-resize":"crosshair";return}let{kind:t,from:o,to:i}=this.drag;if(t==="new"&&Math.abs(this.x(n)-this.x(this.drag.at))>3)this.store.setRange(Math.min(n,this.drag.at),Math.max(n,this.drag.at));else if(t==="from")this.store.setRange(Math.min(n,i),i);else if(t==="to")this.store.setRange(o,Math.max(n,o));else if(t==="move"){let a=Math.min(Math.max(n-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,n){let t=this.store.space?.timeline,{left:o,right:i,height:a}=this;if(t&&t.length>0){let g=this.store.begins(t),k=new Float64Array(i-o),M=1;for(let _=0;_<t.length;_+=1){let T=Math.max(0,Math.floor(this.x(g[_])-o)),N=_+1<t.length?Math.ceil(this.x(g[_+1])-o):k.length;for(let L=T;L<Math.min(k.length,Math.max(N,T+1));L+=1)k[L]=Math.max(k[L],t.total[_]);M=Math.max(M,t.total[_])}e.fillStyle=n.muted,e.globalAlpha=.55,e.beginPath(),k.forEach((_,T)=>{let N=_/M*(a-6);N>0&&e.rect(o+T,a-2-N,1,N)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=n.muted,e.fillText(f(M),o-6,9),e.fillText(w(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:c,to:l,at:u}=this.store.state,[p,m]=[this.x(c),this.x(l)];e.fillStyle=n.surface,e.globalAlpha=.72,e.fillRect(o,0,p-o,a),e.fillRect(m,0,i-m,a),e.globalAlpha=1,e.strokeStyle=n.accent,e.strokeRect(Math.round(p)+.5,.5,Math.max(2,Math.round(m-p)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var jt=5e4;function Yt(r,s,e,n){let t=h("details",{},h("summary",{},r),s),o,i=()=>{clearTimeout(o),t.open&&(o=setTimeout(n,120))};return t.addEventListener("toggle",()=>t.open&&n()),e.on(["from","to","unit","space"],i),t}function Zt(r,s,e){let n=new E({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocation lies in the range.",activate:{does:"Shows it on the time axis",run:t=>is(s,t.invocation.begin,t.invocation.end)},columns:[{title:"Operation",value:t=>t.path},{title:"Times",about:"More than 1: too short to be kept one by one",value:t=>t.times,text:t=>v(t.times),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>I(t.beginNs)},{title:"Duration",value:t=>t.endNs-t.beginNs,text:t=>w(t.endNs-t.beginNs),exact:t=>I(t.endNs-t.beginNs)},{title:"Memory",about:"Allocated less freed, operations within included",value:t=>t.delta,text:t=>R(t.delta),exact:t=>y(t.delta)},{title:"Thread",value:t=>t.thread,minor:!0}]});return Yt("Invocations in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{if(t.length>=jt||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],c=i.thread[o.row];t.push({invocation:o,path:a?b(a.path):"(several)",delta:e.delta(o)??0,beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:b(r.detail?.threads[c]?.name??"")||String(c)})}),n.setRows(t)})}function Jt(r,s,e){let n=new E({label:"Blocks in the range",noun:"block",empty:"No block lies in the range.",sort:{column:0,descending:!0},activate:{does:"Selects the moment of its allocation",run:t=>s.select({event:t.beginEvent,ns:t.beginNs})},columns:[{title:"Bytes",value:t=>t.bytes,text:t=>f(t.bytes),exact:t=>y(t.bytes)},{title:"Name",value:t=>b(t.name)},{title:"Operation",value:t=>le(t)},{title:"Category",value:t=>C(t.category),colour:t=>S(t.category)},{title:"Shape",value:t=>b(t.shape),minor:!0},{title:"Allocated",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>`event ${v(t.beginEvent)}`},{title:"Lived",about:"Empty: not freed within what was recorded",value:t=>t.stays?1/0:t.endNs-t.beginNs,text:t=>t.stays?"stays":w(t.endNs-t.beginNs),exact:t=>t.stays?"":`${v(t.endEvent-t.beginEvent)} events`,minor:!0},{title:"Address",value:t=>t.address,minor:!0}]});return Yt("Blocks in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{t.length<jt&&o.standIn===0&&t.push(ue(r,s.state.space,o.table.columns,o.row))}),n.setRows(t)})}function is(r,s,e){let n=Math.max((e-s)*.05,1);r.setRange(Math.max(0,s-n),Math.min(r.full,e+n))}var Fe=class{constructor(s,e){this.model=s;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable(),this.checkpoints=this.checkpointTable();let n=[["folded","Folded by name"],["all","Every segment"]];s.steps.length>0&&n.push(["steps","Steps"]);let t=s.profile.checkpoints??[];if(t.length>0){n.push(["checkpoints","Checkpoints"]);let i=(s.profile.checkpoint_count??0)-t.length;this.checkpoints.setRows(t,i>0?`${x(i,"other")} of ${v(t.length+i)} not kept`:"")}let o=G("Rows",n,()=>this.mode,i=>{this.mode=i,this.show()});this.element=h("div",{},h("div",{class:"toolbar"},o.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=h("div");folded;all;steps;checkpoints;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps,checkpoints:this.checkpoints}[this.mode].element)}rows(){let{space:s}=this.store;return s?this.model.segments.map((e,n)=>{let t=s.profile.segments[n];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:t}}):[]}update(){let s=this.rows(),{run:e}=this.model,n=e.segment_count-s.length,t=n>0?`${x(n,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?Ae(this.model.profile,this.store.space.profile):[]),this.all.setRows(s,t),this.mode==="steps"&&this.fillSteps()}fillSteps(){let s=this.model.data.table("step_usage",0,this.store.state.space);if(!s)return;let e=[];for(let n=0;n<this.model.steps.length;n+=1){let t=this.model.steps.at(n);e.push({row:n,number:t.number,count:t.count,beginNs:t.beginNs,durationNs:t.endNs-t.beginNs,peak:s.peak[n],current:s.current[n],change:s.current[n]-(n>0?s.current[n-1]:0),pattern:t.pattern})}this.steps.setRows(e)}showRange(s,e,n,t){let{store:o,model:i}=this,a=o.state.unit==="event",[c,l]=a?[i.eventOfNs(s),i.eventOfNs(e)]:[s,e],u=(l-c)*.02;o.setRange(Math.max(0,c-u),Math.min(o.full,l+u)),o.select({event:t??i.eventOfNs(n),ns:n}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(s){let{segments:e}=this.model,n=e.filter(i=>i.name===s.name);if(n.length===0)return;let t=e.findIndex(i=>i.index===s.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[t]?.peak_time_ns??n[0].beginNs;this.showRange(n[0].beginNs,n[n.length-1].endNs,o)}foldedTable(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:t,text:a=>o?R(t(a)):f(t(a)),exact:a=>y(t(a)),minor:i});return new E({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshot.",activate:{does:"Shows the stretch from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?F:b(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Of all together",value:e=>e.durationNs.sum,text:e=>w(e.durationNs.sum),exact:e=>I(e.durationNs.sum)},s("Least peak","Least segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),s("Greatest peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),s("Live at most","Greatest live bytes within one, those of earlier segments included",({usage:e})=>e.live_at_peak.greatest),s("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),s("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),s("Change","Allocations less deallocations, of all together",({usage:e})=>e.segment_change.sum,!0),s("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),s("Growth a step","Slope of a line through what is live at their ends",)memprof",
+    R"memprof(({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:a=>a.usage[t],text:a=>o?R(a.usage[t]):f(a.usage[t]),exact:a=>y(a.usage[t]),minor:i});return[s("Segment peak","Greatest live bytes above those at its begin","segment_peak"),s("Allocations","Bytes allocated","allocations",!1,!0),s("Deallocations","Bytes freed","deallocations",!1,!0),s("Segment change","Allocations less deallocations","segment_change",!0),s("Cumulative peak","Greatest live bytes from the begin of the run to its end","cumulative_peak"),s("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new E({label:"Every segment",noun:"segment",empty:"The run took no snapshot.",activate:{does:"Shows it on the time axis",run:s=>this.showRange(s.beginNs,s.endNs,s.usage.peak_time_ns)},columns:[{title:"Segment",value:s=>b(s.name)},{title:"No.",about:"Its place in the run, from 1",value:s=>s.index+1,text:s=>v(s.index+1),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs),minor:!0},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},...this.bytesColumns()]})}stepsTable(){return new E({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Shows it on the time axis",run:s=>{let e=this.model.steps.at(s.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:s=>s.number,text:s=>s.count>1?`${v(s.number)}\u2013${v(s.number+s.count-1)}`:v(s.number),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs)},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:s=>s.peak,text:s=>f(s.peak),exact:s=>y(s.peak)},{title:"Live at its end",value:s=>s.current,text:s=>f(s.current),exact:s=>y(s.current)},{title:"Change",about:"Against the end of the row before; of the first row since the capture began",value:s=>s.change,text:s=>R(s.change),exact:s=>y(s.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:s=>s.pattern+1,text:s=>s.pattern<0?"other":String.fromCharCode(65+s.pattern%26)+(s.pattern>=26?Math.floor(s.pattern/26):""),exact:()=>"",minor:!0}]})}checkpointTable(){let{store:s,model:e}=this;return new E({label:"Checkpoints",noun:"checkpoint",empty:"The run has no checkpoints.",activate:{does:"Shows the moment on the time axis",run:n=>{s.select({event:e.eventOfNs(n.time_ns),ns:n.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Checkpoint",value:n=>n.name?b(n.name):"(periodic)"},{title:"No.",about:"Its place among all, from 1",value:n=>n.number+1,text:n=>v(n.number+1),exact:()=>"",minor:!0},{title:"Time",value:n=>n.time_ns,text:n=>w(n.time_ns),exact:n=>I(n.time_ns)},{title:"Live",about:"In all memory spaces together",value:n=>n.live_bytes,text:n=>f(n.live_bytes),exact:n=>y(n.live_bytes)},{title:"Blocks",value:n=>n.live_blocks,text:n=>v(n.live_blocks),exact:()=>""},{title:"Largest",value:n=>He(n)[0]?.bytes??0,text:n=>f(He(n)[0]?.bytes??0),exact:n=>y(He(n)[0]?.bytes??0)},{title:"Largest blocks",about:"Name, shape and type, or the operation",value:n=>He(n).slice(0,3).map(as).join(", ")}]})}},He=r=>r.spaces.flatMap(s=>s.largest_blocks).sort((s,e)=>e.bytes-s.bytes),as=r=>{let s=[r.name,r.shape,r.dtype].filter(e=>e).join(" ");return`${b(s||(r.operation??P))} (${f(r.bytes)})`};function Qt(r,s){let e=[];return r.columns.forEach((n,t)=>{if(e.push({label:n.title,from:0,to:n.peak_bytes,part:null,kind:"peak",column:t}),t+1===r.columns.length)return;let o=nt(r,t),i=n.peak_bytes,a=(u,p,m)=>{e.push({label:u,from:i,to:i+p,part:m,kind:p<0?"less":"more",column:t+1}),i+=p},c=o.length>s?o.slice(0,s-1):o;for(let u of c)a(u.part,u.changes[t],u);let l=o.slice(c.length);l.length>0&&a(`${l.length} other parts`,l.reduce((u,p)=>u+p.changes[t],0),null)}),e}function nt(r,s){return r.parts.filter(e=>e.changes[s]!==0).sort((e,n)=>Math.abs(n.changes[s])-Math.abs(e.changes[s]))}var H=26,Y=22,ls=14,st=8,De=class extends q{constructor(e,n){super("Peaks, and the parts of the step by which they differ. Arrows move from bar to bar. The table below has the same numbers.","waterfall",Y+H);this.waterfall=e;this.activate=n;this.bars=Qt(e,ls),this.setHeight(Y+H*this.bars.length+6);let t=Math.max(...e.columns.map(a=>a.peak_bytes)),o=Math.max(0,...this.bars.filter(a=>a.kind!=="peak").map(a=>Math.abs(a.to-a.from)));this.zoomed=o>0&&o<t/20;let{canvas:i}=this;i.addEventListener("pointermove",a=>this.hover(a)),i.addEventListener("pointerleave",O),i.addEventListener("click",a=>this.open(this.rowAt(a.offsetY))),i.addEventListener("keydown",a=>this.key(a)),i.addEventListener("blur",()=>{this.cursor=-1,O(),this.invalidate()})}waterfall;activate;bars;cursor=-1;zoomed;get axis(){return this.zoomed?"differences":"zero"}setAxis(e){this.zoomed=e==="differences",this.invalidate()}get left(){return this.width<600?120:220}get right(){return this.width-100}range(){let e=this.bars.flatMap(o=>o.kind==="peak"?[o.to]:[o.from,o.to]),n=Math.max(1,...e);if(!this.zoomed)return[0,n];let t=Math.min(...e);return[Math.max(0,t-Math.max(1,n-t)*.25),n]}draw(e,n){let[t,o]=this.range(),i=a=>this.left+(Math.max(a,t)-t)/(o-t||1)*(this.right-this.left);this.drawAxis(e,n,t,o,i),this.bars.forEach((a,c)=>{let l=Y+c*H,u=l+H/2,p=i(a.kind==="peak"?t:Math.min(a.from,a.to)),m=i(Math.max(a.from,a.to));if(c===this.cursor&&(e.fillStyle=n.band,e.fillRect(0,l,this.width,H)),e.fillStyle=cs(a),e.fillRect(p,l+5,Math.max(m-p,1.5),H-10),a.kind==="peak"&&t>0&&this.drawBreak(e,n,l),c+1<this.bars.length){let g=Math.round(i(a.to))+.5;e.strokeStyle=n.muted,e.beginPath(),e.moveTo(g,l+H-5),e.lineTo(g,l+H+5),e.stroke()}e.fillStyle=a.kind==="peak"?n.text:n.muted;let d=a.kind==="peak"?st:st+14;e.fillText(V(e,b(a.label),this.left-d-10),d,u),e.textAlign="right",e.fillStyle=n.text,e.fillText(us(a),this.width-st,u),e.textAlign="left"})}drawAxis(e,n,t,o,i){let a=Y+H*this.bars.length,c=K(t,o,Math.max(2,Math.floor((this.right-this.left)/110)),!0),l=new Set(c.map(f)).size===c.length?f:y;e.textAlign="center";for(let u of c){let p=Math.round(i(u))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(p,Y-4),e.lineTo(p,a),e.stroke(),e.fillStyle=n.muted,e.fillText(l(u),p,Y/2-2)}e.textAlign="left"}drawBreak(e,n,t){e.strokeStyle=n.surface,e.lineWidth=2;for(let o of[8,13])e.beginPath(),e.moveTo(this.left+o,t+H-4),e.lineTo(this.left+o+5,t+4),e.stroke();e.lineWidth=1}rowAt(e){let n=Math.floor((e-Y)/H);return n>=0&&n<this.bars.length?n:-1}hover(e){let n=this.rowAt(e.offsetY);n<0?O():this.tell(n,e.clientX,e.clientY),this.canvas.style.cursor=n>=0&&this.bars[n].part?"pointer":"default"}tell(e,n,t){let o=this.bars[e],{columns:i}=this.waterfall,a=[];if(o.kind==="peak"){let c=i[o.column];a.push(["peak",y(c.peak_bytes)]),c.peak_segment!==null&&a.push(["in",b(c.peak_segment)]),c.peak_operation!==null&&a.push(["operation",b(c.peak_operation)])}else i.forEach((c,l)=>{o.part&&a.push([b(c.title),y(o.part.bytes[l])])}),a.push([`to ${b(i[o.column].title)}`,`${o.to>o.from?"+":""}${y(o.to-o.from)} (${A(Math.abs(o.to-o.from),i[o.column-1].peak_bytes)})`]);oe({title:b(o.label),lines:a,note:o.part?"Click or Enter shows its operations in the table.":void 0},n,t)}open(e){let n=e>=0?this.bars[e].part:null;n&&this.activate(n.part)}key(e){let n=e.key==="ArrowDown"?1:e.key==="ArrowUp"?-1:0;if(e.key==="Enter"&&this.open(this.cursor),n===0)return;e.preventDefault(),this.cursor=Math.min(this.bars.length-1,Math.max(0,this.cursor+n)),this.invalidate();let t=this.canvas.getBoundingClientRect();this.tell(this.cursor,t.left+this.left,t.top+Y+(this.cursor+1)*H)}};function cs(r){return S(r.kind==="peak"?"parameter":r.kind==="more"?"temporary":"optimizer_state")}var us=r=>r.kind==="peak"?f(r.to):R(r.to-r.from);function en(r){Ne(),$e(),Se();let s=b(r.title);document.title=`${s} \u2013 memprof`;let e=fs(r),t=[["waterfall","From peak to peak",ds(r,l=>{e.find(l),document.getElementById("operations")?.scrollIntoView(),e.focusSearch()})],["operations","Operations at the peak",[e.element]]];r.categories.length>0&&t.push(["categories","Categories at the peak",[gs(r).element]]);let o=h("nav",{"aria-label":"Sections"},...["answers",...t.map(([l])=>l)].map(l=>h("a",{href:`#${l}`},l[0].toUpperCase()+l.slice(1)))),i=r.columns.map(l=>b(l.title)).join(", "),a=h("header",{},h("div",{class:"bar-top"},h("h1",{},s),h("span",{class:"about"},i),o,Ce())),c=h("main",{},hs(r),...t.map(([l,u,p])=>h("section",{id:l,"aria-labelledby":`${l}-title`},h("h2",{id:`${l}-title`},u),...p)));document.getElementById("loading")?.remove(),document.body.prepend(a,c),document.body.append(h("footer",{},"Made by memprof. Bytes are exact; hold the pointer over a number for all of its digits.")),new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${a.offsetHeight}px`)).observe(a)}function hs(r){let{columns:s}=r,e=s.flatMap((o,i)=>{let a=[o.peak_segment===null?"":`in ${b(o.peak_segment)}`,o.peak_operation===null?"":`reached by ${b(o.peak_operation)}`,o.file===null?"":b(o.file)],c=ot("peak",b(o.title),f(o.peak_bytes),y(o.peak_bytes),a);return i===0?[c]:[ms(r,i),c]}),n=[...r.notes,...ps(r)],t=h("section",{id:"answers","aria-label":"Answers",class:"with-spaces"},...e);return n.length>0&&t.append(h("div",{class:"answer wide","data-answer":"notes"},h("h2",{},"Notes"),...n.map(o=>h("p",{},o)))),t}function ot(r,s,e,n,t){return h("div",{class:"answer","data-answer":r},h("h2",{},s),h("p",{class:"value",title:n},e),...t.filter(o=>o).map(o=>h("p",{title:o},B(o,90))))}function ms(r,s){let e=r.changes[s-1],n=r.columns[s-1],t=nt(r,s-1),o=`From ${b(n.title)} to ${b(r.columns[s].title)}`;if(t.length===0)return ot("change",o,"Equal",y(0),["part by part, to the byte"]);let i=t.slice(0,4).map(c=>`${b(c.part)} ${R(c.changes[s-1])}`);t.length>4&&i.push(`and ${x(t.length-4,"part")} more`);let a=A(Math.abs(e),n.peak_bytes);return ot("change",o,e===0?"Equal in sum":`${R(e)}${a?` (${a})`:""}`,y(e),i)}function ps(r){let{columns:s}=r,e=[];s.some(t=>t.peak_segment!==s[0].peak_segment)&&e.push("The peaks are in different phases: each column has what was live at its own."),s.some(t=>t.space!==s[0].space)&&e.push(`The columns are of different memory spaces: ${s.map(t=>b(t.space)).join(", ")}.`);let n=s.find(t=>!t.has_categories);return n&&e.push(`Of ${b(n.title)} it is not known which operation held which category, so that parts go by names alone; a trace knows it.`),e}function ds(r,s){let e=new De(r,s),n=G("Axis",[["zero","From zero"],["differences","Around the differences"]],()=>e.axis,t=>e.setAxis(t));return[h("div",{class:"toolbar"},n.element,h("span",{class:"about"},"Each bar begins where the one above it ended.")),e.element]}function tn(r){let s=(e,n)=>e.bytes[n]??0;return[...r.columns.map((e,n)=>({title:b(e.title),about:"Bytes live at the peak; a dash where there is no such operation",value:t=>s(t,n),text:t=>t.bytes[n]===null?"\u2013":f(s(t,n)),exact:t=>t.bytes[n]===null?"no such operation":y(s(t,n))})),...r.changes.map((e,n)=>({title:r.changes.length>1?`Change to ${b(r.columns[n+1].title)}`:"Change",value:t=>t.changes[n],text:t=>R(t.changes[n]),exact:t=>y(t.changes[n])}))]}function fs(r){let s=new E({label:"Operations at the peak",noun:"operation",empty:"Nothing was live.",columns:[{title:"Part",value:e=>b(e.part)},{title:"Operation",value:e=>b(e.operation)},...tn(r)]});return s.setRows(r.parts.flatMap(e=>bs(e))),s}function bs(r){return r.operations.map(s=>{let e=Math.max(...s.paths);return{part:r.part,operation:e>1?`${s.operation} \xD7${e}`:s.operation,bytes:s.bytes.map((n,t)=>s.paths[t]===0?null:n),changes:s.changes}})}function gs(r){let s=new E({label:"Categories at the peak",noun:"row",empty:"No block had a category.",columns:[{title:"Category",value:e=>C(e.part)},...tn(r)]});return s.setRows(r.categories.map(e=>({part:e.category,operation:"",bytes:e.bytes,changes:e.changes}))),s}var vs=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the moment before and after; with Shift ten of them"],["P","select the peak"],["N B","the next larger peak after, or before, the selected moment"],["0","the whole run"],["Home End","the begin and the end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses"],["Drag","zoom into a stretch; with Shift pan; double click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function ys(r){let s=new Ee(r),e=new xe(r);Ne(),$e(),Se();let n=b(r.run.title)||"memprof";document.title=`${n} \u2013 memprof`;let t=[["answers","Answers",()=>At(r,s,e)]];r.spaces.length>0&&(t.push(["timeline","Timeline",()=>Ms(r,s,e)],["live","Live",()=>Z("live","What was live at the selected moment",new Be(r,s,e).element)]),r.detail&&t.push(["lanes","Lanes",()=>Ts(r,s,e)],["blocks","Blocks",()=>Ss(r,s,e)]),t.push(["segments","Segments",()=>Z("segments",r.steps.length>0?"Segments and steps":"Segments",new Fe(r,s).element)],["operations","Operations",()=>Z("operations","Operations over the whole run",Kt(r,s,e))],["allocator","Allocator",()=>Z("allocator","Allocator",St(r,s))])),t.push(["facts","Facts",()=>Z("facts","Facts",zt(r))]);let o=h("main",{},...t.map(([,,c])=>c())),i=ws(r,s,n,t.map(([c,l])=>[c,l]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=Ns();document.body.append(h("footer",{},`Made by memprof${r.profile.library_version?` ${b(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all of its digits. `,h("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),Cs(s,a,t.map(([c])=>c)),Es(s)}function Z(r,s,...e){return h("section",{id:r,"aria-labelledby":`${r}-title`},h("h2",{id:`${r}-title`},s),...e)}function ws(r,s,e,n){let{profile:t}=r,o=t.process.rank>=0?`rank ${t.process.rank} of ${t.process.world_size}`:"",i=[b(t.device),w(r.durationNs),r.hasEvents?x(r.events,"event"):"from a profile",o].filter(p=>p).join(" \xB7 "),a=h("select",{"aria-label":"Memory space",change:()=>s.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let p of r.spaces)a.append(h("option",{},`${B(b(p.name),40)} \u2013 ${f(p.profile.cumulative_peak)}`));s.on(["space"],()=>a.selectedIndex=s.state.space),a.selectedIndex=s.state.space;let c=h("nav",{"aria-label":"Sections"},...n.map(([p,m])=>h("a",{href:`#${p}`,"data-section":p,click:d=>{d.preventDefault(),nn(s,p)}},m))),l=h("div",{class:"bar-top"},h("h1",{title:b(t.process.command_line)||e},e),h("span",{class:"about"},i),r.spaces.length>1?a:null,c,h("button",{type:"button",class:"quiet",title:"Copies the address of what is shown now",click:()=>{ks(s)}},"Copy link"),Ce()),u=h("header",{},l,r.spaces.length>0?new Ie(s,r).element:null);return new ResizeObserver(()=>document.documentElement.sty)memprof",
+    R"memprof(le.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function ks(r){r.writeAddressNow(),de(await we(location.href)?"Copied the link.":"The browser did not allow copying.")}function Ms(r,s,e){let n=new be(s,r,e,null,260),t=r.spaces.length>1?h("div",{class:"space-lanes"}):null,o=h("div",{class:"legend","aria-hidden":"true"}),i=()=>_s(r,s,e,o);s.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let c=s.state.by==="space"&&t!==null;if(n.element.hidden=c,o.hidden=c,!!t&&(t.hidden=!c,!(!c||t.childElementCount>0)))for(let l of r.spaces)l.profile.cumulative_peak<=0||t.append(h("h3",{},`${b(l.name)} `,h("span",{class:"muted"},`peak ${f(l.profile.cumulative_peak)}`)),new be(s,r,e,l,130).element)};return s.on(["by"],a),a(),Z("timeline","Live bytes over time",xs(r,s),n.element,...t?[t]:[],new Re(s,r).element,o)}function xs(r,s){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let n=G("Stacked by",e,()=>s.state.by,i=>s.set({by:i}));s.on(["by"],n.update);let t=G("Along the axis",[["time","Time"],["event","Events"]],()=>s.state.unit,i=>s.setUnit(i));s.on(["unit"],t.update);let o=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i);return h("div",{class:"toolbar"},n.element,r.hasEvents?t.element:null,h("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>s.zoom(2)),o("+","Zoom in",()=>s.zoom(.5)),o("Whole run","Show the whole run",()=>s.setRange(0,s.full))),h("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","The moment before",()=>s.move(-1)),o("\u203A","The moment after",()=>s.move(1)),o("Peak","Select the peak",()=>s.selectPeak()),o("\u2191 before","The next larger peak before",()=>We(s,-1)),o("\u2191 after","The next larger peak after",()=>We(s,1))))}function We(r,s){r.selectLarger(s)||de(s>0?"Nothing larger comes later.":"Nothing larger came before.")}function _s(r,s,e,n){let{space:t}=s;if(!t)return;let o=s.hover!==null?s.momentOf(s.hover):s.state.at,i=r.locate(t,o);if(!i){n.replaceChildren();return}let a=i.timeline.total[i.row];if(!i.timeline.composition){let l=r.liveAt(t,s.state.at);if(s.state.by==="category"){n.replaceChildren(...(l?.byCategory??[]).map(d=>rt("",C(d.category),C(d.category),d.bytes,l.total)));return}let u=(l?.byOperation??[]).slice(0,9),p=u.map(d=>le(d)),m=z(p,Ke);n.replaceChildren(...u.map((d,g)=>rt("",p[g],m[g],d.bytes,l.total)));return}let c=_e(r,t,i.timeline,s.state.by,e);n.replaceChildren(...c.groups.map((l,u)=>rt(l.colour(),b(l.label),c.labels[u],c.values[u][i.row],a)))}function rt(r,s,e,n,t){return h("div",{class:n===0?"none":void 0,title:`${s}
 ${y(n)}`},r?se(r):null,h("span",{class:"name"},e),h("span",{class:"number"},n===0?"\u2013":f(n)),h("span",{class:"number part"},n===0?"":A(n,t)))}function Ts(r,s,e){let n=new Oe(s,r,e),t=r.invocationsOf(0),o=[];return t&&t.left>0&&o.push(`${v(t.left)} of ${v(t.frame.invocations)} invocations were too short to be kept.`),n.leftOut>0&&o.push(`${v(n.leftOut)} deeper lanes are not drawn.`),Z("lanes","Operations over time",h("div",{class:"scrolled"},n.element),o.length>0?h("p",{class:"about"},o.join(" ")):h("span"),Zt(r,s,n))}function Ss(r,s,e){let n=new Le(s,r,e),t=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i),o=h("div",{class:"toolbar"},h("div",{class:"choice",role:"group","aria-label":"Addresses"},t("\u2212","Zoom out of the addresses",()=>n.zoomOffsets(2)),t("+","Zoom into the addresses",()=>n.zoomOffsets(.5)),t("\u2193","Lower addresses",()=>n.panOffsets(-.4)),t("\u2191","Higher addresses",()=>n.panOffsets(.4)),t("All addresses","Show all addresses",()=>n.showAll())),h("span",{class:"about"},"Height is size, width is lifetime. Dotted lines mark address ranges that no block ever used. A block smaller than a pixel is drawn as one."));return Z("blocks","Blocks over time by address",o,n.element,Jt(r,s,n))}function nn(r,s){r.set({view:s}),document.getElementById(s)?.scrollIntoView()}function Es(r){let s=r.state.view;s&&requestAnimationFrame(()=>document.getElementById(s)?.scrollIntoView()),addEventListener("hashchange",()=>{s=r.state.view,document.getElementById(s)?.scrollIntoView()});let e=[...document.querySelectorAll("nav a")],n=()=>{let t=(document.querySelector("header")?.offsetHeight??0)+innerHeight*.12,o="";for(let i of document.querySelectorAll("main > section"))i.getBoundingClientRect().top<t&&(o=i.id);for(let i of e)i.dataset.section===o?i.setAttribute("aria-current","true"):i.removeAttribute("aria-current")};addEventListener("scroll",n,{passive:!0}),n()}function Ns(){let r=h("dialog",{"aria-label":"Keys",click:s=>{s.target===r&&r.close()}},h("h2",{},"Keys"),h("dl",{},...vs.flatMap(([s,e])=>[h("dt",{},s),h("dd",{},e)])),h("form",{method:"dialog"},h("button",{},"Close")));return r}function Cs(r,s,e){addEventListener("keydown",n=>{let{target:t}=n;if(n.ctrlKey||n.metaKey||n.altKey||s.open)return;if(t instanceof HTMLInputElement||t instanceof HTMLSelectElement||t instanceof HTMLTextAreaElement){n.key==="Escape"&&t.blur();return}let o=t instanceof HTMLElement&&t.closest(".rows, .scrolled")!==null&&!(t instanceof HTMLCanvasElement);$s(r,s,e,n,o)&&(n.preventDefault(),O())})}function $s(r,s,e,n,t){let{key:o}=n;if(/^[1-9]$/.test(o)){let i=e[Number(o)-1];return i&&nn(r,i),i!==void 0}if(t&&(o.startsWith("Arrow")||o==="Home"||o==="End"))return!1;switch(o){case"+":case"=":case"w":return r.zoom(1/1.5),!0;case"-":case"s":return r.zoom(1.5),!0;case"a":return r.pan(-.2),!0;case"d":return r.pan(.2),!0;case"0":return r.setRange(0,r.full),!0;case"ArrowLeft":case"ArrowRight":return r.move((o==="ArrowLeft"?-1:1)*(n.shiftKey?10:1)),!0;case"Home":return r.select({event:0,ns:0}),!0;case"End":return r.select(r.model.end),!0;case"p":return r.selectPeak(),!0;case"n":return We(r,1),!0;case"b":return We(r,-1),!0;case"x":return r.setUnit(r.state.unit==="time"?"event":"time"),!0;case"c":{let i=r.model.spaces.length>1?["category","operation","space"]:["category","operation"];return r.set({by:i[(i.indexOf(r.state.by)+1)%i.length]}),!0}case"/":return As(),!0;case"?":return s.showModal(),!0;default:return!1}}function As(){let r=null,s=1/0;for(let e of document.querySelectorAll("input[type=search]")){let n=e.getBoundingClientRect(),t=Math.abs(n.top-innerHeight*.4);n.width>0&&t<s&&([r,s]=[e,t])}r?.focus()}function Rs(r){let s=document.getElementById("loading")??document.body;s.textContent=r instanceof Error?r.message:String(r),s.setAttribute("role","alert")}at().then(r=>{r instanceof ce?ys(new ye(r)):en(r),requestAnimationFrame(()=>requestAnimationFrame(()=>performance.measure("memprof-first-paint")))}).catch(Rs);})();</script>
 </body>
 </html>
@@ -37013,10 +39469,10 @@ static_assert(trace_visitor<run_frames>);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_40
+#endif  // MEMPROF_SINGLE_HEADER_48
 
-#if !defined(MEMPROF_SINGLE_HEADER_41) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_41
+#if !defined(MEMPROF_SINGLE_HEADER_49) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_49
 
 // ---- <memprof/report/markdown.hpp>
 #include <algorithm>
@@ -37210,10 +39666,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_41
+#endif  // MEMPROF_SINGLE_HEADER_49
 
-#if !defined(MEMPROF_SINGLE_HEADER_42) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_42
+#if !defined(MEMPROF_SINGLE_HEADER_50) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_50
 
 // ---- <memprof/analysis/phase_name.hpp>
 #include <string_view>
@@ -37594,6 +40050,7 @@ namespace detail {
 /// what does not agree, and what happened to the capture. `space` must be one of the profile's.
 [[nodiscard]] inline std::vector<std::string> remarks_on(const profile& of, const space_profile& space) {
   std::vector<std::string> remarks = of.provenance.remarks;
+  if (of.provenance.planned) remarks.emplace_back("the bytes are what the compiler planned: nothing was measured");
   if (space.capacity_is_per_core) remarks.push_back(detail::core_capacity_remark(space));
   if (space.first_shortfall.requested != 0) remarks.push_back(detail::shortfall_remark(of, space));
   for (std::string& sentence : detail::contradictions_around(of, space)) {
@@ -38190,10 +40647,10 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_42
+#endif  // MEMPROF_SINGLE_HEADER_50
 
-#if !defined(MEMPROF_SINGLE_HEADER_43) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_43
+#if !defined(MEMPROF_SINGLE_HEADER_51) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_51
 
 // ---- <memprof/report/peak_picture.hpp>
 #include <algorithm>
@@ -38917,10 +41374,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_43
+#endif  // MEMPROF_SINGLE_HEADER_51
 
-#if !defined(MEMPROF_SINGLE_HEADER_44) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_44
+#if !defined(MEMPROF_SINGLE_HEADER_52) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_52
 
 // ---- <memprof/report/training_step_text.hpp>
 #include <algorithm>
@@ -39477,10 +41934,10 @@ class waterfall_builder {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_44
+#endif  // MEMPROF_SINGLE_HEADER_52
 
-#if !defined(MEMPROF_SINGLE_HEADER_45) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_45
+#if !defined(MEMPROF_SINGLE_HEADER_53) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_53
 
 // ---- <memprof/report/waterfall_text.hpp>
 #include <algorithm>
@@ -39541,7 +41998,8 @@ namespace detail {
     line.add(change > 0 ? " more than " : " less than ").add(before);
     const std::int64_t base = of.columns[column - 1].peak;
     const std::string share = short_percent(change, base);
-    if (base != 0 && share != "0.0 %" && share != "-0.0 %") line.add(" (" + std::string{change > 0 ? "+" : ""} + share + ")");
+    if (base != 0 && share != "0.0 %" && share != "-0.0 %" && share.front() != '<')
+      line.add(" (" + std::string{change > 0 ? "+" : ""} + share + ")");
     line.add(": ");
   }
   std::int64_t rest = 0;
@@ -39701,10 +42159,10 @@ template <class IsThere>
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_45
+#endif  // MEMPROF_SINGLE_HEADER_53
 
-#if !defined(MEMPROF_SINGLE_HEADER_46) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_46
+#if !defined(MEMPROF_SINGLE_HEADER_54) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_54
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -39769,10 +42227,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_46
+#endif  // MEMPROF_SINGLE_HEADER_54
 
-#if !defined(MEMPROF_SINGLE_HEADER_47) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_47
+#if !defined(MEMPROF_SINGLE_HEADER_55) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_55
 
 // ---- <memprof/trace/trace_writer.hpp>
 #include <cstddef>
@@ -39931,20 +42389,44 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_47
+#endif  // MEMPROF_SINGLE_HEADER_55
 
-#if !defined(MEMPROF_SINGLE_HEADER_48) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_48
+#if !defined(MEMPROF_SINGLE_HEADER_56) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_56
 
 // ---- <memprof/profile/json_events.hpp>
+#include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 /// @file
 /// A JSON document as a parser meets it, value by value: no document is in memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What the parser expected where it met something else. Its own message quotes the document, and names the parser's parts.
+[[nodiscard]] inline std::string_view expected_by_parser(std::string_view message) noexcept {
+  constexpr std::array<std::array<std::string_view, 2>, 10> known{{
+      {"ill-formed UTF-8", "expected UTF-8 in a text"},
+      {"control character", "expected an escape such as \\n in place of a control character"},
+      {"invalid string: missing closing quote", "expected a text's closing quotation mark"},
+      {"invalid string: surrogate", "expected both surrogates of a character"},
+      {"invalid string", "expected an escape that JSON has"},
+      {"invalid number", "expected a digit"},
+      {"while parsing object key", "expected a key in quotation marks"},
+      {"while parsing object separator", "expected a colon behind the key"},
+      {"while parsing object", "expected a comma or a closing brace"},
+      {"while parsing array", "expected a comma or a closing bracket"},
+  }};
+  if (message.ends_with("expected end of input")) return "expected nothing behind the document";
+  message = message.substr(0, message.find("; last read: "));  // the document's own words
+  for (const auto& [part, expected] : known) {
+    if (message.find(part) != message.npos) return expected;
+  }
+  return "expected a value";
+}
 
 /// What nlohmann/json's parser calls. A `Reader` has `take(json_value)`, `open(json_kind)` and `close()` of arrays and objects,
 /// and `name(key)`; it may raise errors.
@@ -39959,7 +42441,8 @@ struct json_events {
   Reader* reader;
   json_input* input = nullptr;     ///< where the texts come from, if their length has a limit
   std::size_t fault_position = 0;  ///< how many bytes the parser had seen when it met what is not JSON
-  std::string fault = {};
+  std::string_view fault = {};     ///< what was expected there
+  bool is_overflow = false;        ///< it is a number beyond all limits
 
   bool null() { return take({.kind = json_kind::null}); }
   bool boolean(bool truth) { return take({.kind = json_kind::boolean, .truth = truth}); }
@@ -39981,12 +42464,8 @@ struct json_events {
   }
   bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& problem) {
     fault_position = position;
-    fault = problem.what();
-    // "[json.exception.parse_error.101] parse error at ...": the part in brackets is of no use here.
-    if (const std::size_t end = fault.find("] "); end != std::string::npos) fault.erase(0, end + 2);
-    // It ends with what was read last, which may be anything of any length.
-    constexpr std::size_t longest = 200;
-    if (fault.size() > longest) fault.replace(longest, std::string::npos, "...");
+    is_overflow = problem.id == 406;  // "number overflow parsing ..."
+    fault = is_overflow ? "expected a number below 1.8e308" : expected_by_parser(problem.what());
     return false;
   }
 
@@ -40009,580 +42488,6 @@ struct json_events {
     return true;
   }
 };
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/reflect.hpp>
-#include <array>
-#include <boost/pfr/core.hpp>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
-
-/// @file
-/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. The only user of
-/// Boost.PFR, of which it includes the one light header.
-///
-/// Boost.PFR knows the names of fields only since 1.84, and later than that only where the compiler helps, so they are written
-/// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
-template <class E>
-inline constexpr detail::not_reflected enumeration_names{};
-
-/// A struct whose fields have names.
-template <class T>
-concept reflected = !std::same_as<std::remove_cv_t<decltype(field_names<T>)>, detail::not_reflected>;
-
-/// An enumeration whose values have names.
-template <class E>
-concept named_enumeration =
-    std::is_enum_v<E> && !std::same_as<std::remove_cv_t<decltype(enumeration_names<E>)>, detail::not_reflected>;
-
-template <>
-inline constexpr auto& enumeration_names<category> = category_names;
-
-template <>
-inline constexpr auto& enumeration_names<requires_grad> = requires_grad_names;
-
-template <>
-inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
-
-template <>
-inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
-
-template <>
-inline constexpr auto nullable_fields<owned_bytes> = std::to_array<std::string_view>({"owner"});
-
-template <>
-inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
-                                                                                 "name", "shape", "dtype", "requires_grad"});
-
-template <>
-inline constexpr auto nullable_fields<live_block> = std::to_array<std::string_view>({"operation"});
-
-template <>
-inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
-
-template <>
-inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",
-                                                                               "remaining_bytes", "remaining_operations",
-                                                                               "by_category", "largest_blocks"});
-
-template <>
-inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
-
-template <>
-inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns", "number", "step"});
-
-template <>
-inline constexpr auto later_fields<segment> = std::to_array<std::string_view>({"number", "step"});
-
-template <>
-inline constexpr auto signed_fields<segment> = std::to_array<std::string_view>({"number", "step"});
-
-template <>
-inline constexpr auto field_names<value_summary> = std::to_array<std::string_view>({"first", "last", "least", "greatest", "sum",
-                                                                                    "least_segment", "greatest_segment"});
-
-template <>
-inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;
-
-template <>
-inline constexpr auto field_names<growth_line> = std::to_array<std::string_view>({"per_step", "r_squared"});
-
-template <>
-inline constexpr auto field_names<named_segments> =
-    std::to_array<std::string_view>({"name", "stands_for_others", "count", "kept", "first_number", "last_number", "duration_ns"});
-
-template <>
-inline constexpr auto later_fields<named_segments> = std::to_array<std::string_view>({"stands_for_others"});
-
-template <>
-inline constexpr auto signed_fields<named_segments> = std::to_array<std::string_view>({"first_number", "last_number"});
-
-template <>
-inline constexpr auto field_names<named_segments_usage> =
-    std::to_array<std::string_view>({"segment", "segment_peak", "live_at_peak", "allocations", "deallocations", "segment_change",
-                                     "cumulative_current", "allocation_count", "deallocation_count", "growth"});
-
-template <>
-inline constexpr auto field_names<segment_usage> = std::to_array<std::string_view>(
-    {"segment", "segment_peak", "allocations", "deallocations", "segment_change", "cumulative_peak", "cumulative_current",
-     "allocation_count", "deallocation_count", "peak_time_ns", "peak_operation", "live_at_peak"});
-
-template <>
-inline constexpr auto nullable_fields<segment_usage> = std::to_array<std::string_view>({"peak_operation"});
-
-template <>
-inline constexpr auto signed_fields<segment_usage> = std::to_array<std::string_view>({"segment_change", "cumulative_current"});
-
-template <>
-inline constexpr auto field_names<timeline_point> = std::to_array<std::string_view>({"time_ns", "peak", "current"});
-
-template <>
-inline constexpr auto signed_fields<timeline_point> = std::to_array<std::string_view>({"peak", "current"});
-
-template <>
-inline constexpr auto field_names<memory_timeline> = std::to_array<std::string_view>({"events_per_point", "points"});
-
-template <>
-inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
-
-template <>
-inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
-    {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
-
-template <>
-inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::string_view>({"operation"});
-
-template <>
-inline constexpr auto field_names<space_anomalies> =
-    std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations", "mismatched_sizes", "cross_thread_frees",
-                                     "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"});
-
-template <>
-inline constexpr auto later_fields<space_anomalies> = std::to_array<std::string_view>({"null_allocations", "overlapping_blocks"});
-
-template <>
-inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
-
-template <>
-inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
-                                                                                 "busiest_core"});
-
-template <>
-inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
-
-template <>
-inline constexpr auto field_names<named_core_peaks> = std::to_array<std::string_view>({"segment", "circular_buffers", "buffers",
-                                                                                       "total"});
-
-template <>
-inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges",
-                                                                                   "segments_by_name"});
-
-template <>
-inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});
-
-template <>
-inline constexpr auto field_names<reserved_usage> = std::to_array<std::string_view>({"peak", "current"});
-
-template <>
-inline constexpr auto field_names<named_reserved_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
-
-template <>
-inline constexpr auto field_names<reserved_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
-                                                                                       "segments_by_name", "unmatched_releases",
-                                                                                       "replaced_reservations"});
-
-template <>
-inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
-
-template <>
-inline constexpr auto field_names<active_usage> = std::to_array<std::string_view>({"peak", "current"});
-
-template <>
-inline constexpr auto field_names<named_active_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
-
-template <>
-inline constexpr auto field_names<active_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
-                                                                                     "segments_by_name", "unmatched_completions",
-                                                                                     "missing_completions"});
-
-template <>
-inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
-                                                                                   "cumulative_current", "allocation_count",
-                                                                                   "reserved_peak", "reserved_current",
-                                                                                   "stands_for_others"});
-
-template <>
-inline constexpr auto later_fields<stream_usage> = std::to_array<std::string_view>({"stands_for_others"});
-
-template <>
-inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>(
-    {"requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"});
-
-template <>
-inline constexpr auto later_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment_number"});
-
-template <>
-inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
-
-template <>
-inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns",
-                                                                                              "segment_number"});
-
-template <>
-inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
-                                                                                    "cumulative_peak",
-                                                                                    "cumulative_current",
-                                                                                    "allocations",
-                                                                                    "deallocations",
-                                                                                    "allocation_count",
-                                                                                    "deallocation_count",
-                                                                                    "peak_segment",
-                                                                                    "peak_time_ns",
-                                                                                    "peak_operation",
-                                                                                    "live_at_peak",
-                                                                                    "current_by_category",
-                                                                                    "capacity",
-                                                                                    "capacity_is_per_core",
-                                                                                    "first_shortfall",
-                                                                                    "segments",
-                                                                                    "segments_by_name",
-                                                                                    "timeline",
-                                                                                    "anomalies",
-                                                                                    "cores",
-                                                                                    "reserved",
-                                                                                    "active",
-                                                                                    "streams",
-                                                                                    "out_of_memory",
-                                                                                    "further_out_of_memory",
-                                                                                    "stands_for_others",
-                                                                                    "facets"});
-
-template <>
-inline constexpr auto nullable_fields<space_profile> = std::to_array<std::string_view>({"peak_operation"});
-
-template <>
-inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
-
-template <>
-inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
-    {"current_by_category", "capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved",
-     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others", "facets"});
-
-template <>
-inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
-                                                                                     "cumulative_current", "peak_segment",
-                                                                                     "peak_time_ns", "peak_space",
-                                                                                     "peak_operation", "spaces", "live_at_peak"});
-
-template <>
-inline constexpr auto nullable_fields<memory_profile> = std::to_array<std::string_view>({"peak_space", "peak_operation"});
-
-template <>
-inline constexpr auto signed_fields<memory_profile> = std::to_array<std::string_view>({"peak_segment"});
-
-template <>
-inline constexpr auto field_names<operation_invocation> = std::to_array<std::string_view>({"thread", "begin_ns", "end_ns",
-                                                                                           "delta", "peak"});
-
-template <>
-inline constexpr auto signed_fields<operation_invocation> = std::to_array<std::string_view>({"thread", "delta"});
-
-template <>
-inline constexpr auto field_names<operation_usage> = std::to_array<std::string_view>(
-    {"space", "total_delta", "self_delta", "max_delta", "allocated", "freed", "self_allocated", "self_freed", "allocation_count",
-     "deallocation_count", "peak", "self_peak", "live", "first_invocation", "last_invocation", "largest_invocation"});
-
-template <>
-inline constexpr auto later_fields<operation_usage> = std::to_array<std::string_view>({"first_invocation", "last_invocation",
-                                                                                       "largest_invocation"});
-
-template <>
-inline constexpr auto signed_fields<operation_usage> = std::to_array<std::string_view>({"total_delta", "self_delta",
-                                                                                        "max_delta"});
-
-template <>
-inline constexpr auto field_names<operation_profile> = std::to_array<std::string_view>({"path", "name", "parent", "invocations",
-                                                                                        "usage", "stands_for_others"});
-
-template <>
-inline constexpr auto later_fields<operation_profile> = std::to_array<std::string_view>({"stands_for_others"});
-
-template <>
-inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
-
-template <>
-inline constexpr auto field_names<checkpoint_usage> = std::to_array<std::string_view>({"space", "live_bytes", "live_blocks",
-                                                                                       "largest_blocks"});
-
-template <>
-inline constexpr auto field_names<checkpoint> = std::to_array<std::string_view>({"name", "number", "time_ns", "live_bytes",
-                                                                                 "live_blocks", "spaces"});
-
-template <>
-inline constexpr auto nullable_fields<checkpoint> = std::to_array<std::string_view>({"name"});
-
-template <>
-inline constexpr auto field_names<process_info> = std::to_array<std::string_view>({"id", "host", "command_line", "rank",
-                                                                                   "world_size", "local_rank"});
-
-template <>
-inline constexpr auto signed_fields<process_info> = std::to_array<std::string_view>({"id", "rank", "world_size", "local_rank"});
-
-template <>
-inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
-                                                                                    "memory_bytes_at_million_events",
-                                                                                    "record_ns_per_event", "drain_ns_per_event"});
-
-template <>
-inline constexpr auto field_names<event_anomalies> =
-    std::to_array<std::string_view>({"dropped_events", "reentrant_events", "rejected_events", "unbalanced_scopes",
-                                     "missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
-
-template <>
-inline constexpr auto later_fields<event_anomalies> =
-    std::to_array<std::string_view>({"missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
-
-template <>
-inline constexpr auto field_names<provenance> = std::to_array<std::string_view>({"format", "file", "line", "section", "rounding",
-                                                                                 "absent", "remarks"});
-
-template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode",        "device",           "exact",         "complete",   "begin_unix_ns", "process",
-     "duration_ns",     "segments",    "segments_by_name", "segment_count", "step_count", "spaces",        "memories",
-     "operations",      "checkpoints", "checkpoint_count", "facts",         "anomalies",  "cost",          "provenance"});
-
-template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
-                                                                               "segment_count", "step_count", "memories",
-                                                                               "checkpoints", "checkpoint_count", "facts",
-                                                                               "provenance"});
-
-template <>
-inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
-
-/// Every struct of a profile.
-using profile_structs =
-    decltype(type_list<process_info>{} + facet_structs{} +
-             type_list<owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
-                       named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
-                       space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage,
-                       named_reserved_usage, reserved_profile, active_usage, named_active_usage, active_profile, stream_usage,
-                       out_of_memory_failure, space_profile, memory_profile, operation_invocation, operation_usage,
-                       operation_profile, checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
-
-namespace detail {
-
-template <class... Types>
-constexpr bool names_every_field(type_list<Types...>) {
-  return ((field_names<Types>.size() == boost::pfr::tuple_size_v<Types>)&&...);
-}
-
-static_assert(names_every_field(profile_structs{}), "a field was added to profile.hpp: name it in field_names");
-
-}  // namespace detail
-
-/// How many fields a struct has, the type of the one of an index, and that field itself.
-template <reflected T>
-inline constexpr std::size_t field_count = field_names<T>.size();
-template <reflected T, std::size_t Index>
-using field_type = boost::pfr::tuple_element_t<Index, T>;
-template <std::size_t Index, reflected T>
-[[nodiscard]] constexpr auto& field_at(T& value) {
-  return boost::pfr::get<Index>(value);
-}
-
-/// Calls `function(name, field)` for each field of `value`, in the order of declaration.
-template <class T, class Function>
-requires reflected<std::remove_const_t<T>>
-constexpr void for_each_field(T& value, Function&& function) {
-  boost::pfr::for_each_field(
-      value, [&](auto& field, std::size_t index) { function(field_names<std::remove_const_t<T>>[index], field); });
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/json_types.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-/// @file
-/// How the values of a JSON document become fields of structs, as tables that a reader walks while it meets the values: so a
-/// document is read without ever being in memory as a whole.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-struct json_type;
-
-/// Where the next value goes; without a type it is skipped.
-struct json_target {
-  const json_type* type = nullptr;
-  void* object = nullptr;
-};
-
-/// A member of an object.
-struct json_field {
-  std::string_view name;
-  bool is_required = false;
-  const json_type* type = nullptr;
-  void* (*of)(void* object) = nullptr;
-};
-
-/// How a value of one C++ type is read: `assign` takes a scalar, `append` makes room for an array's next element, and an object
-/// has `fields`, or `member` for keys that the type does not fix.
-struct json_type {
-  std::string (*expected)();                                        ///< a noun: "a string"
-  bool (*assign)(void* target, const json_value& value) = nullptr;  ///< false: it does not fit
-  json_target (*append)(void* array) = nullptr;
-  std::span<const json_field> fields = {};
-  json_target (*member)(void* object, std::string_view key) = nullptr;  ///< without a type: the key may not come here
-
-  [[nodiscard]] constexpr bool is_array() const noexcept { return append != nullptr; }
-  [[nodiscard]] constexpr bool is_object() const noexcept { return assign == nullptr && append == nullptr; }
-};
-
-[[nodiscard]] inline bool assign_value(bool& target, const json_value& value) {
-  target = value.truth;
-  return value.kind == json_kind::boolean;
-}
-
-[[nodiscard]] inline bool assign_value(std::int64_t& target, const json_value& value) {
-  constexpr std::uint64_t greatest = std::numeric_limits<std::int64_t>::max();
-  target = value.kind == json_kind::integer ? value.integer : static_cast<std::int64_t>(value.natural);
-  return value.kind == json_kind::integer || (value.kind == json_kind::natural && value.natural <= greatest);
-}
-
-[[nodiscard]] inline bool assign_value(std::uint64_t& target, const json_value& value) {
-  target = value.natural;
-  return value.kind == json_kind::natural;
-}
-
-/// A size, a count or a time.
-struct natural_integer {};
-
-/// Text that may be absent: null, and empty in the struct.
-struct optional_text {};
-
-[[nodiscard]] inline bool assign_value(double& target, const json_value& value) {
-  switch (value.kind) {
-    case json_kind::null: target = std::numeric_limits<double>::quiet_NaN(); return true;
-    case json_kind::integer: target = static_cast<double>(value.integer); return true;
-    case json_kind::natural: target = static_cast<double>(value.natural); return true;
-    case json_kind::real: target = value.real; return true;
-    case json_kind::boolean:
-    case json_kind::string:
-    case json_kind::array:
-    case json_kind::object: break;
-  }
-  return false;
-}
-
-[[nodiscard]] inline bool assign_value(std::string& target, const json_value& value) {
-  if (value.kind != json_kind::string) return false;
-  target = value.text;
-  return true;
-}
-
-template <named_enumeration E>
-[[nodiscard]] bool assign_value(E& target, const json_value& value) {
-  constexpr auto& names = enumeration_names<E>;
-  const auto found = value.kind == json_kind::string ? std::find(names.begin(), names.end(), value.text) : names.end();
-  if (found == names.end()) return false;
-  target = static_cast<E>(found - names.begin());
-  return true;
-}
-
-/// What a value of type T is called in messages.
-template <class T>
-[[nodiscard]] std::string json_noun() {
-  if constexpr (reflected<T>) {
-    return "an object";
-  } else if constexpr (named_enumeration<T>) {
-    std::string text = "one of";
-    for (const std::string_view name : enumeration_names<T>) text += " \"" + std::string{name} + '"';
-    return text;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return "true or false";
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    return "an integer of at most 63 bits and a sign";
-  } else if constexpr (std::is_same_v<T, natural_integer>) {
-    return "an integer from 0 to 2^63-1";
-  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
-    return "an integer of at most 64 bits without a sign";
-  } else if constexpr (std::is_same_v<T, double>) {
-    return "a number or null";
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    return "a string";
-  } else if constexpr (std::is_same_v<T, optional_text>) {
-    return "a string or null";
-  } else {
-    return "an array";
-  }
-}
-
-template <class T>
-[[nodiscard]] bool assign_to(void* target, const json_value& value) {
-  return assign_value(*static_cast<T*>(target), value);
-}
-
-template <class T>
-inline constexpr json_type json_type_of{.expected = &json_noun<T>, .assign = &assign_to<T>};
-
-template <>
-[[nodiscard]] inline bool assign_to<natural_integer>(void* target, const json_value& value) {
-  return assign_value(*static_cast<std::int64_t*>(target), value) && value.kind == json_kind::natural;
-}
-
-template <>
-[[nodiscard]] inline bool assign_to<optional_text>(void* target, const json_value& value) {
-  auto& text = *static_cast<std::string*>(target);
-  text.clear();
-  return value.kind == json_kind::null || assign_value(text, value);
-}
-
-template <class Element>
-[[nodiscard]] json_target append_to(void* array) {
-  return {&json_type_of<Element>, &static_cast<std::vector<Element>*>(array)->emplace_back()};
-}
-
-template <class Element>
-inline constexpr json_type json_type_of<std::vector<Element>>{.expected = &json_noun<std::vector<Element>>,
-                                                              .append = &append_to<Element>};
-
-template <class T, std::size_t Index>
-[[nodiscard]] void* field_of(void* object) {
-  return &field_at<Index>(*static_cast<T*>(object));
-}
-
-template <std::size_t Count>
-[[nodiscard]] constexpr bool is_among(const std::array<std::string_view, Count>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// How the field of that index is read: not every integer may be negative, and not every text absent.
-template <class T, std::size_t Index>
-[[nodiscard]] constexpr const json_type* type_of_field() {
-  using field = field_type<T, Index>;
-  if constexpr (std::is_same_v<field, std::int64_t>) {
-    if (!is_among(signed_fields<T>, field_names<T>[Index])) return &json_type_of<natural_integer>;
-  }
-  if constexpr (std::is_same_v<field, std::string>) {
-    if (is_among(nullable_fields<T>, field_names<T>[Index])) return &json_type_of<optional_text>;
-  }
-  return &json_type_of<field>;
-}
-
-template <class T, std::size_t... Indexes>
-[[nodiscard]] constexpr std::array<json_field, sizeof...(Indexes)> make_json_fields(std::index_sequence<Indexes...>) {
-  return {json_field{.name = field_names<T>[Indexes],
-                     .is_required = !is_among(later_fields<T>, field_names<T>[Indexes]),
-                     .type = type_of_field<T, Indexes>(),
-                     .of = &field_of<T, Indexes>}...};
-}
-
-template <reflected T>
-inline constexpr auto json_fields_of = make_json_fields<T>(std::make_index_sequence<field_count<T>>{});
-
-template <reflected T>
-inline constexpr json_type json_type_of<T>{.expected = &json_noun<T>, .fields = json_fields_of<T>};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -40845,10 +42750,11 @@ class json_reader {
                                             const json_events<json_reader>& events) {
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   const bool is_truncated = input.at_end() && offset >= input.taken();
+  const std::string place = "invalid JSON at byte " + std::to_string(offset) + ": ";
   raise_about_document(source, (input.taken() == 0 && input.at_end() ? "it is empty"
                                 : is_truncated ? "it is cut off after " + std::to_string(input.taken()) + " bytes"
-                                               : "invalid JSON at byte " + std::to_string(offset)) +
-                                   " (" + events.fault + "); " + std::string{source.remedy});
+                                               : place + std::string{events.fault}) +
+                                   "; " + std::string{source.remedy});
 }
 
 /// Reads a document into a struct, and returns its version.
@@ -41002,8 +42908,18 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
   return found->get<std::int64_t>();
 }
 
-[[nodiscard]] inline std::int64_t number_of(const nlohmann::ordered_json& object, const json_place& place, std::string_view key) {
+/// At least 1: a zero in a `decoder_model` would stand for a default.
+[[nodiscard]] inline std::optional<std::int64_t> find_size(const nlohmann::ordered_json& object, const json_place& place,
+                                                           std::string_view key) {
   const std::optional<std::int64_t> number = find_number(object, place, key);
+  if (number && *number < 1) {
+    raise_about_document(place.source, place[key].pointer() + " is " + std::to_string(*number) + ", but must be at least 1");
+  }
+  return number;
+}
+
+[[nodiscard]] inline std::int64_t size_of(const nlohmann::ordered_json& object, const json_place& place, std::string_view key) {
+  const std::optional<std::int64_t> number = find_size(object, place, key);
   if (!number) raise_about_document(place.source, place[key].pointer() + " is missing");
   return *number;
 }
@@ -41056,36 +42972,44 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
   return found->get<bool>();
 }
 
+inline void refuse_flag(const nlohmann::ordered_json& document, const json_place& root, std::string_view key) {
+  if (flag_of(document, root, key, false))
+    raise_about_document(root.source, root[key].pointer() + " is true: this is not modelled");
+}
+
 /// Of gpt2 only; the other families share their keys.
 [[nodiscard]] inline decoder_config read_gpt2(const nlohmann::ordered_json& document, const json_place& root) {
+  refuse_flag(document, root, "add_cross_attention");
   decoder_config result;
-  result.longest_sequence = number_of(document, root, "n_positions");
-  result.model = decoder_model{.layers = number_of(document, root, "n_layer"),
-                               .d_model = number_of(document, root, "n_embd"),
-                               .heads = number_of(document, root, "n_head"),
-                               .mlp_width = find_number(document, root, "n_inner").value_or(0),
-                               .vocabulary = number_of(document, root, "vocab_size"),
+  result.longest_sequence = size_of(document, root, "n_positions");
+  result.model = decoder_model{.layers = size_of(document, root, "n_layer"),
+                               .d_model = size_of(document, root, "n_embd"),
+                               .heads = size_of(document, root, "n_head"),
+                               .mlp_width = find_size(document, root, "n_inner").value_or(0),
+                               .vocabulary = size_of(document, root, "vocab_size"),
                                .positions = result.longest_sequence,
                                .tied_output = flag_of(document, root, "tie_word_embeddings", true)};
   return result;
 }
 
 [[nodiscard]] inline decoder_config read_llama(const nlohmann::ordered_json& document, const json_place& root, bool has_experts) {
+  refuse_flag(document, root, "attention_bias");
+  refuse_flag(document, root, "mlp_bias");
   decoder_config result;
-  result.longest_sequence = number_of(document, root, "max_position_embeddings");
+  result.longest_sequence = size_of(document, root, "max_position_embeddings");
   result.model = decoder_model{.family = decoder_family::llama,
-                               .layers = number_of(document, root, "num_hidden_layers"),
-                               .d_model = number_of(document, root, "hidden_size"),
-                               .heads = number_of(document, root, "num_attention_heads"),
-                               .kv_heads = find_number(document, root, "num_key_value_heads").value_or(0),
-                               .mlp_width = number_of(document, root, "intermediate_size"),
-                               .vocabulary = number_of(document, root, "vocab_size"),
+                               .layers = size_of(document, root, "num_hidden_layers"),
+                               .d_model = size_of(document, root, "hidden_size"),
+                               .heads = size_of(document, root, "num_attention_heads"),
+                               .kv_heads = find_size(document, root, "num_key_value_heads").value_or(0),
+                               .mlp_width = size_of(document, root, "intermediate_size"),
+                               .vocabulary = size_of(document, root, "vocab_size"),
                                .tied_output = flag_of(document, root, "tie_word_embeddings", false)};
   if (has_experts) {
-    result.model->experts = number_of(document, root, "num_local_experts");
-    result.model->experts_per_token = number_of(document, root, "num_experts_per_tok");
+    result.model->experts = size_of(document, root, "num_local_experts");
+    result.model->experts_per_token = size_of(document, root, "num_experts_per_tok");
   }
-  const std::int64_t head_width = find_number(document, root, "head_dim").value_or(0);
+  const std::int64_t head_width = find_size(document, root, "head_dim").value_or(0);
   if (head_width != 0 && (result.model->heads < 1 || head_width * result.model->heads != result.model->d_model)) {
     raise_about_document(root.source, "/head_dim " + std::to_string(head_width) +
                                           " is not hidden_size / num_attention_heads: such heads are not modelled");
@@ -41147,8 +43071,7 @@ template <class Reader>
   json_input input{file, path};
   json_events<Reader> events{.reader = &reader, .input = &input};
   if (nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events)) return {};
-  if (events.fault.starts_with("number overflow"))
-    return "byte " + std::to_string(input.taken()) + ": a number beyond all limits";
+  if (events.is_overflow) return "byte " + std::to_string(input.taken()) + ": a number that is too large";
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   if (input.taken() == 0 && input.at_end()) return "it is empty";
   if (input.at_end() && offset >= input.taken())
@@ -41159,6 +43082,7 @@ template <class Reader>
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/torch_snapshot_json.hpp>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -41182,11 +43106,18 @@ class torch_json_handler {
 
   void name(std::string_view key) {
     key_ = key;
-    if (!within_.empty() && within_.back() == part::snapshot) begin_section();
-    if (is_setting()) append_key();
+    if (within_.empty()) return;
+    switch (within_.back()) {
+      case part::snapshot: begin_section(); break;
+      case part::event: note(event_.seen, torch_event::keys); break;
+      case part::segment: note(segment_.seen, torch_segment::keys); break;
+      case part::block: note(block_.seen, torch_block_fields::keys); break;
+      default: break;
+    }
+    if (within_.back() == part::setting) setting_.key(key);
   }
   void open(json_kind kind) {
-    if (within_.size() == deepest) raise_about("it", "is nested too deep for a snapshot");
+    if (within_.size() == deepest) raise("cannot read '" + path_.string() + "': nested too deep for a snapshot");
     const part next = part_of(kind);
     begin(next, kind);
     within_.push_back(next);
@@ -41199,14 +43130,28 @@ class torch_json_handler {
   void take(const json_value& value) {
     if (within_.empty()) return;
     switch (within_.back()) {
-      case part::event: return set_event(field_of(value));
-      case part::segment: return set_segment(field_of(value));
-      case part::block: return set_block(field_of(value));
+      case part::event:
+      case part::segment:
+      case part::block:
+        if (value.kind != json_kind::null || !torch_may_be_null(key_)) set_field(field_of(value));
+        return;
+      case part::device:
+      case part::segments:
+      case part::blocks:
+      case part::traces: return refuse_item();
       case part::frame: return set_frame(field_of(value));
       case part::annotation: return set_annotation(field_of(value));
       case part::pool: return add_to_pool(field_of(value));
-      case part::settings: return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : text_of(value));
-      case part::setting: return append_element(text_of(value));
+      case part::overflowed:
+        if (value.truth) sink_.overflowed(device_);
+        ++device_;
+        return;
+      case part::snapshot:
+        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        return;
+      case part::settings:
+        return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : json_text_of(value));
+      case part::setting: return setting_.value(json_text_of(value));
       default: return;
     }
   }
@@ -41235,6 +43180,7 @@ class torch_json_handler {
     annotation,
     settings,
     setting,
+    overflowed,
     other,
   };
 
@@ -41246,10 +43192,11 @@ class torch_json_handler {
     switch (within_.back()) {
       case part::snapshot:
         if (is_object) return key_ == "allocator_settings" ? part::settings : part::other;
-        return key_ == "device_traces"          ? part::traces
-               : key_ == "segments"             ? part::segments
-               : key_ == "external_annotations" ? part::annotations
-                                                : part::other;
+        return key_ == "device_traces"            ? part::traces
+               : key_ == "segments"               ? part::segments
+               : key_ == "external_annotations"   ? part::annotations
+               : key_ == "trace_alloc_overflowed" ? part::overflowed
+                                                  : part::other;
       case part::traces: return is_object ? part::other : part::device;
       case part::device: return is_object ? part::event : part::other;
       case part::segments: return is_object ? part::segment : part::other;
@@ -41272,6 +43219,7 @@ class torch_json_handler {
   void begin(part next, json_kind kind) {
     switch (next) {
       case part::event: event_ = {}; break;
+      case part::blocks: blocks_ = 0; break;
       case part::segment:
         segment_ = {};
         has_address_ = false;
@@ -41288,22 +43236,32 @@ class torch_json_handler {
       case part::annotation: annotation_ = {}; break;
       case part::pool: pool_.clear(); break;
       case part::settings: break;
-      case part::setting: begin_setting(kind); break;
-      default: refuse_container(); break;
+      case part::setting:
+        if (within_.back() == part::settings) setting_name_ = key_;
+        setting_.open(kind);
+        break;
+      case part::other: refuse_container(); break;
+      default: break;
     }
   }
 
   void end(part ended) {
     switch (ended) {
       case part::device: ++device_; break;
-      case part::event: sink_.event(device_, event_); break;
+      case part::event: end_event(); break;
       case part::segment: end_segment(); break;
       case part::block: add_block(); break;
       case part::frame: labels_.push_back(stacks_.frame(frame_name_, frame_file_, frame_line_)); break;
       case part::frames: end_frames(); break;
-      case part::annotation: sink_.annotation(annotation_); break;
+      case part::annotation:
+        ++annotations_;
+        sink_.annotation(annotation_);
+        break;
       case part::pool: end_pool(); break;
-      case part::setting: end_setting(); break;
+      case part::setting:
+        setting_.close();
+        if (within_.back() == part::settings) sink_.setting(setting_name_, setting_.take());
+        break;
       default: break;
     }
   }
@@ -41322,54 +43280,94 @@ class torch_json_handler {
   // --- fields -------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] torch_field field_of(const json_value& value) const {
-    torch_field field{key_, {}, {}};
+    torch_field field{key_, {}, {}, {}};
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (value.kind == json_kind::string) field.text = value.text;
-    if (value.kind == json_kind::boolean) field.integer = value.truth ? 1 : 0;
+    if (value.kind == json_kind::boolean) field.truth = value.truth;
     if (value.kind == json_kind::integer) field.integer = value.integer;
     if (value.kind == json_kind::natural && value.natural <= most) field.integer = static_cast<std::int64_t>(value.natural);
     return field;
   }
-  void set_event(const torch_field& field) {
-    if (set(event_, field, stacks_)) return;
-    raise_about("event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_), whole_number());
+  template <std::size_t Size>
+  void note(std::uint32_t& seen, const std::array<std::string_view, Size>& keys) {
+    if (!note_key(seen, keys, key_)) raise_about(here(), "'" + key_ + "' " + torch_only_once);
   }
-  void set_segment(const torch_field& field) {
-    if (!set(segment_, field)) raise_about("segment " + std::to_string(segments_), whole_number());
-    if (field.key != "address") return;
+  /// A value of the innermost record that is no list.
+  void set_field(const torch_field& field) {
+    torch_expectation fault = nullptr;
+    if (key_ == "frames" && within_.back() == part::segment) return;  // they are not needed
+    if (key_ == "frames" || key_ == "blocks") {
+      fault = torch_list;
+    } else if (key_ == "pool_id" || key_ == "segment_pool_id") {
+      fault = torch_two_numbers;
+    } else {
+      fault = within_.back() == part::event     ? set(event_, field, stacks_)
+              : within_.back() == part::segment ? set(segment_, field)
+                                                : block_.set(field);
+    }
+    if (fault != nullptr) raise_about(here(), "'" + key_ + "' " + fault);
+    if (within_.back() != part::segment || key_ != "address") return;
     has_address_ = true;
     if (next_address_ == 0) next_address_ = segment_.address;
   }
-  void set_block(const torch_field& field) {
-    if (!block_.set(field)) raise_about("a block of segment " + std::to_string(segments_), whole_number());
+  /// The innermost event, segment or block, or what is where one is expected.
+  [[nodiscard]] std::string here() const {
+    const std::string segment = "segment " + std::to_string(segments_);
+    switch (within_.back()) {
+      case part::event:
+      case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_);
+      case part::block:
+      case part::blocks: return "block " + std::to_string(blocks_) + " of " + segment;
+      case part::traces: return "device " + std::to_string(device_);
+      default: return segment;
+    }
+  }
+  [[noreturn]] void refuse_item() const {
+    raise_about(here(), within_.back() == part::traces ? "expected a list of events" : "expected an object");
   }
   void set_frame(const torch_field& field) {
-    if (key_ == "name") frame_name_ = field.text;
-    if (key_ == "filename") frame_file_ = field.text;
+    if (key_ == "name") frame_name_ = field.text.value_or("");
+    if (key_ == "filename") frame_file_ = field.text.value_or("");
     if (key_ == "line") frame_line_ = field.integer.value_or(0);
   }
   void set_annotation(const torch_field& field) {
-    if (key_ == "name") annotation_.name = field.text;
+    if (key_ == "name") annotation_.name = field.text.value_or("");
     if (key_ == "stage") annotation_.is_begin = field.text == "START";
-    if (key_ == "time_us") annotation_.time_us = field.integer.value_or(0);
+    if (key_ != "time_us") return;
+    const torch_expectation fault = read_time_to(annotation_.time_us, field);
+    if (fault != nullptr) raise_about("annotation " + std::to_string(annotations_), std::string{"'time_us' "} + fault);
   }
-  /// An array or object in the place of a number.
+  /// An array or object in the place of something else.
   void refuse_container() {
     if (within_.empty()) return;
-    const torch_field nothing{key_, {}, {}};
-    if (within_.back() == part::event) set_event(nothing);
-    if (within_.back() == part::segment) set_segment(nothing);
-    if (within_.back() == part::block) set_block(nothing);
+    switch (within_.back()) {
+      case part::event:
+      case part::segment:
+      case part::block: return set_field({key_, {}, {}, {}});
+      case part::device:
+      case part::segments:
+      case part::blocks:
+      case part::traces: return refuse_item();
+      case part::snapshot:
+        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        return;
+      default: return;
+    }
   }
 
   // --- parts of records ---------------------------------------------------------------------------------------------
 
+  void end_event() {
+    if (const torch_expectation lack = lack_of(event_); lack != nullptr) raise_about(here(), lack);
+    sink_.event(device_, event_);
+  }
   void add_to_pool(const torch_field& field) {
+    if (!field.integer) pool_.assign(3, 0);  // which is none
     if (pool_.size() < 3) pool_.push_back(field.integer.value_or(0));
   }
   void end_pool() {
-    torch_pool& of = within_.back() == part::event ? event_.pool : segment_.pool;
-    of = pool_.size() == 2 ? torch_pool{pool_[0], pool_[1]} : torch_pool{};
+    if (pool_.size() != 2) raise_about(here(), "'" + key_ + "' " + torch_two_numbers);
+    (within_.back() == part::event ? event_.pool : segment_.pool) = torch_pool{pool_[0], pool_[1]};
   }
   /// Innermost first, and stacks grow inwards.
   void end_frames() {
@@ -41379,6 +43377,8 @@ class torch_json_handler {
   }
   /// Old blocks have no address: they follow each other, perhaps before the segment says where it begins.
   void add_block() {
+    if (const torch_expectation lack = block_.lack(); lack != nullptr) raise_about(here(), lack);
+    ++blocks_;
     const std::size_t known = segment_.blocks.size();
     if (block_.has_address) has_address_ = true;
     block_.add_to(segment_, next_address_);
@@ -41390,50 +43390,6 @@ class torch_json_handler {
     sink_.segment(segment_);
   }
 
-  // --- settings: texts as they are, all else as JSON ----------------------------------------------------------------
-
-  [[nodiscard]] bool is_setting() const { return !within_.empty() && within_.back() == part::setting; }
-  [[nodiscard]] static std::string text_of(const json_value& value) {
-    std::string out;
-    switch (value.kind) {
-      case json_kind::boolean: return value.truth ? "true" : "false";
-      case json_kind::integer: return std::to_string(value.integer);
-      case json_kind::natural: return std::to_string(value.natural);
-      case json_kind::real: return std::string{value.text};
-      case json_kind::string: append_json_string(out, value.text); return out;
-      default: return "null";
-    }
-  }
-  void begin_setting(json_kind kind) {
-    if (within_.back() == part::settings) {
-      setting_name_ = key_;
-      setting_.clear();
-      brackets_.clear();
-    }
-    const bool is_object = kind == json_kind::object;
-    append_element(is_object ? "{" : "[");
-    brackets_ += is_object ? '}' : ']';
-  }
-  void append_key() {
-    std::string text;
-    append_json_string(text, key_);
-    append_element(text + ':');
-  }
-  void append_element(std::string_view text) {
-    if (setting_.size() > max_fact_text) return;
-    const bool is_first = setting_.empty() || setting_.back() == '{' || setting_.back() == '[' || setting_.back() == ':';
-    if (!is_first) setting_ += ',';
-    setting_ += text;
-  }
-  void end_setting() {
-    if (setting_.size() <= max_fact_text) setting_ += brackets_.back();
-    brackets_.pop_back();
-    if (within_.back() == part::settings) sink_.setting(setting_name_, setting_);
-  }
-
-  [[nodiscard]] std::string whole_number() const {
-    return "'" + key_ + "' must be a whole number below 2^63, and where it is no time not below 0";
-  }
   [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
     raise("cannot read '" + path_.string() + "': " + what + ": " + fault);
   }
@@ -41448,6 +43404,8 @@ class torch_json_handler {
   bool has_traces_ = false;
   std::size_t device_ = 0;
   std::uint64_t segments_ = 0;
+  std::uint64_t blocks_ = 0;  // of the segment
+  std::uint64_t annotations_ = 0;
   torch_event event_;  // these while they are read
   torch_segment segment_;
   bool has_address_ = false;
@@ -41461,8 +43419,7 @@ class torch_json_handler {
   std::string frame_file_;
   std::int64_t frame_line_ = 0;
   std::string setting_name_;
-  std::string setting_;
-  std::string brackets_;  // that close it
+  json_value_text setting_;
 };
 
 /// Reads a snapshot from JSON, likewise. `file` stands at its begin.
@@ -41478,6 +43435,7 @@ template <class Sink>
 
 // ---- <memprof/format/torch_snapshot_reader.hpp>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -41503,10 +43461,12 @@ class torch_history_writer {
   void setting(std::string_view, const std::string&) {}
   void annotation(const torch_annotation&) {}
   void segment(const torch_segment&) {}
+  void overflowed(std::size_t) {}
   void event(std::size_t number, const torch_event& happened) {
     if (number >= counts_.size()) return;  // the file has changed since
     ++counts_[number];
-    if (happened.action == torch_event::action_type::other) return;
+    using action = torch_event::action_type;
+    if (happened.action == action::other || happened.action == action::nothing) return;
     if (is_merged_) {
       merged_.push_back({number, happened});
     } else {
@@ -41543,7 +43503,7 @@ class torch_history_writer {
       enter(0);
       writer_.end_operation(before);
     }
-    if (self_.blocks_before != 0) writer_.end_segment(torch_before_segment);
+    if (self_.blocks_before + self_.awaited_before != 0) writer_.end_segment(torch_before_segment);
   }
 
   void finish() {
@@ -41553,6 +43513,12 @@ class torch_history_writer {
     put_request();
     enter(0);
     pass_annotations(std::numeric_limits<std::int64_t>::max());
+  }
+
+  /// The segment that ends with the history; empty: it ends with an annotation.
+  [[nodiscard]] std::string_view last_segment() const noexcept {
+    const bool is_open = self_.annotations.empty() || depth_ != 0 || is_between_used_;
+    return is_open ? torch_unnamed_segment : std::string_view{};
   }
 
  private:
@@ -41593,6 +43559,7 @@ class torch_history_writer {
     }
     put_request();
     pass_annotations(happened.time_us);
+    is_between_used_ = is_between_used_ || depth_ == 0;
     at(happened.time_us);
     const label stream = self_.stream_of(happened.stream, happened.pool);
     using action = torch_event::action_type;
@@ -41619,7 +43586,7 @@ class torch_history_writer {
       case action::segment_free: put(event_kind::release, number, happened.address, happened.bytes, stream); break;
       case action::oom:
         enter(happened.stack);
-        put(event_kind::out_of_memory, number, happened.address, happened.bytes, 0);
+        put(event_kind::out_of_memory, number, happened.device_free.value_or(unknown_device_free), happened.bytes, 0);
         break;
       default: break;
     }
@@ -41630,14 +43597,15 @@ class torch_history_writer {
     if (time_us > self_.begin_us && time_us < latest) writer_.at((time_us - self_.begin_us) * 1000);
   }
 
-  /// Ends segments: an annotation is one, and what lies between two of the outermost.
+  /// Ends segments: an annotation is one, and so is what happens between two of the outermost.
   void pass_annotations(std::int64_t until_us) {
     for (; next_annotation_ < self_.annotations.size(); ++next_annotation_) {
       const torch_annotation& next = self_.annotations[next_annotation_];
       if (next.time_us > until_us) return;
       at(next.time_us);
       if (next.is_begin) {
-        if (depth_++ == 0) writer_.end_segment(torch_unnamed_segment);
+        if (depth_++ == 0 && is_between_used_) writer_.end_segment(torch_unnamed_segment);
+        is_between_used_ = false;
       } else if (depth_ != 0 && --depth_ == 0) {
         writer_.end_segment(next.name);
       }
@@ -41674,6 +43642,7 @@ class torch_history_writer {
   merged_event request_{};
   bool has_request_ = false;
   std::size_t next_annotation_ = 0;
+  bool is_between_used_ = false;  ///< whether anything happened since the last outermost annotation
   std::size_t depth_ = 0;
   std::uint32_t stack_ = 0;
   std::vector<open_frame> open_;
@@ -41701,12 +43670,14 @@ class torch_snapshot_source {
     if (!damage_.empty() && history_.devices.empty()) detail::raise("cannot read '" + path_.string() + "': " + damage_);
   }
 
-  /// Whether a file, which stands at its begin and does so afterwards, begins as a pickle does.
+  /// Whether a file, which stands at its begin and does so afterwards, begins as a pickle does; protocols 0 and 1, which are
+  /// refused, have no mark of their own, but all begin their dictionary in one way.
   [[nodiscard]] static bool is_pickle(std::FILE* file) {
-    const int first = std::fgetc(file);
-    const int second = std::fgetc(file);
+    std::array<char, 3> first{};
+    const std::size_t got = std::fread(first.data(), 1, first.size(), file);
     std::rewind(file);
-    return first == 0x80 && second >= 2 && second <= 5;
+    const std::string_view begin{first.data(), got};
+    return is_old_pickle(begin) || (begin.size() > 1 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5);
   }
 
   /// What a trace of it says of itself.
@@ -41718,27 +43689,38 @@ class torch_snapshot_source {
   }
   /// Why only the beginning could be read, as a sentence without its stop; empty: all was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
-  /// Blocks and bytes that were live before the history begins.
-  [[nodiscard]] std::uint64_t blocks_before() const noexcept { return history_.blocks_before; }
-  [[nodiscard]] std::uint64_t bytes_before() const noexcept { return history_.bytes_before; }
-  /// Blocks that the history has live at its end and the segments have not, or not with as many bytes: the snapshot contradicts
-  /// itself.
-  [[nodiscard]] std::uint64_t contradictions() const noexcept { return history_.contradictions; }
+  /// What is to be said of it beside that, each a sentence without its stop: what was live before the history begins, and where
+  /// the snapshot contradicts itself or is newer than this reader.
+  [[nodiscard]] std::vector<std::string> remarks() const { return history_.remarks(!damage_.empty()); }
 
-  /// Tells everything to a `trace_writer`, but for the end. Reads the file for the second time.
+  /// Tells everything to a `trace_writer`, but for the end: that is `writer.finish(` what this returns `)`. Reads the file for
+  /// the second time.
   template <recorded_event_writer Writer>
-  void write_to(Writer& writer) {
+  std::string_view write_to(Writer& writer) {
     detail::torch_history_writer<Writer> pass{history_, writer};
     pass.begin();
     (void)read(pass);
     pass.finish();
+    return pass.last_segment();
   }
 
  private:
+  [[nodiscard]] static bool is_old_pickle(std::string_view begin) noexcept {
+    return begin == "(dp" || begin == "(lp" || begin.starts_with("}q") || begin.starts_with("]q");
+  }
+
   template <class Sink>
   [[nodiscard]] std::string read(Sink& sink) {
     std::rewind(file_);
-    if (!is_pickle(file_)) return detail::read_torch_json(file_, path_, history_.stacks, sink);
+    std::array<char, 3> first{};
+    const std::string_view begin{first.data(), std::fread(first.data(), 1, first.size(), file_)};
+    std::rewind(file_);
+    if (is_old_pickle(begin)) {
+      detail::raise_about_file("read", path_,
+                               "a pickle of protocol 0 or 1; protocols 2 to 5 can be read: write it again with "
+                               "pickle.dump(snapshot, file, protocol=4)");
+    }
+    if (!begin.starts_with('\x80')) return detail::read_torch_json(file_, path_, history_.stacks, sink);
     detail::byte_reader in{file_, path_};
     return detail::read_torch_pickle(in, history_.stacks, sink);
   }
@@ -41752,11 +43734,13 @@ class torch_snapshot_source {
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/ttnn_graph_json.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -41784,6 +43768,30 @@ struct ttnn_node {
 };
 
 namespace detail {
+
+/// The rectangles in "{[0-0 - 1-1], [2-0 - 3-1]}" or "{[(x=0,y=0) - (x=7,y=7)]}", of which "{}" has none; nothing if it is no
+/// such text.
+[[nodiscard]] inline std::optional<std::vector<core_range>> parse_core_ranges(std::string_view text) {
+  if (!text.starts_with('{') || !text.ends_with('}')) return std::nullopt;
+  if (text.find_first_not_of("{}[]()xy=,- 0123456789") != text.npos) return std::nullopt;
+  std::vector<std::uint8_t> numbers;
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    if (text[index] < '0' || text[index] > '9') continue;
+    unsigned value = 0;
+    for (; index < text.size() && text[index] >= '0' && text[index] <= '9' && value < 256; ++index)
+      value = 10 * value + static_cast<unsigned>(text[index] - '0');
+    if (value > 255) return std::nullopt;
+    numbers.push_back(static_cast<std::uint8_t>(value));
+  }
+  std::vector<core_range> ranges;
+  for (std::size_t index = 0; index + 3 < numbers.size(); index += 4) {
+    ranges.push_back({numbers[index], numbers[index + 1], numbers[index + 2], numbers[index + 3]});
+    if (!ranges.back().is_valid()) return std::nullopt;
+  }
+  const auto brackets = static_cast<std::size_t>(std::count(text.begin(), text.end(), '['));
+  if (numbers.size() % 4 != 0 || ranges.size() != brackets) return std::nullopt;
+  return ranges;
+}
 
 /// Takes the nodes out of the JSON as the parser meets their values, and hands each on when its object ends. What a node does not
 /// need is not kept.
@@ -41873,6 +43881,10 @@ class ttnn_graph_handler {
     if (key_ == "page_size") node_.page_size = number(key_, value);
     if (key_ == "num_cores") node_.num_cores = number(key_, value);
     if (key_ == "max_size_per_bank") node_.max_size_per_bank = number(key_, value);
+    if (key_ == "address" || key_ == "device_id") (void)number(key_, value);
+    if (key_ == "core_range_set" && (value.kind != json_kind::string || !parse_core_ranges(value.text))) {
+      raise_about(place(), "'core_range_set' must be rectangles of cores from 0 to 255, such as {[0-0 - 1-1]}");
+    }
     // Of tensors it is a word; what the node is may come later.
     if (key_ == "buffer_type") has_number_as_type_ = is_number(value, node_.buffer_type);
     if (value.kind != json_kind::string) return;
@@ -41945,26 +43957,6 @@ enum class ttnn_core_model : std::uint8_t {
 };
 
 namespace detail {
-
-/// The rectangles in "{[0-0 - 1-1], [2-0 - 3-1]}" or "{[(x=0,y=0) - (x=7,y=7)]}"; nothing if it has no such thing.
-[[nodiscard]] inline std::optional<std::vector<core_range>> parse_core_ranges(std::string_view text) {
-  std::vector<std::uint8_t> numbers;
-  for (std::size_t index = 0; index < text.size(); ++index) {
-    if (text[index] < '0' || text[index] > '9') continue;
-    unsigned value = 0;
-    for (; index < text.size() && text[index] >= '0' && text[index] <= '9' && value < 256; ++index)
-      value = 10 * value + static_cast<unsigned>(text[index] - '0');
-    if (value > 255) return std::nullopt;
-    numbers.push_back(static_cast<std::uint8_t>(value));
-  }
-  std::vector<core_range> ranges;
-  for (std::size_t index = 0; index + 3 < numbers.size(); index += 4) {
-    ranges.push_back({numbers[index], numbers[index + 1], numbers[index + 2], numbers[index + 3]});
-    if (!ranges.back().is_valid()) return std::nullopt;
-  }
-  if (numbers.size() % 4 != 0) return std::nullopt;
-  return ranges;
-}
 
 /// Bytes of a buffer in the fullest bank. Old traces lack `max_size_per_bank`; of their interleaved buffers the tracker counts
 /// all bytes on each core, and so do we.
@@ -42354,919 +44346,6 @@ inline constexpr std::string_view device_format = "memprof-device";
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/json_output.hpp>
-#include <charconv>
-#include <cmath>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
-#include <vector>
-
-/// @file
-/// Profiles as JSON text, without a document in between and without nlohmann/json, of which it keeps the layout (`dump(1)`).
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Writes JSON to a string: one line a value, so that line-based tools can compare two. The calls must come in an order that
-/// makes a document; nothing is checked.
-class json_output {
- public:
-  /// The document so far.
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  [[nodiscard]] std::string take() noexcept { return std::move(text_); }
-
-  void begin_object() { begin('{'); }
-  void end_object() { end('}'); }
-  void begin_array() { begin('['); }
-  void end_array() { end(']'); }
-  /// Before each element of an array.
-  void element() { next_line(); }
-  /// Before each value of an object.
-  void key(std::string_view name) {
-    next_line();
-    value(name);
-    text_ += ": ";
-  }
-
-  void null() { text_ += "null"; }
-  void value(bool truth) { text_ += truth ? "true" : "false"; }
-  template <std::integral T>
-  void value(T number) {
-    append(number);
-  }
-  /// The shortest text that reads back as the same number; null if it is not finite.
-  void value(double number) {
-    if (!std::isfinite(number)) return null();
-    const std::size_t begin = text_.size();
-    append(number);
-    // So that it reads back as a real number.
-    if (text_.find_first_of(".e", begin) == std::string::npos) text_ += ".0";
-  }
-  /// What is not valid UTF-8 becomes U+FFFD, once for each maximal part of a character (Unicode, chapter 3.9).
-  void value(std::string_view words) {
-    text_ += '"';
-    const char* next = words.data();
-    const char* const end = next + words.size();
-    while (next != end) {
-      const char* const plain = skip_plain(next, end);
-      text_.append(next, plain);
-      next = plain;
-      if (next != end) next = append_special(next, end);
-    }
-    text_ += '"';
-  }
-
- private:
-  void begin(char bracket) {
-    text_ += bracket;
-    ++depth_;
-    is_empty_ = true;
-  }
-
-  void end(char bracket) {
-    --depth_;
-    if (!is_empty_) break_line();
-    text_ += bracket;
-    is_empty_ = false;
-  }
-
-  void next_line() {
-    if (!is_empty_) text_ += ',';
-    is_empty_ = false;
-    break_line();
-  }
-
-  void break_line() {
-    text_ += '\n';
-    text_.append(depth_, ' ');
-  }
-
-  template <class T>
-  void append(T number) {
-    char digits[32];
-    text_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-  }
-
-  [[nodiscard]] static const char* skip_plain(const char* next, const char* end) noexcept {
-    while (next != end && *next >= ' ' && *next <= '~' && *next != '"' && *next != '\\') ++next;
-    return next;
-  }
-
-  /// One character that is written in another way, or is none of ASCII; returns where the next begins.
-  const char* append_special(const char* next, const char* end) {
-    const auto first = static_cast<unsigned char>(*next);
-    if (first >= 0x80) {
-      const std::size_t length = sequence_length(next, end);
-      if (is_complete(first, length)) {
-        text_.append(next, length);
-      } else {
-        text_ += "\xEF\xBF\xBD";
-      }
-      return next + length;
-    }
-    switch (first) {
-      case '"': text_ += "\\\""; break;
-      case '\\': text_ += "\\\\"; break;
-      case '\b': text_ += "\\b"; break;
-      case '\f': text_ += "\\f"; break;
-      case '\n': text_ += "\\n"; break;
-      case '\r': text_ += "\\r"; break;
-      case '\t': text_ += "\\t"; break;
-      case 0x7F: text_ += '\x7F'; break;
-      default: {
-        constexpr char hexadecimal[] = "0123456789abcdef";
-        text_ += "\\u00";
-        text_ += hexadecimal[first >> 4];
-        text_ += hexadecimal[first & 15];
-      }
-    }
-    return next + 1;
-  }
-
-  [[nodiscard]] static bool is_complete(unsigned char first, std::size_t length) noexcept {
-    if (first < 0xC2 || first > 0xF4) return false;
-    return length == (first < 0xE0 ? 2U : first < 0xF0 ? 3U : 4U);
-  }
-
-  /// How many bytes from a first one above 0x7F on are the begin of a well-formed sequence; at least 1 (Unicode, table 3-7).
-  [[nodiscard]] static std::size_t sequence_length(const char* next, const char* end) noexcept {
-    const auto byte_at = [next](std::size_t index) { return static_cast<unsigned char>(next[index]); };
-    const unsigned char first = byte_at(0);
-    if (first < 0xC2 || first > 0xF4) return 1;
-    const std::size_t wanted = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    const auto available = static_cast<std::size_t>(end - next);
-    std::size_t length = 1;
-    for (; length < wanted && length < available; ++length) {
-      unsigned char least = 0x80;
-      unsigned char greatest = 0xBF;
-      if (length == 1) {
-        if (first == 0xE0) least = 0xA0;
-        if (first == 0xED) greatest = 0x9F;
-        if (first == 0xF0) least = 0x90;
-        if (first == 0xF4) greatest = 0x8F;
-      }
-      if (byte_at(length) < least || byte_at(length) > greatest) break;
-    }
-    return length;
-  }
-
-  std::string text_;
-  std::size_t depth_ = 0;
-  bool is_empty_ = true;
-};
-
-[[nodiscard]] inline constexpr bool is_nullable(const auto& names, std::string_view name) noexcept {
-  for (const std::string_view nullable : names) {
-    if (nullable == name) return true;
-  }
-  return false;
-}
-
-inline void put_json(json_output& out, const std::vector<fact_table>& tables) {
-  out.begin_object();
-  for (const fact_table& table : tables) {
-    out.key(table.name);
-    out.begin_array();
-    for (const std::vector<fact_value>& values : table.rows) {
-      out.element();
-      out.begin_object();
-      for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
-        out.key(table.columns[column]);
-        std::visit([&](const auto& value) { out.value(value); }, values[column]);
-      }
-      out.end_object();
-    }
-    out.end_array();
-  }
-  out.end_object();
-}
-
-/// A field of any type: a struct is an object, a vector an array, an enumeration its name.
-template <class T>
-void put_json(json_output& out, const T& source) {
-  if constexpr (reflected<T>) {
-    out.begin_object();
-    for_each_field(source, [&]<class Field>(std::string_view name, const Field& field) {
-      out.key(name);
-      if constexpr (std::same_as<Field, std::string>) {
-        if (field.empty() && is_nullable(nullable_fields<T>, name)) return out.null();
-      }
-      put_json(out, field);
-    });
-    out.end_object();
-  } else if constexpr (named_enumeration<T>) {
-    out.value(to_string(source));
-  } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
-    out.value(source);
-  } else {
-    out.begin_array();
-    for (const auto& element : source) {
-      out.element();
-      put_json(out, element);
-    }
-    out.end_array();
-  }
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/write_json.hpp>
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <string_view>
-
-/// @file
-/// Writes a profile as JSON: docs/profile.md describes the format, docs/profile.schema.json is its schema. A program that reads
-/// profiles includes <memprof/profile/json.hpp>, which takes far longer to compile.
-///
-/// Bytes, counts and addresses are integers and keep all 64 bits; enumerations are names. Text that is not valid UTF-8 (the name
-/// of an operation may be any bytes) is written with U+FFFD in the place of each invalid part, so only then a profile that is
-/// read back differs. A number that is not finite is written as null and read back as not-a-number.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What the key "format" says.
-inline constexpr std::string_view json_format = "memprof-profile";
-
-/// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
-inline constexpr std::int64_t json_version = 2;
-
-/// A profile as JSON text, one line a value.
-[[nodiscard]] inline std::string to_json_text(const profile& source) {
-  detail::json_output out;
-  out.begin_object();
-  out.key("format");
-  out.value(json_format);
-  out.key("version");
-  out.value(json_version);
-  for_each_field(source, [&](std::string_view name, const auto& field) {
-    out.key(name);
-    detail::put_json(out, field);
-  });
-  out.end_object();
-  return out.take();
-}
-
-/// Writes a profile to a file as JSON. If that fails, a file that was there before stays as it was. A path such as /dev/stdout
-/// works too. Errors name the path and the reason.
-inline void write_json(const profile& source, const std::filesystem::path& path) {
-  detail::replace_whole_file(path, to_json_text(source) + '\n');
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/record/session.hpp>
-#include <string>
-
-#if MEMPROF_ENABLED
-// ---- <memprof/record/session_life.hpp>
-// ---- <memprof/record/session_thread.hpp>
-#include <csignal>
-#include <cstdint>
-#include <string>
-#include <utility>
-
-#include <pthread.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
-/// @file
-/// The thread of a session: it sleeps until the interval is over or somebody wants a profile.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-#if defined(__cpp_exceptions)
-/// Whether `act` came to its end. What it cannot have is memory.
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  try {
-    act();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-#else
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  act();
-  return true;
-}
-#endif
-
-/// Adds a periodic checkpoint to capture `number`. False if that has ended.
-inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
-  const control_guard control;
-  registry& shared = abi_1::process_registry;
-  if (number == 0 || active_capture() != number || shared.drain == nullptr) return false;
-  shared.drain(shared);
-  shared.put_event(shared, {shared.stamps.next(), 0, 0, 0, event_kind::checkpoint, any_space, 0});
-  return true;
-}
-
-/// Whether somebody sets the wall clock. Times in a profile are those of the monotonic clock from the capture's begin on, so they
-/// differ from the wall clock's from then on.
-class wall_clock_watch {
- public:
-  /// Says so the first time.
-  void look() noexcept {
-    const std::int64_t now_ns = monotonic_ns();
-    const std::int64_t ahead_ns = unix_ns() - now_ns;
-    const std::int64_t jump_ns = ahead_ns - ahead_ns_;
-    // NTP slews a clock by at most 1 in 2000.
-    const std::int64_t slewed_ns = ns_per_second + (now_ns > seen_ns_ ? (now_ns - seen_ns_) / 1000 : 0);
-    seen_ns_ = now_ns;
-    ahead_ns_ = ahead_ns;
-    if (has_said_ || (jump_ns <= slewed_ns && jump_ns >= -slewed_ns)) return;
-    has_said_ = true;
-    (void)succeeds([&] {
-      say_of_session("session: the wall clock went " + std::string{jump_ns > 0 ? "forward" : "back"} + " by " +
-                     std::to_string(((jump_ns > 0 ? jump_ns : -jump_ns) + ns_per_second / 2) / ns_per_second) +
-                     " s (it was set, or the machine slept); times in the profile go on from the session's begin");
-    });
-  }
-
- private:
-  static constexpr std::int64_t ns_per_second = 1'000'000'000;
-
-  std::int64_t seen_ns_ = monotonic_ns();
-  std::int64_t ahead_ns_ = unix_ns() - seen_ns_;
-  bool has_said_ = false;
-};
-
-/// A session that records: what its thread and whoever ends it share. The thread alone writes files.
-struct running_session {
-  session_options options;
-  process_info process;
-  std::uint32_t capture = 0;
-  std::string stem;        ///< of its own files
-  std::string json_file;   ///< empty until it is written
-  std::string trace_file;  ///< empty: none
-  std::int64_t interval_ns = 0;
-  bool has_thread = false;
-
-  // --- profiles -----------------------------------------------------------------------------------------------------
-
-  /// Writes the profile up to now, as the session's own or as one of this moment. All that is needed for it is hidden from the
-  /// hooks.
-  void write_profile(bool is_own) noexcept {
-    const bool has_memory = succeeds([&] {
-      profile now;
-      if (!read_session(capture, now)) return say_of_session("session: its capture is gone, so there is no profile to write");
-      const internal_guard hidden;
-      const std::string text = to_json_text(now) + '\n';
-      std::string name = is_own ? stem : session_stem(options.output_dir, unix_ns(), process);
-      const bool was_written = is_own && !json_file.empty();
-      const std::string problem = write_session_file(name, ".json", was_written, text);
-      if (!problem.empty()) return say_of_session("cannot write the profile '" + name + ".json': " + problem + rest_of_trace());
-      say_of_session("profile in '" + name + ".json'");
-      if (!is_own) return;
-      stem = name;
-      json_file = name + ".json";
-    });
-    if (!has_memory) say_of_session("session: the system has no memory for the profile");
-  }
-
-  [[nodiscard]] std::string rest_of_trace() const {
-    return trace_file.empty() ? std::string{} : "; `memprof profile " + trace_file + "` makes it of the trace";
-  }
-
-  // --- the thread ---------------------------------------------------------------------------------------------------
-
-  [[nodiscard]] bool start_thread() noexcept {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    // It takes no signal: not the program's, and not SIGXFSZ, which a file beyond its limit raises.
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    has_thread = ::pthread_create(&mailbox.thread, nullptr, run, this) == 0;
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return has_thread;
-  }
-
-  static void* run(void* self) {
-#if defined(__linux__)
-    ::prctl(PR_SET_NAME, "memprof session", 0, 0, 0);
-#endif
-    const recording_suppressor hidden;
-    static_cast<running_session*>(self)->serve();
-    return nullptr;
-  }
-
-  void serve() noexcept {
-    session_mailbox& box = mailbox;
-    std::int64_t next_ns = monotonic_ns() + interval_ns;
-    wall_clock_watch wall_clock;
-    for (;;) {
-      const std::uint32_t seen = box.wake.value();
-      if (box.wants_end.load()) break;
-      answer();
-      wall_clock.look();
-      const std::int64_t now_ns = monotonic_ns();
-      if (now_ns >= next_ns) {
-        const bool goes_on = add_periodic_checkpoint(capture);
-        next_ns = goes_on ? following(next_ns, monotonic_ns()) : INT64_MAX;
-      } else if (next_ns != INT64_MAX && next_ns - now_ns > interval_ns) {
-        next_ns = now_ns + interval_ns;  // the clock went back, as that of a machine that was moved to another host
-      }
-      box.wake.wait(seen, next_ns - monotonic_ns());
-    }
-    if (box.wants_look.exchange(false)) write_profile(false);
-    write_profile(true);
-    box.has_gone.store(true);
-    // Whoever notes one from now on sees that; of those before, either the handler or we take it.
-    if (const int number = box.ending.load(); number > 0 && box.passing.load() == 0) {
-      int noted = number;
-      if (box.ending.compare_exchange_strong(noted, 0)) pass_on_ending(number);
-    }
-    box.written.advance();
-  }
-
-  /// The next time of the periodic ones; after a pause of the machine, those that were missed are left out.
-  [[nodiscard]] std::int64_t following(std::int64_t due_ns, std::int64_t now_ns) const noexcept {
-    return due_ns + ((now_ns - due_ns) / interval_ns + 1) * interval_ns;
-  }
-
-  /// Does what handlers have asked for.
-  void answer() noexcept {
-    session_mailbox& box = mailbox;
-    if (box.wants_look.exchange(false)) write_profile(false);
-    if (box.wants_profile.exchange(false)) write_profile(true);
-    if (box.wants_last_words.exchange(false)) {
-      write_profile(true);
-      box.has_last_words.store(true);
-      box.written.advance();
-    }
-    answer_ending();
-  }
-
-  void answer_ending() noexcept {
-    session_mailbox& box = mailbox;
-    const int number = box.ending.load();
-    if (number <= 0 || box.passing.load() != 0) return;
-    write_profile(true);
-    pass_on_ending(number);
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#include <atomic>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <new>
-#include <string>
-#include <system_error>
-#include <utility>
-
-#include <pthread.h>
-#include <unistd.h>
-
-extern "C" char** environ;  // NOLINT(readability-redundant-declaration): only some libraries declare it
-
-/// @file
-/// Begin and end of a session.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The session that records, and never destroyed where the process ends without it; null: none.
-inline constinit std::atomic<running_session*> current_session{nullptr};
-/// Held by whoever begins or ends a session.
-inline constinit futex_lock session_lock{};
-inline constinit std::atomic<std::uint64_t> session_lock_owner{0};  ///< number of the thread that holds it
-
-class [[nodiscard]] session_guard {
- public:
-  session_guard() noexcept { session_lock_owner.store(thread_id()); }
-  session_guard(const session_guard&) = delete;
-  session_guard& operator=(const session_guard&) = delete;
-  ~session_guard() { session_lock_owner.store(0); }
-
- private:
-  lock_guard<futex_lock> held_{session_lock};
-};
-
-/// Whether the session that `current_session` names is this process's, not that of the parent that forked it.
-[[nodiscard]] inline bool is_of_this_process() noexcept { return mailbox.process.load() == process_id(); }
-
-[[nodiscard]] inline bool is_session_active(std::uint32_t number) noexcept {
-  return is_of_this_process() && active_capture() == number;
-}
-
-/// Ends the capture, lets the thread write the profile, and puts the handlers of before back. Under `session_lock`.
-inline void finish_session() noexcept {
-  running_session* const ending = current_session.load();
-  if (ending == nullptr || !is_of_this_process()) return;
-  finish_capture(ending->capture, end_segment_name);
-  if (ending->has_thread) {
-    mailbox.wants_end.store(true);
-    mailbox.wake.advance();
-    ::pthread_join(mailbox.thread, nullptr);
-  } else {
-    const recording_suppressor hidden;
-    ending->write_profile(true);
-  }
-  remove_signal_handlers();
-  remove_terminate_handler();
-  mailbox.process.store(0);
-  current_session.store(nullptr);
-  const recording_suppressor hidden;
-  delete ending;
-}
-
-/// At `exit` and `quick_exit`, on whatever thread. One that is inside memprof, in a signal handler that calls `exit`, must not
-/// wait for locks that it may hold: then only the trace remains.
-inline void finish_session_at_exit() noexcept {
-  if (!is_of_this_process() || !is_outside(abi_1::this_thread)) return;
-  const std::uint64_t owner = session_lock_owner.load();
-  if (owner != 0 && owner == thread_id()) return;  // a backend calls `exit`
-  const session_guard serial;
-  finish_session();
-}
-
-inline void watch_exit() noexcept {
-  static constinit std::atomic<bool> is_watched{false};
-  if (is_watched.exchange(true)) return;
-  std::atexit(finish_session_at_exit);
-#if !defined(__APPLE__)
-  std::at_quick_exit(finish_session_at_exit);
-#endif
-}
-
-/// In a child after `fork`: the session is its parent's, and it may begin one of its own.
-inline void forget_session_of_parent() noexcept {
-  session_lock.reset();
-  session_lock_owner.store(0);
-  current_session.store(nullptr);
-  mailbox.process.store(0);
-}
-
-inline void watch_forks_of_sessions() noexcept {
-  static constinit std::atomic<bool> is_watched{false};
-  if (!is_watched.exchange(true)) ::pthread_atfork(nullptr, nullptr, forget_session_of_parent);
-}
-
-inline void empty_mailbox() noexcept {
-  session_mailbox& box = mailbox;
-  box.wake.reset();
-  box.written.reset();
-  for (std::atomic<bool>* const flag :
-       {&box.wants_look, &box.wants_profile, &box.wants_last_words, &box.has_last_words, &box.wants_end, &box.has_gone}) {
-    flag->store(false);
-  }
-  box.ending.store(0);
-  box.passing.store(0);
-}
-
-/// Where the session's files go, and under which name. Says so if they cannot.
-inline void prepare_files(running_session& session) {
-  session_options& options = session.options;
-  std::error_code ignored;
-  // What the program does with its working directory later does not matter then.
-  const std::filesystem::path absolute = std::filesystem::absolute(options.output_dir, ignored);
-  if (!absolute.empty()) options.output_dir = absolute.lexically_normal().string();
-  const std::string problem = prepare_directory(options.output_dir);
-  if (!problem.empty()) {
-    say_of_session("session: cannot write into the directory '" + options.output_dir + "': " + problem +
-                   "; the training goes on, and the profile will be tried there at the end");
-  }
-  session.stem = session_stem(options.output_dir, unix_ns(), session.process);
-  if (!options.trace || !problem.empty()) return;
-  const int error = reserve_name(session.stem, ".memtrace");
-  if (error != 0) return say_of_session("session: no trace file '" + session.stem + ".memtrace': " + reason_of(error));
-  session.trace_file = session.stem + ".memtrace";
-  options.capture.trace_file = literal_trace_path(session.trace_file);
-}
-
-/// Begins a session if it is asked for; the number of its capture, or 0.
-template <class Begin>
-[[nodiscard, gnu::noinline]] std::uint32_t begin_recorded_session(session_options wanted, Begin&& begin) {
-  const recording_suppressor hidden;
-  session_options options = settled(std::move(wanted), environ);
-  if (!options.enabled) return 0;
-  const session_guard serial;
-  if (active_capture() != 0 || (current_session.load() != nullptr && is_of_this_process())) {
-    say_of_session("session: a capture is active already, so the session records nothing; end that one first, or leave one out");
-    return 0;
-  }
-  auto* const made = new running_session;
-  made->options = std::move(options);
-  made->process = describe_process();
-  made->interval_ns = static_cast<std::int64_t>(made->options.interval * 1e9);
-  if (made->interval_ns < 1'000'000) made->interval_ns = 1'000'000;
-  prepare_files(*made);
-#if defined(__cpp_exceptions)
-  try {
-    auto guard = begin(made->options.capture);
-    made->capture = active_capture();
-    guard.release();
-  } catch (...) {
-    delete made;
-    throw;
-  }
-#else
-  auto guard = begin(made->options.capture);
-  made->capture = active_capture();
-  guard.release();
-#endif
-  empty_mailbox();
-  mailbox.process.store(process_id());
-  current_session.store(made);
-  watch_exit();
-  watch_forks_of_sessions();
-  if (made->start_thread()) {
-    install_terminate_handler();
-    if (made->options.signals) install_signal_handlers();
-  } else {
-    say_of_session(
-        "session: the system has no thread for it, so there are no periodic checkpoints, and signals leave no profile");
-  }
-  return made->capture;
-}
-
-/// Ends the session of that capture.
-[[gnu::noinline]] inline void end_recorded_session(std::uint32_t number) noexcept {
-  if (!is_of_this_process()) return;
-  const session_guard serial;
-  if (running_session* const session = current_session.load(); session != nullptr && session->capture == number) finish_session();
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-
-#include <utility>
-#endif
-
-/// @file
-/// Recording that looks after itself: docs/session.md. Needs what <memprof/profile/json.hpp> needs (CMake: `memprof::json`),
-/// though not nlohmann/json.
-
-namespace memprof::inline MEMPROF_ABI {
-
-#if MEMPROF_ENABLED
-inline namespace enabled {
-
-/// Records from here to its end, and leaves a profile however the process ends: `memory_profile_YYYYMMDD_HHMMSS[_rankR].json`,
-/// with the time at which the session began.
-///
-/// Off unless `session_options::enabled` or the environment asks for it (`MEMPROF=1`); then it costs nothing, and neither does
-/// what else is called of memprof. It begins a capture, with its backends if it has any, and a thread that takes a checkpoint of
-/// what is live at each interval and sleeps in between. At its end, at `exit` and `quick_exit` the profile is that of the ended
-/// capture; at an uncaught exception, `abort` and signals it is that of what was recorded until then. Nothing that goes wrong
-/// with files ends the program: a line on stderr says what it was.
-///
-/// One at a time; the program's own `begin_capture` is refused meanwhile. While another capture is active the session does
-/// nothing but say so. Throws what `begin_capture` throws for `session_options::capture`.
-///
-/// @code
-/// int main() {
-///   memprof::session session;  // MEMPROF=1 ./train
-///   ...
-/// }
-/// @endcode
-class [[nodiscard]] session {
- public:
-  explicit session(session_options options = {})
-      : session(std::move(options), [](const capture_options& of_capture) { return begin_capture(of_capture); }) {}
-  session(const session&) = delete;
-  session& operator=(const session&) = delete;
-  ~session() { end(); }
-
-  /// A session with backends, as `begin_capture` has them.
-  template <backend... Backends>
-  [[nodiscard]] static session with(session_options options = {}) {
-    return session{std::move(options), [](const capture_options& of_capture) { return begin_capture<Backends...>(of_capture); }};
-  }
-
-  /// Ends the capture and writes the profile. Does nothing if there is nothing to end.
-  void end() noexcept {
-    if (number_ != 0) detail::end_recorded_session(std::exchange(number_, 0));
-  }
-
-  /// Whether it records.
-  [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && detail::is_session_active(number_); }
-
- private:
-  template <class Begin>
-  session(session_options options, Begin&& begin) : number_(detail::begin_recorded_session(std::move(options), begin)) {}
-
-  std::uint32_t number_;  ///< of its capture; 0: none
-};
-
-}  // namespace enabled
-
-#else
-inline namespace disabled {
-
-class [[nodiscard]] session {
- public:
-  explicit session(const session_options& = {}) noexcept {}
-  session(const session&) = delete;
-  session& operator=(const session&) = delete;
-  // Not trivial, so that an unused one draws no warning; empty, so that no instruction is left.
-  ~session() {}
-  template <backend... Backends>
-  [[nodiscard]] static session with(const session_options& = {}) noexcept {
-    return session{};
-  }
-  void end() noexcept {}
-  [[nodiscard]] bool is_active() const noexcept { return false; }
-};
-
-}  // namespace disabled
-#endif
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/json_facts.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
-
-/// @file
-/// Tables of facts in JSON: an object with a key for each table, which is an array of its rows; a row is an object with a key for
-/// each column. Version 1 of the format had three tables, under keys of the profile itself.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Stands for a value in the last row of a table; assigned to through a pointer to the table.
-struct last_fact {};
-
-template <>
-[[nodiscard]] inline bool assign_to<last_fact>(void* target, const json_value& value) {
-  fact_value& fact = static_cast<fact_table*>(target)->rows.back().back();
-  if (value.kind == json_kind::string) {
-    fact = std::string{value.text};
-    return true;
-  }
-  std::int64_t integer = 0;
-  if (assign_value(integer, value)) {
-    fact = integer;
-    return true;
-  }
-  double real = 0;
-  const bool is_number = assign_value(real, value);
-  fact = real;
-  return is_number;
-}
-
-template <>
-[[nodiscard]] inline std::string json_noun<last_fact>() {
-  return "a string, a number or null";
-}
-
-[[nodiscard]] inline std::string object_noun() { return "an object"; }
-[[nodiscard]] inline std::string array_noun() { return "an array"; }
-
-/// All rows have the columns of the first, in its order.
-[[nodiscard]] inline json_target append_value(void* table, std::string_view key) {
-  fact_table& rows = *static_cast<fact_table*>(table);
-  std::vector<fact_value>& row = rows.rows.back();
-  const std::size_t column = row.size();
-  if (rows.rows.size() == 1) {
-    if (column == max_fact_columns) return {};
-    for (const std::string& earlier : rows.columns) {
-      if (earlier == key) return {};
-    }
-    rows.columns.emplace_back(key);
-  } else if (column == rows.columns.size() || rows.columns[column] != key) {
-    return {};
-  }
-  row.emplace_back();
-  return {&json_type_of<last_fact>, table};
-}
-
-inline constexpr json_type fact_row_type{.expected = &object_noun, .member = &append_value};
-
-[[nodiscard]] inline json_target append_row(void* table) {
-  static_cast<fact_table*>(table)->rows.emplace_back();
-  return {&fact_row_type, table};
-}
-
-inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &append_row};
-
-/// A new table of that name; null if there is one, or if there are too many.
-[[nodiscard]] inline fact_table* add_table(void* tables, std::string_view name) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
-  constexpr std::size_t most_tables = 1024;
-  if (known.size() == most_tables) return nullptr;
-  for (const fact_table& table : known) {
-    if (table.name == name) return nullptr;
-  }
-  known.push_back({std::string{name}, {}, {}});
-  return &known.back();
-}
-
-[[nodiscard]] inline json_target append_table(void* tables, std::string_view name) {
-  fact_table* const table = add_table(tables, name);
-  if (table == nullptr) return {};
-  return {&fact_rows_type, table};
-}
-
-template <>
-inline constexpr json_type json_type_of<std::vector<fact_table>>{.expected = &object_noun, .member = &append_table};
-
-// --- version 1 --------------------------------------------------------------------------------------------------------
-
-/// The rows of a table, under a key of the profile.
-template <fact T>
-[[nodiscard]] json_target append_former_row(void* tables) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
-  if (known.empty() || known.back().name != T::table) (void)add_table(tables, T::table);
-  return append_row(&known.back());
-}
-
-template <fact T>
-inline constexpr json_type former_rows_type{.expected = &array_noun, .append = &append_former_row<T>};
-
-/// A sentence such as "CUDA: there is no CUDA device".
-struct former_missing_source {};
-
-template <>
-[[nodiscard]] inline bool assign_to<former_missing_source>(void* target, const json_value& value) {
-  if (value.kind != json_kind::string) return false;
-  const std::size_t colon = value.text.find(": ");
-  const bool names_source = colon != std::string_view::npos;
-  auto& row = static_cast<fact_table*>(target)->rows.back();
-  row.emplace_back(std::string{names_source ? value.text.substr(0, colon) : std::string_view{}});
-  row.emplace_back(std::string{names_source ? value.text.substr(colon + 2) : value.text});
-  return true;
-}
-
-template <>
-[[nodiscard]] inline std::string json_noun<former_missing_source>() {
-  return "a string";
-}
-
-[[nodiscard]] inline json_target append_former_missing_source(void* tables) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
-  if (known.empty() || known.back().name != missing_source::table) known.push_back(to_table<missing_source>({}));
-  known.back().rows.emplace_back();
-  return {&json_type_of<former_missing_source>, &known.back()};
-}
-
-inline constexpr json_type former_missing_sources_type{.expected = &array_noun, .append = &append_former_missing_source};
-
-[[nodiscard]] inline void* facts_of(void* source) { return &static_cast<profile*>(source)->facts; }
-
-/// A profile's own fields, and those that only version 1 had.
-template <>
-inline constexpr auto json_fields_of<profile> = [] {
-  constexpr auto own = make_json_fields<profile>(std::make_index_sequence<field_count<profile>>{});
-  const std::array former{
-      json_field{pytorch_operation::table, false, &former_rows_type<pytorch_operation>, &facts_of},
-      json_field{approximated_operation::table, false, &former_rows_type<approximated_operation>, &facts_of},
-      json_field{missing_source::table, false, &former_missing_sources_type, &facts_of},
-  };
-  std::array<json_field, own.size() + former.size()> all{};
-  for (std::size_t index = 0; index < all.size(); ++index) {
-    all[index] = index < own.size() ? own[index] : former[index - own.size()];
-  }
-  return all;
-}();
-
-/// What else version 1 wrote in another way: blocks that were allocated outside every operation had an owner of this name, and
-/// every segment was kept.
-inline void update_from_version_1(profile& source) {
-  source.segment_count = static_cast<std::int64_t>(source.segments.size());
-  for (std::size_t index = 0; index < source.segments.size(); ++index) {
-    source.segments[index].number = static_cast<std::int64_t>(index);
-  }
-  constexpr std::string_view outside = "(no operation)";
-  const auto update = [&](live_set& set) {
-    for (owned_bytes& row : set.by_operation) {
-      if (row.owner == outside) row.owner.clear();
-    }
-    for (live_block& block : set.largest_blocks) {
-      if (block.operation == outside) block.operation.clear();
-    }
-  };
-  for (space_profile& space : source.spaces) {
-    update(space.live_at_peak);
-    update(space.first_shortfall.held);
-    for (out_of_memory_failure& failure : space.out_of_memory) failure.segment_number = failure.segment;
-    for (owned_bytes& row : space.first_shortfall.remedy) {
-      if (row.owner == outside) row.owner.clear();
-    }
-    for (segment_usage& row : space.segments) update(row.live_at_peak);
-  }
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json_writer.hpp>
 #include <nlohmann/json.hpp>
@@ -44303,4 +45382,4 @@ inline void write_html(const waterfall& of, const std::filesystem::path& path, c
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_48
+#endif  // MEMPROF_SINGLE_HEADER_56

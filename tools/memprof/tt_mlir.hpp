@@ -12,7 +12,7 @@ namespace memprof_tool {
 /// What is to be said of a log that was read.
 struct tt_reading {
   std::vector<std::string> remarks;
-  std::string damage;  ///< why the end is missing, as a sentence without its stop; empty: it is not
+  std::string damage;    ///< why the end is missing, as a sentence without its stop; empty: it is not
   bool is_whole = true;  ///< false: the end is missing, or lines that could not be read
 };
 

@@ -18,8 +18,7 @@ template <class Reader>
   json_input input{file, path};
   json_events<Reader> events{.reader = &reader, .input = &input};
   if (nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events)) return {};
-  if (events.is_overflow)
-    return "byte " + std::to_string(input.taken()) + ": a number that is too large";
+  if (events.is_overflow) return "byte " + std::to_string(input.taken()) + ": a number that is too large";
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   if (input.taken() == 0 && input.at_end()) return "it is empty";
   if (input.at_end() && offset >= input.taken())

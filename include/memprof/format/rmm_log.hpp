@@ -70,7 +70,9 @@ class rmm_line_reader {
   }
 
  private:
-  [[nodiscard]] static std::string not_a(std::string_view text, const char* what) { return detail::quoted(text) + " is not " + what; }
+  [[nodiscard]] static std::string not_a(std::string_view text, const char* what) {
+    return detail::quoted(text) + " is not " + what;
+  }
   [[nodiscard]] static std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
     if (base == 16 && text.starts_with("0x")) text.remove_prefix(2);
     if (base == 16 && text == "(nil)") return 0;  // as glibc prints a null pointer

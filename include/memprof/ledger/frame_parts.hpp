@@ -1,22 +1,22 @@
 #pragma once
 
 #include <memprof/detail/wide_integer.hpp>
-#include <memprof/ledger/facet/streams.hpp>
 #include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
+#include <memprof/ledger/facet/capacity.hpp>
 #include <memprof/ledger/facet/cores.hpp>
+#include <memprof/ledger/facet/out_of_memory.hpp>
+#include <memprof/ledger/facet/reserved.hpp>
+#include <memprof/ledger/facet/streams.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
-#include <memprof/ledger/facet/out_of_memory.hpp>
-#include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/ledger/running_line.hpp>
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/shared_memory.hpp>
-#include <memprof/ledger/facet/capacity.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <memprof/ledger/facet_names.hpp>
 #include <memprof/ledger/follow_blocks.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
-#include <memprof/ledger/facet_names.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/space_facets.hpp>
 #include <memprof/profile/trace_fold.hpp>

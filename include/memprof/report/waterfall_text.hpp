@@ -64,7 +64,8 @@ namespace detail {
     line.add(change > 0 ? " more than " : " less than ").add(before);
     const std::int64_t base = of.columns[column - 1].peak;
     const std::string share = short_percent(change, base);
-    if (base != 0 && share != "0.0 %" && share != "-0.0 %" && share.front() != '<') line.add(" (" + std::string{change > 0 ? "+" : ""} + share + ")");
+    if (base != 0 && share != "0.0 %" && share != "-0.0 %" && share.front() != '<')
+      line.add(" (" + std::string{change > 0 ? "+" : ""} + share + ")");
     line.add(": ");
   }
   std::int64_t rest = 0;

@@ -8,8 +8,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Why numbers that somebody else recorded are not those of a measurement, to the byte. A profile's `provenance` has what all rows
-/// say together.
+/// Why numbers that somebody else recorded are not those of a measurement, to the byte. A profile's `provenance` has what all
+/// rows say together.
 struct source_limit {
   std::string remark;         ///< a sentence without its stop; empty: there is nothing to say
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about so many
