@@ -80,7 +80,10 @@ int main(int argument_count, char** argument_values) {
 #if MEMPROF_TOOL_PROTOZERO
   memprof_tool::add_xplane(program, status);
 #endif
-  for (CLI::App* const command : program.get_subcommands({})) command->footer(memprof_tool::exit_status_text);
+  for (CLI::App* const command : program.get_subcommands({})) {
+    const std::string own = command->get_footer();
+    command->footer(own.empty() ? memprof_tool::exit_status_text : own + "\n\n" + memprof_tool::exit_status_text);
+  }
 
   if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
     std::fprintf(stderr, "memprof: there is no subcommand '%s': --help lists them\n", argument_values[1]);
