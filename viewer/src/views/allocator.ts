@@ -27,7 +27,7 @@ export function allocatorView(model: Model, store: Store): HTMLElement {
   const draw = (): void => {
     const space = store.space;
     if (!space) return;
-    element.replaceChildren(numbers(model, store), ...streams(space.profile.streams), ...failures(store, space.profile.out_of_memory, space.profile.further_out_of_memory.count), ...cores(space.profile.cores.ranges));
+    element.replaceChildren(numbers(model, store), ...streams(space.profile.streams), ...failures(store, space.profile.out_of_memory, space.profile.further_out_of_memory.count, space.profile.reserved.peak > 0), ...cores(space.profile.cores.ranges));
   };
   store.on(['space', 'at'], draw);
   draw();
@@ -92,7 +92,8 @@ function streams(rows: Stream[]): HTMLElement[] {
   return [h('h3', {}, 'Streams and pools'), h('p', { class: 'about' }, 'A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference.'), table.element];
 }
 
-function failures(store: Store, rows: Failure[], further: number): HTMLElement[] {
+/** Nobody reported what the allocator held where `hasReserved` is false. */
+function failures(store: Store, rows: Failure[], further: number, hasReserved: boolean): HTMLElement[] {
   if (rows.length === 0) return [];
   const table = new DataTable<Failure>({
     label: 'Allocations that ran out of memory',
@@ -110,7 +111,9 @@ function failures(store: Store, rows: Failure[], further: number): HTMLElement[]
       { title: 'Requested', value: (row) => row.requested, text: (row) => bytes(row.requested), exact: (row) => exactBytes(row.requested) },
       { title: 'Free on the device', value: (row) => row.device_free, text: (row) => (row.device_free < 0 ? 'unknown' : bytes(row.device_free)), exact: (row) => (row.device_free < 0 ? 'unknown' : exactBytes(row.device_free)) },
       { title: 'Live', value: (row) => row.live_bytes, text: (row) => bytes(row.live_bytes), exact: (row) => exactBytes(row.live_bytes) },
-      { title: 'Reserved', value: (row) => row.reserved_bytes, text: (row) => bytes(row.reserved_bytes), exact: (row) => exactBytes(row.reserved_bytes) },
+      ...(hasReserved
+        ? [{ title: 'Reserved', value: (row: Failure) => row.reserved_bytes, text: (row: Failure) => bytes(row.reserved_bytes), exact: (row: Failure) => exactBytes(row.reserved_bytes) }]
+        : []),
       { title: 'Time', value: (row) => row.time_ns, text: (row) => time(row.time_ns), exact: (row) => `${row.time_ns} ns` },
     ],
   });
