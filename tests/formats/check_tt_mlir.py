@@ -393,7 +393,7 @@ def check_hostile(memprof, folder):
     view = b"Device DRAM memory state: MemoryView{numBanks: %s, totalBytesPerBank: %s MB, totalBytesAllocatedPerBank: 1.000 MB, " \
            b"totalBytesFreePerBank: 0.000 MB, largestContiguousBytesFreePerBank: 0.000 MB}\n"
     head = b"Device memory state before operation AddOp\n"
-    for content, said in ((b"", "expected memory states"), (b"\0" * 5000, "expected memory states"), (b"{}", "expected memory states"),
+    for content, said in ((b"", "it is empty"), (b"\0" * 5000, "expected memory states"), (b"{}", "expected memory states"),
                           (head + view % (b"99999999", b"1.000"), "line 2: the numbers of DRAM are those of no device"),
                           (head + view % (b"12", b"1" * 30 + b".0"), "line 2: the numbers of DRAM"),
                           (head + view % (b"twelve", b"1.000"), "line 2: expected MemoryView{"),

@@ -376,7 +376,7 @@ group = "Temporary"
     check_hostile(check)
 
     # What is no profile.
-    for data, fault in ((b"", "cannot tell what"), (b"\n\n\n{}", "a snapshot has"), (b"\n{\"x\": 1}", "a snapshot has"),
+    for data, fault in ((b"", "it is empty"), (b"\n\n\n{}", "a snapshot has"), (b"\n{\"x\": 1}", "a snapshot has"),
                         (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f" + bytes(56), "Riegeli"),
                         (space_of(message((2, "/host:CPU"))), "it has no program of XLA"),
                         (message((1, message((2, "/host:metadata"), (4, message((2, message((5, 3)))))))), "field 5 is not a text"),

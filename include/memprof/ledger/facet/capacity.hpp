@@ -61,6 +61,7 @@ inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::s
 template <>
 inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
 
+/// The structs of the facet, for what visits every field of a profile.
 using capacity_structs = type_list<capacity_shortfall>;
 
 namespace detail {

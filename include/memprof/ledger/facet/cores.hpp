@@ -81,6 +81,7 @@ inline constexpr auto field_names<core_profile> = std::to_array<std::string_view
 template <>
 inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});
 
+/// The structs of the facet, for what visits every field of a profile.
 using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
 
 namespace detail {

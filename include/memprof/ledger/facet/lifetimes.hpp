@@ -88,7 +88,7 @@ template <>
 inline constexpr auto field_names<lifetime_profile> = std::to_array<std::string_view>({"rows", "segments_by_name",
                                                                                        "untracked_count"});
 
-/// The structs of this facet, those within others first.
+/// The structs of the facet, those within others first, for what visits every field of a profile.
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
 
 namespace detail {

@@ -47,6 +47,7 @@ template <>
 inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"device_free", "segment", "time_ns",
                                                                                               "segment_number"});
 
+/// The structs of the facet, for what visits every field of a profile.
 using out_of_memory_structs = type_list<out_of_memory_failure>;
 
 namespace detail {

@@ -68,6 +68,7 @@ inline constexpr auto field_names<reserved_profile> = std::to_array<std::string_
 template <>
 inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
 
+/// The structs of the facet, for what visits every field of a profile.
 using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
 
 namespace detail {

@@ -94,6 +94,7 @@ inline constexpr auto field_names<active_profile> = std::to_array<std::string_vi
                                                                                      "segments_by_name", "unmatched_completions",
                                                                                      "missing_completions"});
 
+/// The structs of the facet, for what visits every field of a profile.
 using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
 
 namespace detail {
