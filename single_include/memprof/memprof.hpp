@@ -27299,7 +27299,7 @@ template <recorded_event_writer Writer>
       const std::string fault = lines.read(line);
       has_begun = has_begun || fault.empty();
       if (!fault.empty() && byte < 0 && has_begun) return place + " is cut off";
-      if (!fault.empty()) detail::raise_about_file("read", path, place + ": " + fault);
+      if (!fault.empty()) detail::raise_about_file("read", path, std::string{place}.append(": ").append(fault));
     }
     if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty; expected a log of RMM");
     if (byte < 0) return {};
@@ -43317,7 +43317,7 @@ class torch_json_handler {
   }
   /// The innermost event, segment or block, or what is where one is expected.
   [[nodiscard]] std::string here() const {
-    const std::string segment = "segment " + std::to_string(segments_);
+    std::string segment = "segment " + std::to_string(segments_);
     switch (within_.back()) {
       case part::event:
       case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_);

@@ -154,7 +154,7 @@ template <recorded_event_writer Writer>
       const std::string fault = lines.read(line);
       has_begun = has_begun || fault.empty();
       if (!fault.empty() && byte < 0 && has_begun) return place + " is cut off";
-      if (!fault.empty()) detail::raise_about_file("read", path, place + ": " + fault);
+      if (!fault.empty()) detail::raise_about_file("read", path, std::string{place}.append(": ").append(fault));
     }
     if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty; expected a log of RMM");
     if (byte < 0) return {};

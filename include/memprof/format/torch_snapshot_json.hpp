@@ -238,7 +238,7 @@ class torch_json_handler {
   }
   /// The innermost event, segment or block, or what is where one is expected.
   [[nodiscard]] std::string here() const {
-    const std::string segment = "segment " + std::to_string(segments_);
+    std::string segment = "segment " + std::to_string(segments_);
     switch (within_.back()) {
       case part::event:
       case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_);

@@ -80,7 +80,7 @@ class output_labels {
 
 /// Describes the new block that is an output's, if there is one.
 inline void describe_output(torch_thread& self, const at::Tensor& tensor) {
-  const void* const address = tensor.is_nested() ? nullptr : block_address(tensor);
+  const void* const address = tensor.is_nested() ? nullptr : address_of_elements(tensor);
   if (address == nullptr) return;
   // One whose strides of 0 repeat elements says less of the block than any other.
   const std::size_t bytes = tensor.nbytes() > tensor.storage().nbytes() ? 0 : tensor.nbytes();

@@ -46,7 +46,7 @@ namespace detail {
 
 /// The address under which the tensor's block is recorded: that of its data, or of what stands for it in NO_DISPATCH. Null for a
 /// tensor without a block of its own and plain sizes, as one that is sparse, nested, on "meta" or undefined.
-[[nodiscard]] inline const void* block_address(const at::Tensor& tensor) {
+[[nodiscard]] inline const void* address_of_elements(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.has_storage() ||
       tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
     return nullptr;
@@ -83,7 +83,7 @@ struct sparse_parts {
 /// The block of the values of a sparse tensor, for which no operator is called; null for all other tensors.
 [[nodiscard]] inline const void* sparse_block(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kSparse) return nullptr;
-  return block_address(static_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl())->values());
+  return address_of_elements(static_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl())->values());
 }
 
 /// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
@@ -96,7 +96,7 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
     annotate_tensor(parts.values, name, kind);
     return;
   }
-  const void* const address = block_address(tensor);
+  const void* const address = address_of_elements(tensor);
   if (address == nullptr) return;
   const recording_suppressor hidden;
   if (torch_thread* const self = this_torch_thread()) forget_new_block(*self, address);
