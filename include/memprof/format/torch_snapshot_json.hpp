@@ -263,7 +263,7 @@ class torch_json_handler {
     const torch_expectation fault = read_time_to(annotation_.time_us, field);
     if (fault != nullptr) raise_about("annotation " + std::to_string(annotations_), std::string{"'time_us' "} + fault);
   }
-  /// An array or object in the place of something else.
+  /// An array or object where something else was expected.
   void refuse_container() {
     if (within_.empty()) return;
     switch (within_.back()) {
