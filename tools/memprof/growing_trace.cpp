@@ -113,7 +113,7 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
       ++chunks_;
       bytes_ += memprof::detail::chunk_header::size + size;
     } else {
-      error_ = errno;
+      error_ = errno != 0 ? errno : EIO;
     }
   }
 
