@@ -136,7 +136,7 @@ TEST_CASE("trace file: each reading while threads record is a state that the pro
   for (int reading = 0; !is_enough(reading) && reading < 1000; ++reading) {
     const found now = read(file);
     INFO("reading " << reading);
-    CHECK(now.status.damage.empty());
+    CHECK(now.status.damage == "");
     CHECK(now.profile.exact);
     CHECK(allocations(now.profile) >= last);
     last = allocations(now.profile);
@@ -176,7 +176,9 @@ TEST_CASE("trace file: a file that was left is cut off at any byte, and what is 
   const std::uintmax_t first_chunk = size - (whole.status.chunks - 1) * (1 << 18);
   for (std::uintmax_t at = size; at-- > 64;) {
     const bool is_near_a_border = size - at < 30 || at < 200 || (at > first_chunk - 2 && at < first_chunk + 30);
-    if (is_near_a_border || at % 1'048'576 < 2) sizes.push_back(at);
+    // The thread sanitizer, which finds nothing in one thread, makes each take ten times as long.
+    const bool is_wanted = !memprof_tests::has_thread_sanitizer || at % 8 == 0;
+    if ((is_near_a_border && is_wanted) || at % 1'048'576 < 2) sizes.push_back(at);
   }
   for (const std::uintmax_t at : sizes) {
     INFO("cut off after " << at << " of " << size << " bytes");

@@ -188,8 +188,8 @@ inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
       out.signed_number(*integer);
     } else if (const auto* real = std::get_if<double>(&value)) {
       out.real(*real);
-    } else {
-      out.text(*std::get_if<std::string>(&value));
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      out.text(*text);
     }
   }
 }

@@ -118,18 +118,26 @@ class live_snapshot {
   }
 
   void read_chunks() {
+    // Chunks that are opened from here on are left out: one may come into a buffer that was looked at already, and the next into
+    // one that was not.
+    std::uint64_t opened = 0;
+    for (std::uint32_t index = 0; index < header_.buffers; ++index) opened = std::max(opened, state_of(index).number);
+    if (opened != 0) chunks_so_far_ = opened;
     for (std::uint32_t index = 0; index < header_.buffers; ++index) {
       // It may be filled, or become another chunk's, while it is read.
       constexpr int attempts = 100;
       bool is_read = false;
-      for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_chunk(index);
+      for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_chunk(index, opened);
       if (!is_read) is_damaged_ = true;
     }
   }
 
-  [[nodiscard]] bool read_chunk(std::uint32_t index) {
+  /// Reads the chunk in a buffer, unless it was opened after the one of that number, from 1: then what was there before is in the
+  /// file.
+  [[nodiscard]] bool read_chunk(std::uint32_t index, std::uint64_t opened) {
     const live_buffer_state state = state_of(index);
     if (state.number == 0) return state.commit == 0;
+    if (state.number > opened) return true;
     const auto size = static_cast<std::uint32_t>(state.commit);
     const std::uint64_t buffer = header_.first_buffer + std::uint64_t{index} * header_.buffer_bytes;
     if (size > header_.buffer_bytes || !has_bytes(buffer, size)) return false;
@@ -138,7 +146,6 @@ class live_snapshot {
     const std::uint32_t checksum = crc32c::extend(0, found.payload.data(), size);
     if (state.commit != 0 && live_buffer_state::commit_of(size, checksum, state.number) != state.commit) return false;
     if (state_of(index).number != state.number) return false;
-    chunks_so_far_ = std::max(chunks_so_far_.value_or(0), state.number);
     chunks_.push_back(std::move(found));
     return true;
   }
@@ -159,7 +166,7 @@ class live_snapshot {
                           live_ring_header::size + std::uint64_t{header.capacity} * sizeof(event) <= header_.place_bytes &&
                           has_bytes(place(index), live_ring_header::size + held);
     if (!is_sound) is_damaged_ = true;
-    events = is_sound ? static_cast<std::size_t>(held / sizeof(event)) : 0;
+    events = is_sound ? held / sizeof(event) : 0;
     return is_sound;
   }
 

@@ -84,7 +84,8 @@ class trace_file_reader {
       if (is_at_beginning_) {
         const char* const fault = read_chunk();
         if (fault == nullptr && begins_generation_) return take_beginning();
-        if (fault != nullptr && !has_beginning_) {
+        // Without a chunk behind the beginning, the first is in the live area alone, or both were overwritten.
+        if (fault != nullptr && (!has_beginning_ || is_gone_meanwhile())) {
           if (has_changed_meanwhile()) continue;
           return stop(fault);
         }
@@ -156,8 +157,17 @@ class trace_file_reader {
 
   [[nodiscard]] bool read_header(trace_file_header& now) const {
     std::array<unsigned char, trace_file_header::size> bytes{};
-    return read_at(::fileno(file_), begin_, bytes.data(), bytes.size()) && now.decode(bytes) &&
-           now.first_chunk >= trace_file_header::size;
+    constexpr int attempts = 100;  // it may be written while it is read
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      if (!read_at(::fileno(file_), begin_, bytes.data(), bytes.size())) return false;
+      if (now.decode(bytes)) return now.first_chunk >= trace_file_header::size;
+    }
+    return false;
+  }
+  /// Whether the file no longer has the chunk that comes next, nor what stands before it.
+  [[nodiscard]] bool is_gone_meanwhile() const {
+    trace_file_header now;
+    return live_ && read_header(now) && now.first_number > number_;
   }
   void take_changed(const trace_file_header& now) noexcept {
     header_ = now;
