@@ -111,7 +111,22 @@ TEST_CASE("torch no_dispatch: a convolution that would take long peaks within on
   at::set_num_threads(1);
   for (const convolution& chosen : std::vector<convolution>{
            {.name = "2d", .image = {32, 64, 56, 56}, .weight = {64, 64, 3, 3}, .padding = 1},
-           {.name = "2d, stride 2", .image = {24, 64, 56, 56}, .weight = {128, 64, 3, 3}, .stride = 2, .padding = 1}}) {
+           {.name = "2d, stride 2", .image = {24, 64, 56, 56}, .weight = {128, 64, 3, 3}, .stride = 2, .padding = 1},
+           {.name = "2d, grouped", .image = {32, 128, 56, 56}, .weight = {128, 32, 3, 3}, .padding = 1, .groups = 4},
+           {.name = "2d, dilated", .image = {16, 64, 48, 48}, .weight = {64, 64, 3, 3}, .padding = 2, .dilation = 2},
+           {.name = "2d, transposed",
+           .image = {16, 64, 28, 28},
+           .weight = {64, 64, 4, 4},
+           .stride = 2,
+           .padding = 1,
+           .is_transposed = true},
+           {.name = "2d, channels last",
+           .image = {16, 64, 48, 48},
+           .weight = {64, 64, 3, 3},
+           .padding = 1,
+           .has_channels_last = true},
+           {.name = "1d", .image = {16, 128, 1000}, .weight = {128, 128, 5}, .padding = 2},
+           {.name = "3d", .image = {12, 16, 16, 24, 24}, .weight = {32, 16, 3, 3, 3}, .padding = 1}}) {
     INFO(chosen.name);
     const both_runs runs = run_both(chosen);
     CHECK(runs.simulated.net == runs.real.net);

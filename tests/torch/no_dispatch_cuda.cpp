@@ -55,6 +55,7 @@ TEST_CASE("torch no_dispatch: a model that moves to CUDA trains there, and all o
   CHECK(cuda.cumulative_peak > 4 * parameter_bytes);  // with gradients and two moments
   // cuBLAS keeps its workspaces, one for the thread of each pass.
   CHECK(cuda.cumulative_current == 2 * 8'519'680);
+  CHECK(cuda.anomalies.overlapping_blocks.count == 0);
   CHECK(estimates_of(profile).empty());
 }
 

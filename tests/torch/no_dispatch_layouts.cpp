@@ -71,6 +71,13 @@ TEST_CASE("torch no_dispatch: attention on the CPU copies a gradient with gaps, 
   check_training(torch::rand({2, 128, 384}), attend);
   check_training(torch::rand({2, 128, 384}), [&](const torch::Tensor& x) { return attend(x).transpose(1, 2).contiguous(); });
   check_training(torch::rand({2, 128, 384}), [&](const torch::Tensor& x) { return attend(x).narrow(3, 0, 16) * 2; });
+  // Keys and values of 16 bits are copied as the processor likes them, here in one tile and in several.
+  for (const std::int64_t length : {72, 200}) {
+    check_training(torch::rand({2, length, 240}).to(torch::kBFloat16), [&](const torch::Tensor& x) {
+      const auto heads = x.view({2, length, 3, 5, 16}).permute({2, 0, 3, 1, 4});
+      return at::scaled_dot_product_attention(heads[0], heads[1], heads[2], {}, 0.0, true);
+    });
+  }
   const auto contiguous = torch::rand({2, 4, 128, 32});
   const auto strides_of = [](const torch::Tensor& x) { return at::scaled_dot_product_attention(x, x, x).strides().vec(); };
   const auto real = strides_of(contiguous);
@@ -114,6 +121,36 @@ TEST_CASE("torch no_dispatch: the gradient of an image at another resolution may
   check_training(
       image, [&](const torch::Tensor& x) { return functional::interpolate(x, double_of(torch::kBicubic).align_corners(false)); });
   check_training(image, [](const torch::Tensor& x) { return torch::pixel_shuffle(x, 2); });
+}
+
+TEST_CASE("torch no_dispatch: an image at another resolution is copied where the kernel does") {
+  for (const std::int64_t side : {50, 90}) {
+    for (const std::int64_t channels : {2, 6}) {
+      for (const auto format : {torch::MemoryFormat::ChannelsLast, torch::MemoryFormat::Contiguous}) {
+        const auto image = torch::rand({3, channels, 64, 60}).contiguous(format);
+        check_training(image, [&](const torch::Tensor& x) { return torch::upsample_nearest2d(x, {side, side + 6}); });
+        check_training(image, [&](const torch::Tensor& x) { return torch::upsample_bilinear2d(x, {side, side + 6}, false); });
+      }
+    }
+  }
+  // Too large to be done for real.
+  at::set_num_threads(1);
+  for (const auto format : {torch::MemoryFormat::ChannelsLast, torch::MemoryFormat::Contiguous}) {
+    auto capture = begin_no_dispatch();
+    (void)torch::upsample_nearest2d(torch::rand({1, 3, 512, 512}).contiguous(format), {2048, 1024});
+    CHECK_FALSE(estimates_of(capture.profile()).empty());
+  }
+}
+
+TEST_CASE("torch no_dispatch: a selection by several threads holds where each number goes") {
+  for (const int threads : {1, 2}) {
+    at::set_num_threads(threads);
+    for (const std::int64_t numbers : {20'000, 90'000}) {
+      const auto x = torch::rand({numbers});
+      check_equal_bytes([&] { (void)torch::masked_select(x * 2, x * 2 > -1); });
+    }
+  }
+  at::set_num_threads(1);
 }
 
 TEST_CASE("torch no_dispatch: the loss of a slice takes the bytes of its copies") {

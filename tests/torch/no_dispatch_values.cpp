@@ -120,6 +120,31 @@ TEST_CASE("torch no_dispatch: LBFGS, whose steps hang on the loss, is listed") {
   }
 }
 
+TEST_CASE("torch no_dispatch: nothing is known of convolutions of what is not known, and the profile lists their reads") {
+  auto capture = begin_no_dispatch();
+  const auto image = unknown_numbers().view({10, 100, 10, 10}).requires_grad_();
+  const auto forwards = torch::full({1, 100, 4, 4}, 0.5).requires_grad_();
+  const auto backwards = torch::full({100, 1, 4, 4}, 0.5).requires_grad_();
+  std::int64_t expected = 0;
+  const auto check_unknown = [&](const torch::Tensor& tensor) {
+    (void)tensor.flatten()[0].item<float>();
+    const std::vector<memprof::unknown_read> reads = reads_of(capture.profile());
+    std::int64_t count = 0;
+    for (const memprof::unknown_read& read : reads) count += read.count;
+    CHECK(count == ++expected);
+  };
+  for (const auto& output : {torch::conv2d(image, forwards), torch::conv_transpose2d(image, backwards)}) {
+    check_unknown(output);
+    output.sum().backward();
+  }
+  check_unknown(forwards.grad());
+  check_unknown(backwards.grad());
+  // Of what is known, the result is known.
+  const auto known = torch::conv_transpose2d(torch::ones({1, 2, 3, 3}), torch::full({2, 1, 2, 2}, 0.5));
+  CHECK(known[0][0][1][1].item<float>() == 4.0F);
+  check_unknown(image.grad());
+}
+
 TEST_CASE("torch no_dispatch: small problems train for real, to the same numbers") {
   const auto train = [] {
     torch::manual_seed(3);

@@ -249,4 +249,5 @@ def main():
           len(recorder.unwritable), file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

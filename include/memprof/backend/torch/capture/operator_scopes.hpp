@@ -34,12 +34,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Called before an operator that autograd does not record, on its thread; null: nobody asks for it.
 inline constinit std::atomic<void (*)()> before_unrecorded_operator{nullptr};
 
-inline void open_scope(open_operator& opened, std::uint32_t capture, label name, optional_category category) noexcept {
+inline void begin_scope(open_operator& opened, std::uint32_t capture, label name, optional_category category) noexcept {
   opened.capture = capture;
   opened.scope = event_sink{}.begin_operation(name, category);
 }
 
-inline void close_scope(const open_operator& opened) noexcept {
+inline void end_scope(const open_operator& opened) noexcept {
   if (opened.capture == 0) return;
   event_sink{}.end_operation(opened.scope, opened.capture);
 }
@@ -50,7 +50,7 @@ inline void close_innermost(torch_thread& self) noexcept {
   const open_operator& ended = self.open[self.open_count - 1];
   if (self.returning_operator == self.open_count) annotate_new_blocks(self, ended.capture == event_sink{}.capture());
   --self.open_count;
-  close_scope(ended);
+  end_scope(ended);
   if (ended.end != nullptr) ended.end->release();
 }
 
@@ -147,7 +147,7 @@ class operator_scopes {
       if (auto* const look = before_unrecorded_operator.load(std::memory_order_acquire); look != nullptr) look();
     }
     open_operator& opened = push(self, function);
-    open_scope(opened, capture, operator_label(self, name), {});
+    begin_scope(opened, capture, operator_label(self, name), {});
     opened.returns_tensors = function.num_outputs() != 0;
     if (opened.returns_tensors && self.returning_operator == 0) self.returning_operator = self.open_count;
     if (sequence >= 0 && self.graph_operator == 0) {
@@ -164,7 +164,7 @@ class operator_scopes {
     auto context = std::make_unique<user_scope_context>(self);
     open_operator& opened = push(self, function);
     opened.end = &context->end();
-    open_scope(opened, capture, name, {});
+    begin_scope(opened, capture, name, {});
     event_sink{}.set_innermost_name(name);
     return context;
   }
@@ -175,9 +175,9 @@ class operator_scopes {
     const label cause = sequence < 0 ? 0 : process_forward_scopes.find(function.forwardThreadId(), sequence);
     open_operator* wrapper = self.open_count == 0 ? nullptr : &self.open[self.open_count - 1];
     if (wrapper == nullptr || !wrapper->is_engine_wrapper || wrapper->capture != 0) wrapper = &push(self, function);
-    if (cause == 0) return open_scope(*wrapper, capture, name, category::temporary);
-    open_scope(*wrapper, capture, gradients_label(self, cause), category::temporary);
-    if (self.open_count < torch_thread::max_open) open_scope(push(self, function), capture, name, {});
+    if (cause == 0) return begin_scope(*wrapper, capture, name, category::temporary);
+    begin_scope(*wrapper, capture, gradients_label(self, cause), category::temporary);
+    if (self.open_count < torch_thread::max_open) begin_scope(push(self, function), capture, name, {});
   }
 
   static void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {

@@ -36,7 +36,7 @@ struct operator_key_hash {
   [[nodiscard]] std::size_t operator()(const operator_key& key) const noexcept {
     std::uint64_t hash = key.name;
     for (const std::int64_t number : key.inputs) hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15U;
-    return static_cast<std::size_t>(hash ^ hash >> 32);
+    return hash ^ hash >> 32;
   }
 };
 

@@ -15,7 +15,17 @@
 #include <cstdint>
 
 /// @file
-/// What is recorded of the bytes of a CPU tensor, and when they are an activation.
+/// What is recorded of the bytes of a CPU tensor, and when they are an activation: the file to begin with. What the others of
+/// this folder have:
+///
+/// | subject | files |
+/// |---|---|
+/// | libtorch's allocator of the CPU | forwarding_allocator, cpu_allocator, set_allocator, block_sizes, memory_from_malloc |
+/// | its caching allocator of CUDA | cuda_trace, cuda_streams |
+/// | operators as operations | operator_scopes, operator_labels, forward_scopes, torch_thread |
+/// | the table of operators | track_pytorch_ops, operator_table, operator_memory, device_times |
+/// | categories | tensor_annotation, module_annotation, optimizer_annotation, output_annotation |
+/// | what two threads share | shared_by_two_threads, shared_end |
 ///
 /// Autograd makes the node of an operator before it calls the kernel, and numbers the nodes of a thread in turn. So a block is
 /// part of the graph if the next number has grown since the outermost operator began. Operators that consist of others may

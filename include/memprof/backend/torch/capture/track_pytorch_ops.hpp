@@ -12,10 +12,9 @@
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/futex_lock.hpp>
-#include <memprof/record/capture_control.hpp>
+#include <memprof/record/capture_calls.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_sink.hpp>
-#include <memprof/record/live_blocks_of_capture.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/event.hpp>
 

@@ -38,6 +38,19 @@ struct score_tile {
           std::min<std::int64_t>(key.size(2), 512)};
 }
 
+/// How the CPU's kernel copies keys and values of 16 bits, and what oneDNN holds for their products, depends on the processor:
+/// small calls run for real. True if the call is over.
+[[nodiscard]] inline bool attend_for_real(torch_call& call, const at::Tensor& query, const at::Tensor& key) {
+  constexpr std::int64_t most_run_products = std::int64_t{1} << 28;
+  if (query.is_meta() || query.scalar_type() == accumulation_type(query.scalar_type())) return false;
+  if (query.numel() * key.size(2) <= most_run_products) {
+    call.run_without_rule();
+    return true;
+  }
+  call.approximate("what attention holds for 16-bit numbers depends on the processor");
+  return false;
+}
+
 /// What the CPU's kernel makes: the output, and the logarithms of the sums of each row.
 [[nodiscard]] inline std::pair<at::Tensor, at::Tensor> cpu_flash_attention(const at::Tensor& query, const at::Tensor& key) {
   const at::ScalarType sums = accumulation_type(query.scalar_type());
@@ -55,6 +68,7 @@ struct score_tile {
 
 /// (query, key, value, dropout_p, is_causal, attn_mask, scale) -> (output, logsumexp)
 inline void flash_attention_for_cpu_rule(torch_call& call) {
+  if (attend_for_real(call, call.tensor(0), call.tensor(1))) return;
   auto [output, logsumexp] = cpu_flash_attention(call.tensor(0), call.tensor(1));
   call.returns(std::move(output), std::move(logsumexp));
 }
@@ -62,6 +76,7 @@ inline void flash_attention_for_cpu_rule(torch_call& call) {
 /// (grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale) -> gradients of query, key, value
 inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
   const at::Tensor query = call.tensor(1);
+  if (attend_for_real(call, query, call.tensor(2))) return;
   const at::ScalarType sums = accumulation_type(query.scalar_type());
   at::Tensor of_query = with_exchanged_heads(query);
   at::Tensor of_key = with_exchanged_heads(call.tensor(2));
@@ -84,6 +99,7 @@ inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
 inline void flash_attention_rule(torch_call& call) {
   const at::Tensor query = call.tensor(0);
   if (!torch_call::is_on_cuda(query)) {  // before the CPU's kernel had an operator of its own
+    if (attend_for_real(call, query, call.tensor(1))) return;
     auto [output, logsumexp] = cpu_flash_attention(query, call.tensor(1));
     return call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2),
                         call.tensor(1).size(2), at::Tensor{}, at::Tensor{}, at::Tensor{});

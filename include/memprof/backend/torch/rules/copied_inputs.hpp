@@ -10,12 +10,22 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// Lists a call on CUDA if an input lies otherwise than in the memory format that it suggests.
+template <std::size_t Count>
+void list_inputs_with_gaps(torch_call& call, const std::array<at::Tensor, Count>& inputs) {
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined() || input.is_contiguous(input.suggest_memory_format())) continue;
+    call.approximate("results are exact; whether CUDA's kernel copies an input with gaps is not known");
+  }
+}
+
 /// Ends a call with what its shape function makes, then holds copies of the inputs at these positions, each in the memory format
-/// that it suggests itself. On CUDA the kernels read inputs as they lie.
+/// that it suggests itself. Which kernels of CUDA copy them is not known.
 template <std::size_t... Positions>
 void copies_inputs_rule(torch_call& call) {
   const std::array<at::Tensor, sizeof...(Positions)> inputs{call.tensor(Positions)...};
   const bool is_on_cpu = !torch_call::is_on_cuda(inputs[0]);
+  if (!is_on_cpu) list_inputs_with_gaps(call, inputs);
   call.run_shape_function();
   if (!is_on_cpu) return;
   const auto copy = [](const at::Tensor& input) {
@@ -30,6 +40,7 @@ template <std::size_t... Positions>
 void copies_inputs_contiguously_rule(torch_call& call) {
   const std::array<at::Tensor, sizeof...(Positions)> inputs{call.tensor(Positions)...};
   const bool is_on_cpu = !torch_call::is_on_cuda(inputs[0]);
+  if (!is_on_cpu) list_inputs_with_gaps(call, inputs);
   call.run_shape_function();
   if (!is_on_cpu) return;
   std::array<at::Tensor, sizeof...(Positions)> copies;

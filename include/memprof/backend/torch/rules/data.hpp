@@ -3,8 +3,10 @@
 #include <memprof/backend/torch/simulation/stand_ins.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/Dispatch_v2.h>
+#include <ATen/ops/isclose.h>
 
 #include <cmath>
 
@@ -44,6 +46,20 @@ inline void equal_rule(torch_call& call) {
   call.returns(is_same);
 }
 
+/// (self, other, ...): the comparison takes its memory, and what a program goes on with only if it holds is taken to hold.
+inline void all_close_rule(torch_call& call) {
+  if (has_values(call.tensor(0)) && has_values(call.tensor(1))) return call.run_without_rule();
+  unknown_reads::instance().add();
+  (void)at::isclose(call.tensor(0), call.tensor(1), call.number(2), call.number(3), call.flag(4)).all();
+  call.returns(true);
+}
+
+/// (info, ...): the outcome of a factorization, which of data that is not known is a good one.
+inline void check_errors_rule(torch_call& call) {
+  if (has_values(call.tensor(0))) return call.run_without_rule();
+  call.returns();
+}
+
 /// What a program asserts of its data is taken to hold.
 inline void assert_rule(torch_call& call) { call.returns(); }
 inline void functional_assert_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(2))); }
@@ -51,6 +67,8 @@ inline void functional_assert_rule(torch_call& call) { call.returns(torch_call::
 inline constexpr known_rule data_rules[] = {
     {"aten::_local_scalar_dense", read_number_rule, rule_use::without_values},
     {"aten::equal", equal_rule, rule_use::without_values},
+    {"aten::allclose", all_close_rule, rule_use::without_values},
+    {"aten::_linalg_check_errors", check_errors_rule, rule_use::without_values},
     {"aten::_assert_async", assert_rule, rule_use::without_values},
     {"aten::_assert_async.msg", assert_rule, rule_use::without_values},
     {"aten::_functional_assert_async.msg", functional_assert_rule, rule_use::without_values},

@@ -4,7 +4,11 @@
 #include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/Parallel.h>
+#include <c10/util/accumulate.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +87,49 @@ inline void index_rule(torch_call& call) {
   call.run_without_rule();
 }
 
+/// (grad, mask, sizes of the source): the source has room for all that are selected.
+inline void masked_scatter_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  if (detail::has_values(call.tensor(1))) return call.run_without_rule();
+  const std::vector<std::int64_t> sizes = call.integers(2);
+  const std::int64_t room = c10::multiply_integers(sizes);
+  const std::int64_t selected = std::min(selected_of(call, gradient.numel()), room);
+  const at::Tensor selection = torch_call::scratch({selected}, gradient);
+  if (selected == room) return call.returns(torch_call::viewed(selection, sizes));
+  const at::Tensor rest = torch_call::scratch({room - selected}, gradient);
+  call.returns(torch_call::empty(sizes, gradient));
+}
+
+/// (repeats, output_size): each index as often as it says. How many there are in all is known if the caller says so.
+inline void repeat_interleave_rule(torch_call& call) {
+  const at::Tensor repeats = call.tensor(0);
+  if (!call.has(1) || torch_call::is_on_cuda(repeats)) return call.run_without_rule();
+  const at::Tensor ends = torch_call::scratch(repeats.sizes(), repeats, at::kLong);
+  at::Tensor result = torch_call::empty({call.integer(1)}, repeats);
+  const at::Tensor contiguous = torch_call::contiguous(repeats);
+  call.returns(std::move(result));
+}
+
+/// (data, reduce, lengths, indices, offsets, axis, unsafe, initial): without the checks, which lengths that are not known fail.
+inline void segment_reduce_rule(torch_call& call) {
+  call.argument(6) = true;
+  call.run_without_rule();
+}
+
+/// Without a source, a tensor lets go of its storage.
+inline void set_nothing_rule(torch_call& call) {
+  const at::Tensor self = call.tensor(0);
+  self.unsafeGetTensorImpl()->set_storage_keep_dtype(detail::fake_storage(0, self.device()));
+  self.unsafeGetTensorImpl()->set_sizes_contiguous(std::array<std::int64_t, 1>{0});
+  call.returns(self);
+}
+
+/// A lazy clone shares its bytes until one of the two is written.
+inline void lazy_clone_rule(torch_call& call) {
+  call.approximate("cloned at once, and not only if the clone or its original is written");
+  call.returns(call.tensor(0).clone(at::MemoryFormat::Preserve));
+}
+
 /// (self, mask)
 inline void masked_select_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
@@ -90,7 +137,13 @@ inline void masked_select_rule(torch_call& call) {
   const std::vector<std::int64_t> both = at::infer_size(input.sizes(), call.tensor(1).sizes());
   std::int64_t elements = 1;
   for (const std::int64_t size : both) elements *= size;
-  call.returns(torch_call::empty({selected_of(call, elements)}, input));
+  at::Tensor selected = torch_call::empty({selected_of(call, elements)}, input);
+  // Several threads find out beforehand where each number goes.
+  const bool is_parallel =
+      !torch_call::is_on_cuda(input) && input.numel() >= at::internal::GRAIN_SIZE && at::get_num_threads() > 1;
+  const at::Tensor counted = torch_call::scratch(both, input, at::kLong, is_parallel);
+  const at::Tensor places = torch_call::scratch(both, input, at::kLong, is_parallel);
+  call.returns(std::move(selected));
 }
 
 /// Distinct values of all elements: (self, sorted, return_inverse, return_counts), and others with the flags at `first_flag`.
@@ -176,9 +229,14 @@ inline constexpr known_rule indexing_rules[] = {
     {"aten::index.Tensor", index_rule, rule_use::without_values},
     {"aten::nonzero", nonzero_rule, rule_use::without_values},
     {"aten::masked_select", masked_select_rule, rule_use::without_values},
+    {"aten::masked_scatter_backward", masked_scatter_backward_rule, rule_use::without_values},
+    {"aten::repeat_interleave.Tensor", repeat_interleave_rule, rule_use::without_values},
+    {"aten::segment_reduce", segment_reduce_rule, rule_use::without_values},
+    {"aten::_lazy_clone", lazy_clone_rule, rule_use::without_values},
     {"aten::_unique2", unique_rule, rule_use::without_values},
     {"aten::unique_consecutive", unique_consecutive_rule, rule_use::without_values},
     {"aten::unique_dim", unique_of_dimension_rule, rule_use::without_values},
+    {"aten::set_", set_nothing_rule, rule_use::always},
     {"aten::repeat", repeat_rule},
     {"aten::unfold_backward", unfold_backward_rule},
     {"aten::copy_", copy_rule},

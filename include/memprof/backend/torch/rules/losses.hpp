@@ -113,7 +113,23 @@ inline void ctc_loss_rule(torch_call& call) {
   call.returns(torch_call::empty({inputs.size(1)}, inputs), std::move(log_alpha));
 }
 
+/// Whether cuDNN would compute the loss, of targets on the CPU; what it holds is not known.
+inline void use_cudnn_rule(torch_call& call) {
+  const at::Tensor targets = call.tensor(1);
+  if (targets.is_cpu() && targets.scalar_type() == at::kInt) {
+    call.approximate("cuDNN, which may compute this loss, is not simulated: taken as libtorch's own kernel");
+  }
+  call.returns(false);
+}
+
+/// What is for AMD's devices alone.
+inline void never_rule(torch_call& call) { call.returns(false); }
+
 inline constexpr known_rule loss_rules[] = {
+    {"aten::_use_cudnn_ctc_loss", use_cudnn_rule},
+    {"aten::_use_cudnn_ctc_loss.Tensor", use_cudnn_rule},
+    {"aten::_use_miopen_ctc_loss", never_rule},
+    {"aten::_use_miopen_ctc_loss.Tensor", never_rule},
     {"aten::mse_loss", reduced_loss_rule},
     {"aten::mse_loss_backward", mse_loss_backward_rule},
     {"aten::smooth_l1_loss", reduced_loss_rule},
@@ -123,6 +139,7 @@ inline constexpr known_rule loss_rules[] = {
     {"aten::nll_loss2d_forward", nll_loss2d_rule},
     {"aten::nll_loss2d_backward", nll_loss2d_backward_rule},
     {"aten::nll_loss_forward", nll_loss_rule},
+    {"aten::nll_loss_forward.output", nll_loss_rule},
     {"aten::nll_loss_backward", nll_loss_backward_rule},
     {"aten::_ctc_loss.Tensor", ctc_loss_rule, rule_use::without_values},
 };

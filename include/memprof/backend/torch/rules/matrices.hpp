@@ -28,9 +28,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return matrix.defined() && !torch_call::is_on_cuda(matrix) && matrix.numel() != 0 && !suits_blas(matrix);
 }
 
-/// What oneDNN holds for products of 16-bit numbers depends on the processor: small ones run for real. True if the call is over.
-[[nodiscard]] inline bool multiply_16_bit_numbers(torch_call& call, const at::Tensor& left, const at::Tensor& right) {
+/// What oneDNN holds for products of 16-bit numbers depends on the processor: small ones run for real. So do those of conjugated
+/// matrices, which kernels resolve as they need. True if the call is over.
+[[nodiscard]] inline bool multiply_for_real(torch_call& call, const at::Tensor& left, const at::Tensor& right) {
   constexpr std::size_t most_run_bytes = std::size_t{4} << 20;
+  if (!torch_call::is_on_cuda(left) && (left.is_conj() || right.is_conj())) {
+    call.run_without_rule();
+    return true;
+  }
   if (torch_call::is_on_cuda(left) || left.is_meta() || left.scalar_type() == accumulation_type(left.scalar_type())) return false;
   if (left.nbytes() + right.nbytes() <= most_run_bytes) {
     call.run_without_rule();
@@ -45,7 +50,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline void multiply_matrices(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);
-  if (multiply_16_bit_numbers(call, left, right)) return;
+  if (multiply_for_real(call, left, right)) return;
   call.run_shape_function();
   if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
   at::Tensor left_copy;
@@ -61,7 +66,7 @@ inline void addmm_rule(torch_call& call) { multiply_matrices(call, 1); }
 inline void multiply_batches(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);
-  if (multiply_16_bit_numbers(call, left, right)) return;
+  if (multiply_for_real(call, left, right)) return;
   call.run_shape_function();
   if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
   constexpr std::int64_t least_work = 400;

@@ -111,6 +111,7 @@ inline constexpr known_rule pointwise_rules[] = {
     {"aten::hardswish_backward", like_second_rule},
     {"aten::mish_backward", like_second_rule},
     {"aten::gelu_backward", gelu_backward_rule},
+    {"aten::gelu_backward.grad_input", gelu_backward_rule},
     {"aten::_prelu_kernel", like_first_rule},
     {"aten::_prelu_kernel_backward", prelu_backward_rule},
     {"aten::flip", like_first_rule},

@@ -15,6 +15,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+inline constexpr const char* unknown_scratch_on_cuda = "results are exact; scratch memory on CUDA is not known";
+
 /// The sizes that are left of `input` when `dimensions` are reduced, all of them if none is given.
 [[nodiscard]] inline std::vector<std::int64_t> reduced_sizes(const at::Tensor& input, const std::vector<std::int64_t>& dimensions,
                                                              bool keeps_dimensions) {
@@ -102,6 +104,7 @@ inline void resize_values_and_indices(torch_call& call, std::int64_t reduced, bo
 /// (self, k, dim, keepdim, *, values, indices)
 inline void kth_value_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
+  if (torch_call::is_on_cuda(input)) call.approximate(unknown_scratch_on_cuda);
   resize_values_and_indices(call, call.integer(2), call.flag(3));
   const at::Tensor partly_sorted = torch_call::empty(input.sizes(), input);
   const at::Tensor their_indices = torch_call::empty(input.sizes(), input, at::kLong);
@@ -112,6 +115,7 @@ inline void kth_value_rule(torch_call& call) {
 inline void sort_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const std::int64_t row = input.dim() == 0 ? 1 : input.size(call.integer(2));
+  if (torch_call::is_on_cuda(input)) call.approximate(unknown_scratch_on_cuda);
   call.run_shape_function();
   at::Tensor indices_of_row;
   if (!torch_call::is_on_cuda(input)) indices_of_row = torch_call::empty({row}, input, at::kLong);
@@ -121,7 +125,7 @@ inline void sort_rule(torch_call& call) {
 inline void softmax_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   call.run_shape_function();
-  const at::Tensor contiguous = torch_call::is_on_cuda(input) ? input : torch_call::contiguous(input);
+  const at::Tensor contiguous = torch_call::contiguous(input);
 }
 /// (grad_output, output, dim, input_dtype)
 inline void softmax_backward_rule(torch_call& call) {
@@ -151,6 +155,7 @@ inline constexpr known_rule reduction_rules[] = {
     {"aten::var_mean.correction", variance_and_mean_rule},
     {"aten::std_mean.correction", variance_and_mean_rule},
     {"aten::sum.dim_IntList", sum_rule},
+    {"aten::sum.IntList_out", sum_rule},
     {"aten::prod", prod_rule},
     {"aten::prod.dim_int", sum_rule},
     {"aten::logsumexp.out", logsumexp_rule},

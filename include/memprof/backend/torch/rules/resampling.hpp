@@ -14,11 +14,22 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// (self, output_size, ...) with a shape function that knows the result alone.
+/// (self, output_size, ...) with a shape function that knows the result alone. What the kernel copies depends on channels, sizes
+/// and threads: smaller images are resampled for real.
 inline void upsample_rule(torch_call& call) {
+  constexpr std::int64_t most_run_numbers = std::int64_t{4} << 20;
   const at::Tensor input = call.tensor(0);
+  const bool is_on_cpu = !torch_call::is_on_cuda(input) && !input.is_meta();
+  if (is_on_cpu && input.dim() == 4) {
+    const std::vector<std::int64_t> size = call.integers(1);
+    if (size.size() == 2 && input.size(0) * input.size(1) * size[0] * size[1] <= most_run_numbers) return call.run_without_rule();
+  }
   call.run_shape_function();
-  if (torch_call::is_on_cuda(input) || input.is_contiguous(c10::MemoryFormat::ChannelsLast)) return;
+  if (torch_call::is_on_cuda(input)) return;
+  if (input.is_contiguous(c10::MemoryFormat::ChannelsLast)) {
+    if (input.size(1) < 4) call.approximate("with few channels the kernel makes tables of places and weights");
+    return;
+  }
   const at::Tensor& result = call.stack().back().toTensor();
   const at::Tensor input_copy = torch_call::in_format(input.sizes(), input, c10::MemoryFormat::ChannelsLast);
   const at::Tensor result_copy = torch_call::in_format(result.sizes(), result, c10::MemoryFormat::ChannelsLast);

@@ -17,29 +17,55 @@
 #include <memprof/backend/torch/rules/resampling.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 
+#include <span>
+
+/// @file
+/// Rules: what a kernel allocates, written down, for operators whose kernel would take long or reads values that are not known.
+///
+/// Each header of this folder has one family: functions, each with the operator's arguments above it, and at its end the table of
+/// which operator has which. A rule is a function of a `torch_call`:
+///
+/// - `call.tensor(0)`, `call.integers(1)` and so on are the arguments, by their position in the schema;
+/// - `torch_call::empty`, `empty_like` and `in_format` make results, `call.returns(...)` ends the call with them;
+/// - `torch_call::scratch`, `converted` and `contiguous` are what the kernel holds beside them, until the end of the variable;
+/// - `call.run_shape_function()` makes the results where libtorch knows their shapes;
+/// - `call.run_without_rule()` leaves the call to the real kernel, `call.approximate(why)` lists it in the profile.
+///
+/// `rule_use` says when a rule is asked: where the kernel would take long, or where values are not known. Every rule is judged by
+/// its kernel (tests/torch/operator_calls); docs/torch_operators.md has the result.
+
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The rules of one header, under its name.
+struct rule_family {
+  const char* name;
+  std::span<const known_rule> rules;
+};
+
+inline constexpr rule_family rule_families[] = {
+    {"attention", attention_rules},
+    {"convolution", convolution_rules},
+    {"data", data_rules},
+    {"indexing", indexing_rules},
+    {"losses", loss_rules},
+    {"matrices", matrix_rules},
+    {"normalization", normalization_rules},
+    {"optimizer", optimizer_rules},
+    {"padding", padding_rules},
+    {"pointwise", pointwise_rules},
+    {"pooling", pooling_rules},
+    {"random", random_rules},
+    {"recurrent", recurrent_rules},
+    {"reductions", reduction_rules},
+    {"resampling", resampling_rules},
+};
 
 /// Adds the rules that come with memprof, once.
 inline void add_known_rules() {
   static const bool is_done = [] {
-    const auto add = [](const auto& rules) {
-      for (const known_rule& known : rules) all_operator_plans().add_rule(known);
-    };
-    add(attention_rules);
-    add(convolution_rules);
-    add(data_rules);
-    add(indexing_rules);
-    add(loss_rules);
-    add(matrix_rules);
-    add(normalization_rules);
-    add(optimizer_rules);
-    add(padding_rules);
-    add(pointwise_rules);
-    add(pooling_rules);
-    add(random_rules);
-    add(recurrent_rules);
-    add(reduction_rules);
-    add(resampling_rules);
+    for (const rule_family& family : rule_families) {
+      for (const known_rule& known : family.rules) all_operator_plans().add_rule(known);
+    }
     return true;
   }();
   (void)is_done;

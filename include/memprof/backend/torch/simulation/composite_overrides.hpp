@@ -1,18 +1,27 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/ctc_loss.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/max_pool1d.h>
+#include <ATen/ops/nanquantile.h>
+#include <ATen/ops/quantile.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/tensor_split.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -78,7 +87,49 @@ inline at::Tensor choose_max_pool(const at::Tensor& input, at::IntArrayRef kerne
   if (rounds_up && (outputs - 1) * step >= input.size(-1) + padding[0]) --outputs;
   std::vector<std::int64_t> sizes = input.sizes().vec();
   sizes.back() = outputs;
-  return torch_call::empty(sizes, input);
+  at::Tensor result = torch_call::empty(sizes, input);
+  const at::Tensor copy = torch_call::contiguous(input);
+  return result;
+}
+
+/// Lengths that are read to choose sizes: as long as the tensors allow, where the simulation does not know them.
+inline at::Tensor choose_ctc_loss(const at::Tensor& log_probabilities, const at::Tensor& targets, const at::Tensor& input_lengths,
+                                  const at::Tensor& target_lengths, std::int64_t blank, std::int64_t reduction,
+                                  bool makes_infinite_zero) {
+  const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
+  if (!is_simulated(log_probabilities) || (has_values(input_lengths) && has_values(target_lengths))) {
+    return at::ctc_loss(log_probabilities, targets, input_lengths, target_lengths, blank, reduction, makes_infinite_zero);
+  }
+  static operator_plan& plan =
+      all_operator_plans().plan_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::ctc_loss", "Tensor"));
+  plan.count_estimate("the lengths of targets depend on data: taken as the longest that the sizes allow", 0);
+  const bool is_batch = log_probabilities.dim() == 3;
+  const auto batch = static_cast<std::size_t>(is_batch ? log_probabilities.size(1) : 1);
+  const std::vector<std::int64_t> of_inputs(batch, log_probabilities.size(0));
+  std::vector<std::int64_t> of_targets(batch, targets.dim() == 2 ? targets.size(1) : 0);
+  if (targets.dim() == 1 && batch != 0) of_targets[0] = targets.size(0);  // one behind the other
+  return at::ctc_loss(log_probabilities, targets, of_inputs, of_targets, blank, reduction, makes_infinite_zero);
+}
+
+/// Where to split, read from a tensor: into equal parts, where the simulation does not know.
+inline std::vector<at::Tensor> choose_split(const at::Tensor& self, const at::Tensor& where, std::int64_t dimension) {
+  const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
+  if (!is_simulated(self) || has_values(where)) return at::tensor_split(self, where, dimension);
+  unknown_reads::instance().add();
+  return at::tensor_split(self, where.dim() == 0 ? 1 : where.numel() + 1, dimension);
+}
+
+/// Quantiles that are checked to be between 0 and 1: medians, where the simulation does not know them.
+template <auto Quantile, class Result, class... Result_argument>
+Result choose_quantile(const at::Tensor& self, const at::Tensor& quantiles, std::optional<std::int64_t> dimension,
+                       bool keeps_dimension, c10::string_view interpolation, Result_argument... result) {
+  const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
+  if (!is_simulated(self) || has_values(quantiles)) {
+    return Quantile(self, quantiles, dimension, keeps_dimension, interpolation, result...);
+  }
+  unknown_reads::instance().add();
+  const at::Tensor medians = at::full(quantiles.sizes(), 0.5, quantiles.options());
+  return Quantile(self, medians, dimension, keeps_dimension, interpolation, result...);
 }
 
 /// Registers them, for ever; on threads that are not simulated they are never called.
@@ -88,6 +139,12 @@ inline void override_composites() {
   overrides->impl("scaled_dot_product_attention",
                   TORCH_FN(attention_choice<at::_ops::scaled_dot_product_attention::schema>::choose));
   overrides->impl("max_pool1d", TORCH_FN(choose_max_pool));
+  overrides->impl("quantile", TORCH_FN((choose_quantile<&at::_ops::quantile::call, at::Tensor>)));
+  overrides->impl("quantile.out", TORCH_FN((choose_quantile<&at::_ops::quantile_out::call, at::Tensor&, at::Tensor&>)));
+  overrides->impl("nanquantile", TORCH_FN((choose_quantile<&at::_ops::nanquantile::call, at::Tensor>)));
+  overrides->impl("nanquantile.out", TORCH_FN((choose_quantile<&at::_ops::nanquantile_out::call, at::Tensor&, at::Tensor&>)));
+  overrides->impl("ctc_loss.Tensor", TORCH_FN(choose_ctc_loss));
+  overrides->impl("tensor_split.tensor_indices_or_sections", TORCH_FN(choose_split));
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

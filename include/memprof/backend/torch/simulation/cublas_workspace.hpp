@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/fake_block.hpp>
+#include <memprof/detail/pages.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/trace/device_description.hpp>
 
@@ -59,6 +60,10 @@ class cublas_workspaces {
  public:
   void begin(std::int64_t bytes) {
     const std::lock_guard<std::mutex> guard{lock_};
+    if (bytes != bytes_) {
+      unmap_pages(addresses_, 2 * static_cast<std::size_t>(bytes_));
+      addresses_ = static_cast<char*>(map_pages(2 * static_cast<std::size_t>(bytes)));
+    }
     bytes_ = bytes;
     // Those of the last capture were live to its end, which is over: nothing is recorded.
     is_made_ = {};
@@ -68,9 +73,9 @@ class cublas_workspaces {
   void ensure() {
     const bool is_backward = torch::autograd::get_current_graph_task_id() != -1;
     const std::lock_guard<std::mutex> guard{lock_};
-    bool& is_made = is_made_[is_backward ? 1 : 0];
-    if (std::exchange(is_made, true)) return;
-    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, &is_made, static_cast<std::size_t>(bytes_));
+    if (std::exchange(is_made_[is_backward ? 1 : 0], true)) return;
+    const auto bytes = static_cast<std::size_t>(bytes_);
+    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + (is_backward ? bytes : 0), bytes);
   }
 
   [[nodiscard]] static cublas_workspaces& instance() {
@@ -81,6 +86,7 @@ class cublas_workspaces {
  private:
   std::mutex lock_;
   std::int64_t bytes_ = 0;
+  char* addresses_ = nullptr;      ///< of both, so that no other block has them; nobody writes there
   std::array<bool, 2> is_made_{};  ///< that of the forward and of the backward pass
 };
 

@@ -58,6 +58,13 @@ inline void run_view(torch_call& call, const call_facts& facts) {
 inline void run_composed(torch_call& call, c10::DispatchKeySet keys) {
   call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
 }
+inline void run_composed(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
+  run_composed(call, keys);
+  if (!plan.computes_unseen || facts.has_values) return;
+  for_each_result(call, [](const c10::IValue& result) {
+    if (result.isTensor()) discard_values(result.toTensor());
+  });
+}
 
 /// 8. Guesses, and says so in the profile; throws `c10::Error` if there is nothing to guess by.
 [[gnu::cold, gnu::noinline]] inline void run_estimate(torch_call& call, const operator_plan& plan) {
@@ -74,20 +81,37 @@ inline void run_approximately(torch_call& call, const operator_plan& plan) {
   run_shape_function(call);
 }
 
+/// Results that have the sizes which the shape function gives them.
+inline void run_shape_function_for_cuda(torch_call& call, const operator_plan& plan, const call_facts& facts) {
+  const bool is_known = plan.on_cuda == cuda_memory::results || plan.on_cuda == cuda_memory::results_if_short ||
+                        (plan.on_cuda == cuda_memory::results_if_contiguous && facts.is_contiguous);
+  if (!is_known) call.approximate("results are exact; scratch memory on CUDA is not known");
+  run_shape_function(call);
+}
+
+/// Lists a reduction of so many numbers that kernels of CUDA share the work of one result.
+inline void list_shared_reduction(torch_call& call, std::int64_t elements) {
+  const c10::IValue& result = torch::jit::peek(call.stack(), 0, call.called().schema().returns().size());
+  if (!result.isTensor() || !result.toTensor().defined()) return;
+  if (call.cause() != nullptr || !is_shared_reduction(elements, result.toTensor().numel())) return;
+  call.approximate("results are exact; partial results of a long reduction on CUDA are not known");
+}
+
 /// Results that have the sizes which the kernel of the CPU gives them.
 inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
   stand_ins replaced;
   torch::jit::Stack computed = compute_hidden(call, plan, keys, replaced, most_kernel_bytes);
   replaced.take_over_sizes();
+  fake_cuda_copies copies;
   torch::jit::drop(call.stack(), call.size());
   for (c10::IValue& result : computed) {
     map_tensors(result, [&](const at::Tensor& made) {
       const at::Tensor original = replaced.original_of(made);
-      return original.defined() ? original : fake_cuda_copy(made);
+      return original.defined() ? original : copies.copy_of(made);
     });
     call.stack().push_back(std::move(result));
   }
-  call.approximate("results are those of the CPU's kernel; scratch memory on CUDA is not known");
+  if (call.cause() == nullptr) call.approximate("results are those of the CPU's kernel; scratch memory on CUDA is not known");
 }
 
 /// Whether the dispatcher finds a kernel of the CPU for a call.
@@ -123,11 +147,12 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
 }
 
 inline void run_without_rule(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
-  if (plan.is_composed) return run_composed(call, keys);
+  if (plan.is_composed) return run_composed(call, plan, facts, keys);
   if (!facts.is_dense) return run_kernel_on_zeros(call, plan, facts, keys);
-  if (plan.has_shape_function && facts.is_on_cuda) return run_shape_function(call);
+  if (plan.has_shape_function && facts.is_on_cuda) return run_shape_function_for_cuda(call, plan, facts);
   if (call.runs_without_rule()) return run_kernel_on_zeros(call, plan, facts, keys);
-  if (plan.has_shape_function && plan.is_pointwise && (facts.has_one_type || facts.is_contiguous)) {
+  // A result of another type than what is computed is computed beside it.
+  if (plan.has_shape_function && plan.is_pointwise && (facts.has_one_type || (facts.is_contiguous && !facts.writes))) {
     return run_with_promotion(call, plan);
   }
   const bool is_exact = plan.is_exact || (plan.is_exact_if_plain && facts.is_plain);
@@ -138,6 +163,8 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
 /// 4. to 8.
 inline void simulate_memory(torch_call& call, operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
+  const bool is_cuda_reduction = facts.is_on_cuda && plan.on_cuda == cuda_memory::results_if_short && call.argument(0).isTensor();
+  const std::int64_t elements = is_cuda_reduction ? call.tensor(0).numel() : 0;
   // Acquire pairs with the release where the rule is set.
   const kept_rule* rule = plan.rule.load(std::memory_order_acquire);
   if (rule != nullptr && rule->use != rule_use::always && !facts.is_dense) rule = nullptr;
@@ -153,6 +180,7 @@ inline void simulate_memory(torch_call& call, operator_plan& plan, const call_fa
   } else {
     run_without_rule(call, plan, facts, keys);
   }
+  if (is_cuda_reduction) list_shared_reduction(call, elements);
   if (call.cause() != nullptr) plan.count_estimate(call.cause(), this_simulating_thread.allocated_bytes - bytes_before);
 }
 
@@ -166,7 +194,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   const bool is_rule_for_cuda = rule != nullptr && rule->use == rule_use::unless_small;
   if (plan.is_composed && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) {
     if (plan.holds_by_data && !facts.has_values) plan.count_estimate("memory depends on data: taken as that of zeros", 0);
-    return run_composed(call, keys);
+    return run_composed(call, plan, facts, keys);
   }
 
   const bool suits_values = facts.has_values && facts.is_small && facts.is_dense && plan.has_cpu_kernel &&

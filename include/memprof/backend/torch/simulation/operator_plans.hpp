@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/cuda_memory.hpp>
 #include <memprof/backend/torch/simulation/exact_shape_functions.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
@@ -42,17 +43,19 @@ struct operator_plan {
   std::string name;                             ///< as in "aten::add.Tensor"
   std::atomic<const kept_rule*> rule{nullptr};  ///< null: there is none
   std::vector<argument_role> roles;
-  bool is_view = false;                     ///< the kernel of the CPU only makes another tensor over the same storage
-  bool is_composed = false;                 ///< the kernel is the same for all devices and calls other operators
-  bool has_cpu_kernel = false;              ///< one that computes
-  bool has_shape_function = false;          ///< a Meta kernel
-  bool is_exact = false;                    ///< the shape function allocates as the kernel does
-  bool is_exact_if_plain = false;           ///< the same for plain tensors
-  bool is_pointwise = false;                ///< computes element by element
-  bool depends_on_data = false;             ///< the sizes of the results
-  bool depends_on_masks = false;            ///< on masks alone
-  bool holds_by_data = false;               ///< scratch memory depends on data
-  std::atomic<const char*> cause{nullptr};  ///< why the last estimate was one
+  bool is_view = false;                        ///< the kernel of the CPU only makes another tensor over the same storage
+  bool is_composed = false;                    ///< the kernel is the same for all devices and calls other operators
+  bool has_cpu_kernel = false;                 ///< one that computes
+  bool has_shape_function = false;             ///< a Meta kernel
+  bool is_exact = false;                       ///< the shape function allocates as the kernel does
+  bool is_exact_if_plain = false;              ///< the same for plain tensors
+  cuda_memory on_cuda = cuda_memory::unknown;  ///< what CUDA's kernel holds
+  bool is_pointwise = false;                   ///< computes element by element
+  bool depends_on_data = false;                ///< the sizes of the results
+  bool depends_on_masks = false;               ///< on masks alone
+  bool holds_by_data = false;                  ///< scratch memory depends on data
+  bool computes_unseen = false;                ///< composed, but some of its results are computed past the dispatcher
+  std::atomic<const char*> cause{nullptr};     ///< why the last estimate was one
   std::atomic<std::int64_t> estimated_calls{0};
   std::atomic<std::int64_t> estimated_bytes{0};
 
@@ -65,10 +68,19 @@ struct operator_plan {
   }
 };
 
+/// Operators whose Meta kernels give results other sizes than the kernels do.
+[[nodiscard]] inline bool has_wrong_shape_function(std::string_view name) {
+  return name == "aten::addbmm_" || name.rfind("aten::isin.Scalar_Tensor", 0) == 0;
+}
+
 /// Operators without a CPU kernel of their own whose kernel for all devices computes itself, and does not leave it to others.
 [[nodiscard]] inline bool computes_for_all_devices(std::string_view name) {
-  constexpr std::string_view names[] = {"aten::copy_", "aten::convolution_backward", "aten::convolution_backward_overrideable",
-                                        "aten::_nnpack_spatial_convolution", "aten::_convolution_double_backward"};
+  constexpr std::string_view names[] = {"aten::copy_",
+                                        "aten::convolution_backward",
+                                        "aten::convolution_backward_overrideable",
+                                        "aten::_nnpack_spatial_convolution",
+                                        "aten::_convolution_double_backward",
+                                        "aten::mode"};
   return name.rfind("aten::mkldnn_", 0) == 0 || std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -82,9 +94,10 @@ struct operator_plan {
 
 /// Operators whose scratch memory depends on data, though their results have sizes of their own.
 [[nodiscard]] inline bool has_memory_that_depends_on_data(std::string_view schema_name) {
-  constexpr std::string_view names[] = {"aten::_index_put_impl_", "aten::isin",           "aten::linalg_matrix_exp",
-                                        "aten::linalg_lstsq",     "aten::nonzero_static", "aten::_to_sparse"};
-  return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
+  constexpr std::string_view names[] = {"aten::_index_put_impl_", "aten::isin", "aten::linalg_matrix_exp", "aten::linalg_lstsq",
+                                        "aten::nonzero_static"};
+  return std::find(std::begin(names), std::end(names), schema_name) != std::end(names) ||
+         schema_name.rfind("aten::_to_sparse", 0) == 0;
 }
 
 /// Reads from the dispatcher how calls of an operator are to be simulated.
@@ -112,14 +125,18 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
                            called.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
   const bool has_own_cpu_kernel = called.hasKernelForDispatchKey(DispatchKey::CPU);
   const bool computes = is_composed && computes_for_all_devices(name.name);
-  plan.is_view = has_own_cpu_kernel && ((aliases && !writes) || name.name == "aten::set_");
+  const bool sets_storage = name.name == "aten::set_" && schema.arguments().size() > 1;
+  plan.is_view = has_own_cpu_kernel && ((aliases && !writes) || sets_storage);
   plan.is_composed = is_composed && !has_own_cpu_kernel && !computes;
   plan.has_cpu_kernel = has_own_cpu_kernel || computes;
-  plan.has_shape_function = called.hasKernelForDispatchKey(DispatchKey::Meta);
+  plan.has_shape_function = called.hasKernelForDispatchKey(DispatchKey::Meta) && !has_wrong_shape_function(plan.name);
   plan.is_exact = has_exact_shape_function(plan.name);
   plan.is_exact_if_plain = has_exact_shape_function_of_plain_tensors(plan.name);
   plan.is_pointwise = called.hasTag(at::Tag::pointwise);
+  plan.on_cuda = memory_on_cuda(name.name, plan.is_pointwise);
   plan.holds_by_data = has_memory_that_depends_on_data(name.name);
+  // oneDNN's transposed convolutions have no operators of their own on the CPU.
+  plan.computes_unseen = name.name == "aten::_convolution" || name.name == "aten::convolution_backward";
   plan.depends_on_masks =
       name.name == "aten::index" || name.name == "aten::masked_select" || name.name == "aten::_index_put_impl_";
   plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape);

@@ -214,16 +214,28 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
   }
 }
 
-/// A tensor of fake CUDA like one that a kernel of the CPU has made.
-[[nodiscard]] inline at::Tensor fake_cuda_copy(const at::Tensor& made) {
-  if (!is_dense(made) || !made.is_cpu()) return made;
-  const c10::Device device{c10::kCUDA, 0};
-  at::Tensor result = tensor_over(fake_storage(made.storage().nbytes(), device), made.dtype(), made.sizes(), made.strides(),
-                                  made.storage_offset());
-  fake_block* const block = block_of(*result.storage().unsafeGetStorageImpl());
-  if (block != nullptr && block->data != nullptr && is_small(made)) std::memcpy(block->data, made.storage().data(), block->bytes);
-  return result;
-}
+/// Tensors of fake CUDA like those that a kernel of the CPU has made, which may share their memory.
+class fake_cuda_copies {
+ public:
+  [[nodiscard]] at::Tensor copy_of(const at::Tensor& made) {
+    if (!is_dense(made) || !made.is_cpu()) return made;
+    return tensor_over(copy_of(made.storage(), is_small(made)), made.dtype(), made.sizes(), made.strides(),
+                       made.storage_offset());
+  }
+
+ private:
+  [[nodiscard]] c10::Storage copy_of(const c10::Storage& made, bool has_bytes) {
+    for (const auto& [source, copy] : copies_) {
+      if (source.unsafeGetStorageImpl() == made.unsafeGetStorageImpl()) return copy;
+    }
+    c10::Storage copy = fake_storage(made.nbytes(), c10::Device{c10::kCUDA, 0});
+    fake_block* const block = block_of(*copy.unsafeGetStorageImpl());
+    if (has_bytes && block != nullptr && block->data != nullptr) std::memcpy(block->data, made.data(), block->bytes);
+    return copies_.emplace_back(made, std::move(copy)).second;
+  }
+
+  std::vector<std::pair<c10::Storage, c10::Storage>> copies_;
+};
 
 /// Gives the results of a call, which have ended it, the values that were computed for them.
 inline void take_over_values(torch_call& call, const torch::jit::Stack& computed) {

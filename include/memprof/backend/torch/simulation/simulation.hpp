@@ -22,7 +22,19 @@
 #include <string_view>
 
 /// @file
-/// Begin and end of a simulation in the process.
+/// Begin and end of a simulation in the process: the file to begin with. What the others of this folder have:
+///
+/// | subject | files |
+/// |---|---|
+/// | the way of a call through the simulation | dispatch, operator_plans, composite_overrides |
+/// | tensors without data, and their bytes | fake_tensor, fake_block, zero_pages, outside_tensors |
+/// | which tensors hold values | values, unknown_reads |
+/// | real kernels on zeros | real_kernel, stand_ins, refused_zeros, kernel_tape, taped_kernel |
+/// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
+/// | rules | torch_call, which they are written with; the folder rules, from rule_table on |
+/// | guesses | estimated_call |
+/// | CUDA without a device | fake_cuda, cuda_memory, cublas_workspace |
+/// | threads | threads, simulating_thread |
 
 namespace memprof::inline MEMPROF_ABI::detail {
 

@@ -25,8 +25,8 @@ struct page_classes {
   [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes) noexcept {
     const std::size_t pages = whole_pages(bytes) / page_bytes;
     if (pages <= 4) return pages == 0 ? 0 : pages - 1;
-    const auto exponent = static_cast<std::size_t>(std::bit_width(pages - 1)) - 1;  // 2^exponent < pages <= 2^(exponent + 1)
-    const std::size_t quarter = (pages - 1) >> (exponent - 2);                      // 4 to 7
+    const auto exponent = static_cast<std::size_t>(63 - std::countl_zero(pages - 1));  // 2^exponent < pages <= 2^(exponent + 1)
+    const std::size_t quarter = (pages - 1) >> (exponent - 2);                         // 4 to 7
     return 4 * (exponent - 1) + quarter - 4;
   }
   [[nodiscard]] static constexpr std::size_t bytes_of(std::size_t size_class) noexcept {

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "judge.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <cstddef>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// @file
+/// The calls that are written down, and judging many of them.
+
+namespace operator_calls {
+
+[[nodiscard]] inline bool is_equal(const verdict& found) {
+  return found.has_equal_results() && found.has_equal_net() && found.has_equal_peak();
+}
+
+/// Calls that were judged together.
+struct tally {
+  std::size_t calls = 0;
+  std::size_t equal_results = 0;
+  std::size_t equal_net = 0;
+  std::size_t equal_peaks = 0;
+  std::size_t equal = 0;          ///< in all three
+  std::size_t listed = 0;         ///< in the profile, as estimates
+  std::size_t silent_errors = 0;  ///< neither equal nor listed
+  std::size_t refused = 0;        ///< by the simulation alone
+
+  void add(const verdict& found) {
+    const bool runs = found.simulated.fault.empty();
+    ++calls;
+    equal_results += found.has_equal_results() ? 1U : 0U;
+    equal_net += runs && found.has_equal_net() ? 1U : 0U;
+    equal_peaks += runs && found.has_equal_peak() ? 1U : 0U;
+    equal += is_equal(found) ? 1U : 0U;
+    listed += found.is_listed ? 1U : 0U;
+    silent_errors += runs && !is_equal(found) && !found.is_listed ? 1U : 0U;
+    refused += runs ? 0U : 1U;
+  }
+};
+
+struct written_call {
+  std::string name;
+  std::string dtype;  ///< of the first tensor, as it is written
+  std::string line;
+};
+
+/// The type of the first tensor of a line; empty if it has none.
+[[nodiscard]] inline std::string first_dtype(const std::string& line) {
+  for (std::size_t begin = line.find(' '); begin != std::string::npos; begin = line.find(' ', begin + 1)) {
+    const std::size_t end = line.find_first_of(" [", begin + 1);
+    if (end != std::string::npos && line[end] == '[' && line[begin + 1] != '"') return line.substr(begin + 1, end - begin - 1);
+  }
+  return {};
+}
+
+[[nodiscard]] inline const std::vector<written_call>& all_calls() {
+  static const std::vector<written_call> all = [] {
+    std::vector<written_call> calls;
+    for (const char* const file : {"calls.txt", "other_calls.txt"}) {
+      std::ifstream in{std::string{MEMPROF_SOURCE_DIR "/tests/torch/operator_calls/"} + file};
+      for (std::string line; std::getline(in, line);) calls.push_back({line.substr(0, line.find(' ')), first_dtype(line), line});
+    }
+    return calls;
+  }();
+  return all;
+}
+
+inline constexpr std::size_t every_call = 1000;
+
+/// Operators of packed sequences read their lengths, which must be on the host: a program's data has them.
+[[nodiscard]] inline bool reads_lengths(const std::string& name) {
+  return name.find("_packed_sequence") != std::string::npos || name.find("_pack_padded") != std::string::npos ||
+         (name.size() > 5 && name.compare(name.size() - 5, 5, ".data") == 0);
+}
+
+/// Which calls, and how they are run.
+struct category {
+  layout laid_out = layout::as_written;
+  knowledge known = knowledge::sizes;
+  extent goes = extent::forward;
+  std::size_t most_of_a_type = every_call;  ///< calls of one operator with one type of numbers
+};
+
+/// Calls `judged(written, call, verdict)` for each call of a category that the real kernel takes.
+template <class Judged>
+void judge_all(const category& wanted, Judged judged) {
+  at::set_num_threads(1);  // scratch memory of kernels may be one piece a thread
+  std::map<std::string, std::size_t> counts;
+  judge judging;
+  for (const written_call& written : all_calls()) {
+    if (wanted.goes == extent::training && written.name.find("_backward") != std::string::npos) continue;
+    std::size_t& count = counts[written.name + " " + written.dtype];
+    if (count >= wanted.most_of_a_type) continue;
+    std::optional<operator_call> call{operator_call{written.line}};
+    if (wanted.laid_out != layout::as_written) call = call->with(wanted.laid_out);
+    if (!call.has_value()) continue;
+    const bool is_known_at_least = wanted.known == knowledge::sizes && reads_lengths(written.name);
+    const knowledge known = is_known_at_least ? knowledge::indices : wanted.known;
+    if (const std::optional<verdict> found = judging.compare(*call, known, wanted.goes)) {
+      ++count;
+      judged(written, *call, *found);
+    }
+  }
+}
+
+}  // namespace operator_calls
