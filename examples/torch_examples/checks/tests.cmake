@@ -1,0 +1,38 @@
+# Each program in its three ways. Those that read MNIST share its files, so that one at a time writes them.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(NOT Python3_Interpreter_FOUND)
+  message(STATUS "skipped: the tests of examples/torch_examples, which need Python 3")
+  return()
+endif()
+foreach(program IN LISTS programs)
+  set(scratch ${CMAKE_CURRENT_BINARY_DIR}/checks/${program})
+  set(options)
+  if(program MATCHES "dcgan|custom_dataset|transfer_learning")
+    set(options --workers)
+  endif()
+  if(program STREQUAL autograd)
+    set(options --known "^doubled") # by what is small
+  endif()
+  if(program MATCHES "mnist|dcgan")
+    set(scratch ${CMAKE_CURRENT_BINARY_DIR}/checks/digits)
+  endif()
+  set(name "torch examples: ${program} runs plain, under capture and without dispatch")
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/three_ways.py ${options} --libtorch "${torch_version}"
+    --readme ${CMAKE_CURRENT_SOURCE_DIR}/README.md --scratch ${scratch} $<TARGET_FILE:torch_example_${program}>)
+  set_tests_properties(${name} PROPERTIES LABELS torch)
+  if(program MATCHES "mnist|dcgan")
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK torch_examples_digits)
+  endif()
+endforeach()
+
+set(script ${PROJECT_SOURCE_DIR}/tests/expect_failure.cmake)
+foreach(case IN ITEMS "an unknown option;unknown option '--hats': there are --no-dispatch and --workers N;--hats"
+                      "a number of workers that is none;--workers cannot be 'two': give a whole number;--workers two")
+  list(GET case 0 what)
+  list(GET case 1 pattern)
+  list(GET case 2 arguments)
+  separate_arguments(arguments UNIX_COMMAND "${arguments}")
+  add_test(NAME "torch examples: refuses ${what}" COMMAND ${CMAKE_COMMAND} "-DPATTERN=${pattern}" -P ${script} --
+    $<TARGET_FILE:torch_example_regression> ${arguments})
+  set_tests_properties("torch examples: refuses ${what}" PROPERTIES LABELS torch)
+endforeach()
