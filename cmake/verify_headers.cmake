@@ -1,5 +1,5 @@
-# Each header is compiled as part of `all`: alone, in a translation unit that CMake writes for it since it is in the FILE_SET, or
-# together with all others, where that they stand alone is seen elsewhere.
+# Each header is compiled as part of `all`: after no other than those that it includes itself (scripts/header_units.py), or together
+# with all others, where that they stand alone is seen elsewhere.
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/memprof/*.hpp)
 set(torch_headers ${public_headers})
 list(FILTER torch_headers INCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
@@ -43,8 +43,6 @@ else()
 endif()
 
 add_library(memprof_headers INTERFACE)
-target_sources(memprof_headers INTERFACE
-  FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
 if(MEMPROF_JSON)
   target_link_libraries(memprof_headers INTERFACE memprof::json)
 else()
@@ -67,9 +65,15 @@ if(MEMPROF_VERIFY_HEADERS STREQUAL "TOGETHER")
   target_link_libraries(memprof_every_header PRIVATE memprof_headers)
   return()
 endif()
-set_target_properties(memprof_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 
-# The generated target is not part of `all` by itself.
-add_custom_target(every_header_stands_alone ALL)
-cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL
-  add_dependencies every_header_stands_alone memprof_headers_verify_interface_header_sets)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+list(TRANSFORM public_headers REPLACE "^${PROJECT_SOURCE_DIR}/include/" "" OUTPUT_VARIABLE names)
+set(folder ${PROJECT_BINARY_DIR}/every_header)
+execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/header_units.py ${folder} ${names}
+  COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB units ${folder}/unit_*.cpp)
+add_library(memprof_every_header OBJECT ${units})
+target_link_libraries(memprof_every_header PRIVATE memprof_headers)
+target_compile_options(memprof_every_header PRIVATE -g0) # nobody debugs them
+# The units hang on what includes what.
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${public_headers})

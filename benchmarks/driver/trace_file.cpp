@@ -3,6 +3,7 @@
 #include "process.hpp"
 #include "temporary_folder.hpp"
 
+#include <memprof/profile/trace_fold.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_file.hpp>
 #ifdef BENCH_ZSTD

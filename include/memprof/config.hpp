@@ -15,3 +15,17 @@
 #ifndef MEMPROF_ENABLED
 #define MEMPROF_ENABLED 1
 #endif
+
+/// `MEMPROF_SEPARATE_COMPILATION`: 0 (default) is header-only. 1 leaves captures, profiles and reports to one file of the
+/// program, which includes <memprof/implementation.hpp>; all others compile in a fraction of the time. Of equal value in all
+/// units of a program. CMake: link `memprof::compiled`, which does both.
+#ifndef MEMPROF_SEPARATE_COMPILATION
+#define MEMPROF_SEPARATE_COMPILATION 0
+#endif
+
+// Before what <memprof/implementation.hpp> defines where there is one, and every unit elsewhere.
+#if MEMPROF_SEPARATE_COMPILATION
+#define MEMPROF_SEPARABLE
+#else
+#define MEMPROF_SEPARABLE inline
+#endif

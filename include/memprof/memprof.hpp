@@ -26,6 +26,7 @@
 #include <memprof/trace/run_mode.hpp>
 #include <memprof/version.hpp>
 
+#include <concepts>
 #include <cstdio>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -35,9 +36,9 @@ inline namespace enabled {
 
 /// Prints the summary of the active capture up to now, or of the last one, on stdout: in colours where that is a terminal, and no
 /// wider than it.
-template <class State = detail::capture_state>
+template <std::same_as<profile> Profile = profile>
 void print_memory_usage(const text_options& options = {}) {
-  const profile current = current_profile<State>();
+  const Profile current = current_profile<Profile>();
   const detail::internal_guard hidden;  // the text must not show in what it reports
   std::fputs(to_text(current, detail::fitted_to(stdout, options)).c_str(), stdout);
 }

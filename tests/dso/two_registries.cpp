@@ -15,8 +15,8 @@ std::size_t rows(const memprof::profile& profile) { return memprof::rows_of<memp
 
 }  // namespace
 
-int main() {
-  void* const plugin = dlopen(DSO_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+int main(int count, char** arguments) {
+  void* const plugin = dlopen(count > 1 ? arguments[1] : DSO_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) return 2;
   memprof::memory_resource memory{"dso"};
   auto capture = memprof::begin_capture();

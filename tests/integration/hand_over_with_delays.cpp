@@ -8,6 +8,7 @@
 #include <memprof/record/drain.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/rings.hpp>
 
 #include <integration/hand_over.hpp>
 
@@ -45,6 +46,7 @@ class delayed_path {
   explicit delayed_path(std::uint32_t ring_capacity) {
     shared_.ring_capacity = ring_capacity;
     shared_.capture_count = 1;
+    shared_.make_room = memprof::detail::make_room;
     shared_.capture = &consumer_;
     shared_.drain = [](memprof::registry& shared) noexcept {
       memprof::detail::drain_rings<random_delays>(shared, *static_cast<ledger_consumer*>(shared.capture));
@@ -95,7 +97,7 @@ class delayed_path {
       const memprof::detail::lock_guard lock{shared_.lock};
       shared_.drain(shared_);
     }
-    const memprof::space_ledger& space = *consumer_.events.space(0);
+    const memprof::detail::space_ledger& space = *consumer_.events.space(0);
     CHECK(space.unmatched_frees.count == 0);
     CHECK(space.replaced_allocations.count == 0);
     CHECK(space.mismatched_sizes.count == 0);

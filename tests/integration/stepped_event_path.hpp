@@ -5,6 +5,7 @@
 #include <memprof/record/event_order.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/rings.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -142,6 +143,7 @@ class event_path {
   explicit event_path(std::uint32_t ring_capacity) {
     shared.ring_capacity = ring_capacity;
     shared.capture_count = 1;
+    shared.make_room = memprof::detail::make_room;
     shared.capture = &drained;
     shared.drain = drain;
     memprof::detail::prepare_order(shared);

@@ -1,5 +1,6 @@
 // Whoever begins at a key frame goes on as if it had seen all events before.
 #include <memprof/ledger/key_frame.hpp>
+#include <memprof/profile/build.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <property/ledger_model_profile.hpp>

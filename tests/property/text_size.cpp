@@ -3,11 +3,14 @@
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/text_format.hpp>
 
+#include "sequence_settings.hpp"
+
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,11 +19,6 @@
 // segments, every kind of fault at once.
 
 namespace {
-
-std::uint64_t base_seed() {
-  const char* const given = std::getenv("MEMPROF_TEST_SEED");
-  return given == nullptr ? 20'250'101 : std::strtoull(given, nullptr, 10);
-}
 
 class random_profiles {
  public:
@@ -176,8 +174,9 @@ void check_size(const std::string& text, std::size_t columns, std::size_t most_l
 }  // namespace
 
 TEST_CASE("text size: at most forty lines of the columns there are, for any profile") {
-  const std::uint64_t seed = base_seed();
-  for (std::uint64_t round = 0; round < 150; ++round) {
+  const std::uint64_t seed = memprof::property::base_seed();
+  const std::uint64_t rounds = std::clamp<std::uint64_t>(memprof::property::sequence_count() / 50, 30, 150);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     INFO("MEMPROF_TEST_SEED=" << seed << ", round " << round);
     random_profiles profiles{seed + round};
     const memprof::profile made = profiles.next(round % 100);
@@ -199,7 +198,7 @@ TEST_CASE("text size: at most forty lines of the columns there are, for any prof
 }
 
 TEST_CASE("text size: a run of 100,000 segments has a summary as long as one of ten") {
-  random_profiles profiles{base_seed()};
+  random_profiles profiles{memprof::property::base_seed()};
   check_size(memprof::to_text(profiles.next(100'000)), 100, 40);
 }
 

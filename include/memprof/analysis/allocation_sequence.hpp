@@ -58,7 +58,7 @@ class allocation_sequence {
   /// Adds events [first, last) of one thread, for which `ring` stands, in order; those of other memory spaces are only counted.
   /// Raises an error if the system has no memory for the table of live blocks.
   void events(const event* first, const event* last, std::uint32_t ring) {
-    followed_thread& on = thread_in(ring);
+    detail::followed_thread& on = thread_in(ring);
     for (const event* next = first; next != last; ++next, ++events_) {
       switch (next->kind) {
         case event_kind::allocate:
@@ -77,7 +77,7 @@ class allocation_sequence {
           follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
           break;
         case event_kind::gap: is_behind_ = true; break;
-        case event_kind::thread_begin: follower_.begin_thread(on, next->address, block::max_thread, no_usage); break;
+        case event_kind::thread_begin: follower_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
         default: break;  // what lies on single cores has no caching allocator
       }
     }
@@ -95,7 +95,7 @@ class allocation_sequence {
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
   /// The numbers of blocks are below it: the greatest number that were live at once.
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
-  [[nodiscard]] const operation_tree& operations() const noexcept { return follower_.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower_.operations(); }
   /// Those that the trace gave.
   [[nodiscard]] const label_table& names() const noexcept { return names_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
@@ -108,14 +108,14 @@ class allocation_sequence {
   /// In place of a number, for blocks of 0 bytes: as in PyTorch they do not reach the allocator.
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
 
-  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
+  static constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint8_t, const detail::scope_usage&) {};
 
-  [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
-    std::unique_ptr<followed_thread>& thread = threads_[ring];
-    if (thread == nullptr) thread = std::make_unique<followed_thread>(ring);
+  [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
+    std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
+    if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
     return *thread;
   }
-  [[nodiscard]] followed_thread* thread_of_number(std::uint32_t number) {
+  [[nodiscard]] detail::followed_thread* thread_of_number(std::uint32_t number) {
     for (const auto& [ring, thread] : threads_) {
       if (thread->thread == number) return thread.get();
     }
@@ -129,10 +129,10 @@ class allocation_sequence {
     std::uint32_t revision = 0;
     in.number(revision);
     if (revision > detail::frame_revision) return true;
-    follower_ = operation_follower{};
+    follower_ = detail::operation_follower{};
     threads_.clear();
     in.section(frame_section::operations, [&] { frame_parts::operations(in, follower_); });
-    live_blocks found;
+    detail::live_blocks found;
     while (!in.is_at_end() && !in.has_failed()) {
       switch (in.next_section()) {
         case frame_section::blocks: in.section(frame_section::blocks, [&] { take_blocks(in, found); }); break;
@@ -146,12 +146,12 @@ class allocation_sequence {
     return true;
   }
 
-  void take_blocks(detail::frame_reader& in, live_blocks& found) {
+  void take_blocks(detail::frame_reader& in, detail::live_blocks& found) {
     std::uint8_t space = 0;
     in.number(space);
     std::uint64_t born = 0;
-    live_blocks of_others;
-    detail::frame_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](block& held) {
+    detail::live_blocks of_others;
+    detail::frame_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](detail::block& held) {
       std::int64_t distance = 0;
       std::uint32_t thread = 0;
       std::uint32_t node = 0;
@@ -172,32 +172,32 @@ class allocation_sequence {
       std::uint32_t ring = 0;
       in.number(ring);
       if (in.has_failed()) return;
-      followed_thread& on = thread_in(ring);
+      detail::followed_thread& on = thread_in(ring);
       in.require(on.scopes.empty());
       in.numbers(on.thread, on.unfollowed_scopes);
       detail::frame_parts::open_operations(in, on.scopes, follower_.operations().size());
     }
   }
 
-  void go_on_with(live_blocks& found) {
-    std::vector<block> gone;
-    live_.for_each([&](const block& held) {
-      const live_blocks::place now = found.find(held.address);
+  void go_on_with(detail::live_blocks& found) {
+    std::vector<detail::block> gone;
+    live_.for_each([&](const detail::block& held) {
+      const detail::live_blocks::place now = found.find(held.address);
       if (!now || now->bytes != held.bytes) gone.push_back(held);
     });
-    for (const block& held : gone) {
+    for (const detail::block& held : gone) {
       free_block(held.owner, 0);
       live_.erase(live_.find(held.address));
     }
-    std::vector<block> come;
-    found.for_each([&](const block& held) {
+    std::vector<detail::block> come;
+    found.for_each([&](const detail::block& held) {
       if (!live_.find(held.address)) come.push_back(held);
     });
-    detail::sort_rows(come.data(), come.size(), [](const block& left, const block& right) {
+    detail::sort_rows(come.data(), come.size(), [](const detail::block& left, const detail::block& right) {
       return left.born_thread != right.born_thread ? left.born_thread < right.born_thread : left.address < right.address;
     });
-    for (const block& held : come) {
-      const live_blocks::insertion made = live_.insert(held.address);
+    for (const detail::block& held : come) {
+      const detail::live_blocks::insertion made = live_.insert(held.address);
       if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
       made.entry->bytes = held.bytes;
       made.entry->owner = held.bytes == 0 ? no_block : number_of_new_block();
@@ -205,8 +205,8 @@ class allocation_sequence {
     }
   }
 
-  void allocate(const event& recorded, const followed_thread& on) {
-    const live_blocks::insertion made = live_.insert(recorded.address);
+  void allocate(const event& recorded, const detail::followed_thread& on) {
+    const detail::live_blocks::insertion made = live_.insert(recorded.address);
     if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
     std::uint64_t& block = made.entry->owner;
     if (!made.is_new) {
@@ -218,8 +218,8 @@ class allocation_sequence {
     if (block != no_block) add_step(recorded.bytes, block, on.scopes.operation());
   }
 
-  void deallocate(std::uint64_t address, const followed_thread& on) {
-    const live_blocks::place found = live_.find(address);
+  void deallocate(std::uint64_t address, const detail::followed_thread& on) {
+    const detail::live_blocks::place found = live_.find(address);
     if (!found) {
       ++unmatched_frees_;
       return;
@@ -229,10 +229,10 @@ class allocation_sequence {
   }
 
   /// In the order of addresses.
-  void deallocate_range(const event& recorded, const followed_thread& on) {
+  void deallocate_range(const event& recorded, const detail::followed_thread& on) {
     std::vector<std::uint64_t> addresses;
-    live_.for_each([&](const block& live) {
-      if (is_in_range(recorded, live.address)) addresses.push_back(live.address);
+    live_.for_each([&](const detail::block& live) {
+      if (detail::is_in_range(recorded, live.address)) addresses.push_back(live.address);
     });
     std::sort(addresses.begin(), addresses.end());
     for (const std::uint64_t address : addresses) deallocate(address, on);
@@ -264,11 +264,11 @@ class allocation_sequence {
   std::uint64_t replaced_allocations_ = 0;
   std::uint32_t block_count_ = 0;
   std::vector<allocation_step> steps_;
-  live_blocks live_;                   // `owner` is the block's number
+  detail::live_blocks live_;           // `owner` is the block's number
   std::vector<std::uint32_t> unused_;  // numbers of freed blocks
   label_table names_;
-  operation_follower follower_;
-  std::map<std::uint32_t, std::unique_ptr<followed_thread>> threads_;  // by ring
+  detail::operation_follower follower_;
+  std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
 };
 static_assert(trace_visitor<allocation_sequence>);
 

@@ -71,7 +71,7 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 
 [[nodiscard]] constexpr std::int64_t roundup_divisions(const caching_allocator_options& options, std::int64_t bytes) noexcept {
   constexpr int first_interval = 20;  // log2 of 1 MiB
-  const int interval = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes))) - 1 - first_interval;
+  const int interval = 63 - std::countl_zero(static_cast<std::uint64_t>(bytes)) - first_interval;
   constexpr int last = static_cast<int>(caching_allocator_options::roundup_intervals) - 1;
   return options.roundup_power2_divisions[static_cast<std::size_t>(interval < 0 ? 0 : interval > last ? last : interval)];
 }

@@ -122,7 +122,7 @@ class alloc_conf_reader {
 
   [[nodiscard]] std::size_t interval_of_megabytes() {
     const std::int64_t size = power_of_two("sizes in MB that are powers of two, or >");
-    const auto interval = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(size))) - 1;
+    const auto interval = static_cast<std::size_t>(63 - std::countl_zero(static_cast<std::uint64_t>(size)));
     return interval < caching_allocator_options::roundup_intervals ? interval : caching_allocator_options::roundup_intervals - 1;
   }
 

@@ -33,7 +33,7 @@ class wait_word {
   void wait(std::uint32_t seen, std::int64_t at_most_ns) const noexcept {
     if (at_most_ns <= 0 || value() != seen) return;
 #if defined(__linux__)
-    const timespec limit{static_cast<std::time_t>(at_most_ns / 1'000'000'000), static_cast<long>(at_most_ns % 1'000'000'000)};
+    const timespec limit{at_most_ns / 1'000'000'000, at_most_ns % 1'000'000'000};
     ::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
 #else
     constexpr std::int64_t look_ns = 20'000'000;

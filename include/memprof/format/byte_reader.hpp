@@ -41,7 +41,7 @@ class byte_reader {
     out.clear();
     while (out.size() < size) {
       if (position_ == filled_ && !fill()) return false;
-      const std::size_t part = std::min(static_cast<std::size_t>(size) - out.size(), filled_ - position_);
+      const std::size_t part = std::min<std::size_t>(size - out.size(), filled_ - position_);
       out.append(buffer_.data() + position_, part);
       position_ += part;
     }

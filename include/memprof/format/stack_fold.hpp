@@ -61,7 +61,7 @@ class stack_fold : public replay_handler {
     if (!by_category_ || before == block.category) return;
     space_state& space = spaces_[block.space];
     const bool is_in_peak = block.ordinal <= space.peak_ordinal && space.peak_segment == at.segment;
-    const auto move = is_in_peak ? &owner_stats::correct : &owner_stats::change;
+    const auto move = is_in_peak ? &detail::owner_stats::correct : &detail::owner_stats::change;
     const auto bytes = static_cast<std::int64_t>(block.bytes);
     const auto add = [&](category which, std::int64_t sign) {
       row_state& row = row_of(block, which);
@@ -86,7 +86,7 @@ class stack_fold : public replay_handler {
     result.has_categories = by_category_;
     result.has_lifetimes = true;
     for (std::size_t node = 1; node < at.operations().size(); ++node) {
-      const operation_tree::node& operation = at.operations()[node];
+      const detail::operation_tree::node& operation = at.operations()[node];
       result.operations.push_back({operation.parent, std::string{at.names.text(operation.name)}});
     }
     std::array<std::uint32_t, any_space + 1> index{};
@@ -122,7 +122,7 @@ class stack_fold : public replay_handler {
     std::uint8_t space = 0;
     std::uint32_t operation = 0;
     category of = category::other;
-    owner_stats owned{};
+    detail::owner_stats owned{};
     std::int64_t total_bytes = 0;
     std::int64_t total_blocks = 0;
     std::int64_t max_bytes = 0;

@@ -52,9 +52,9 @@ struct replay_state {
   capture_info info;
   label_table names;
   label space_names[any_space + 1] = {};
-  operation_follower follower;
+  detail::operation_follower follower;
 
-  [[nodiscard]] const operation_tree& operations() const noexcept { return follower.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower.operations(); }
   [[nodiscard]] std::string_view space_name(std::uint8_t space) const noexcept { return names.text(space_names[space]); }
 };
 
@@ -67,7 +67,7 @@ struct replay_handler {
   /// It got a name, or another category than `before`: what it was since it was allocated.
   void on_annotation(const replay_state&, const replayed_block&, category /*before*/) {}
   /// Operations began or ended on a thread; `open` are those that are open now.
-  void on_operations(const replay_state&, std::uint32_t /*thread*/, const scope_stack& /*open*/) {}
+  void on_operations(const replay_state&, std::uint32_t /*thread*/, const detail::scope_stack& /*open*/) {}
   void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
   void on_segment_end(const replay_state&, label /*name*/) {}
   /// Somebody wants to know what is live; the name is 0 for a periodic one.
@@ -94,7 +94,7 @@ class trace_replay {
   template <class Visitor>
   void for_each_live(std::uint8_t space, Visitor&& visit) const {
     if (spaces_[space] == nullptr) return;
-    spaces_[space]->live.for_each([&](const block& entry) { visit(spaces_[space]->slots[entry.owner]); });
+    spaces_[space]->live.for_each([&](const detail::block& entry) { visit(spaces_[space]->slots[entry.owner]); });
   }
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class trace_replay {
   void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
   void facts(const fact_table&, bool) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
-    followed_thread& on = thread_in(ring);
+    detail::followed_thread& on = thread_in(ring);
     for (const event* next = first; next != last; ++next) {
       if (next->stamp > stamp_) {
         stamp_ = next->stamp;
@@ -117,19 +117,19 @@ class trace_replay {
   }
 
  private:
-  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
+  static constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint8_t, const detail::scope_usage&) {};
 
   struct space_blocks {
-    live_blocks live;  ///< `owner` is the index of the slot
+    detail::live_blocks live;  ///< `owner` is the index of the slot
     std::vector<replayed_block> slots;
     std::vector<std::uint32_t> unused;
     std::uint64_t ordinal = 0;
     std::uint64_t allocated = 0;
   };
 
-  [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
-    std::unique_ptr<followed_thread>& thread = threads_[ring];
-    if (thread == nullptr) thread = std::make_unique<followed_thread>(ring);
+  [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
+    std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
+    if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
     return *thread;
   }
   [[nodiscard]] space_blocks& blocks_of(std::uint8_t space) {
@@ -137,7 +137,7 @@ class trace_replay {
     return *spaces_[space];
   }
 
-  void apply(const event& happened, followed_thread& on) {
+  void apply(const event& happened, detail::followed_thread& on) {
     switch (happened.kind) {
       case event_kind::allocate:
       case event_kind::allocate_on_stream:
@@ -153,7 +153,7 @@ class trace_replay {
         break;
       case event_kind::scope_end: end_scope(happened, on); break;
       case event_kind::thread_begin:
-        state_.follower.begin_thread(on, happened.address, block::max_thread, no_usage);
+        state_.follower.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
         handler_.on_operations(state_, on.thread, on.scopes);
         handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
         break;
@@ -172,7 +172,7 @@ class trace_replay {
     }
   }
 
-  void allocate(const event& happened, const followed_thread& on) {
+  void allocate(const event& happened, const detail::followed_thread& on) {
     if (happened.space == any_space || happened.address == 0) return;
     replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, on.scopes.operation()};
     made.space = happened.space;
@@ -189,13 +189,13 @@ class trace_replay {
     } else if (happened.kind == event_kind::allocate_on_stream) {
       made.stream = happened.label;
     }
-    made.category = static_cast<category>(category_of(is_category(tag) ? tag : on.scopes.tag()));
+    made.category = static_cast<category>(detail::category_of(detail::is_category(tag) ? tag : on.scopes.tag()));
     space_blocks& blocks = blocks_of(happened.space);
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (made.bytes > most - blocks.allocated) return;
     blocks.allocated += made.bytes;
     if (blocks.live.find(happened.address)) remove(blocks, happened.address, on.thread);
-    const live_blocks::insertion entry = blocks.live.insert(happened.address);
+    const detail::live_blocks::insertion entry = blocks.live.insert(happened.address);
     if (entry.entry == nullptr) detail::raise("trace_replay: the system has no memory for the table of live blocks");
     made.ordinal = ++blocks.ordinal;
     if (blocks.unused.empty()) {
@@ -209,7 +209,7 @@ class trace_replay {
     handler_.on_allocation(state_, made);
   }
 
-  void deallocate(const event& happened, const followed_thread& on) {
+  void deallocate(const event& happened, const detail::followed_thread& on) {
     if (happened.space == any_space) return;
     const bool is_awaited = happened.kind == event_kind::deallocate_on_stream && happened.tag != 0;
     if (remove(blocks_of(happened.space), happened.address, on.thread, is_awaited)) return;
@@ -217,7 +217,7 @@ class trace_replay {
   }
 
   bool remove(space_blocks& blocks, std::uint64_t address, std::uint32_t thread, bool is_awaited = false) {
-    const live_blocks::place found = blocks.live.find(address);
+    const detail::live_blocks::place found = blocks.live.find(address);
     if (!found) return false;
     const auto slot = static_cast<std::uint32_t>(found->owner);
     blocks.live.erase(found);
@@ -227,22 +227,22 @@ class trace_replay {
     return true;
   }
 
-  void deallocate_range(const event& happened, const followed_thread& on) {
+  void deallocate_range(const event& happened, const detail::followed_thread& on) {
     if (happened.space == any_space) return;
     space_blocks& blocks = blocks_of(happened.space);
     std::vector<std::uint64_t> addresses;
-    blocks.live.for_each([&](const block& entry) {
-      if (is_in_range(happened, entry.address)) addresses.push_back(entry.address);
+    blocks.live.for_each([&](const detail::block& entry) {
+      if (detail::is_in_range(happened, entry.address)) addresses.push_back(entry.address);
     });
     for (const std::uint64_t address : addresses) remove(blocks, address, on.thread);
   }
 
-  void deallocate_circular_buffers(const event& happened, const followed_thread& on) {
+  void deallocate_circular_buffers(const event& happened, const detail::followed_thread& on) {
     const core_range cores = core_range::unpacked(happened.label);
     if (happened.space == any_space || !cores.is_valid()) return;
     space_blocks& blocks = blocks_of(happened.space);
     std::vector<std::uint64_t> ended;
-    blocks.live.for_each([&](const block& entry) {
+    blocks.live.for_each([&](const detail::block& entry) {
       const replayed_block& live = blocks.slots[entry.owner];
       if (live.is_circular_buffer && core_range::unpacked(live.cores).overlaps(cores)) ended.push_back(live.address);
     });
@@ -255,7 +255,7 @@ class trace_replay {
     const std::size_t last = happened.space == any_space ? any_space : first + 1U;
     for (std::size_t space = first; space < last; ++space) {
       if (spaces_[space] == nullptr) continue;
-      const live_blocks::place found = spaces_[space]->live.find(happened.address);
+      const detail::live_blocks::place found = spaces_[space]->live.find(happened.address);
       if (!found) continue;
       replayed_block& named = spaces_[space]->slots[found->owner];
       const category before = named.category;
@@ -266,9 +266,9 @@ class trace_replay {
     }
   }
 
-  void end_scope(const event& happened, followed_thread& on) {
-    followed_thread* ended_on = &on;
-    state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> followed_thread* {
+  void end_scope(const event& happened, detail::followed_thread& on) {
+    detail::followed_thread* ended_on = &on;
+    state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::followed_thread* {
       for (const auto& [ring, thread] : threads_) {
         if (thread->thread == number) return ended_on = thread.get();
       }
@@ -282,7 +282,7 @@ class trace_replay {
   std::uint64_t stamp_ = 0;
   replay_state state_;
   std::unique_ptr<space_blocks> spaces_[any_space + 1];
-  std::map<std::uint32_t, std::unique_ptr<followed_thread>> threads_;  // by ring
+  std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
 };
 
 /// Whatever can hand a trace to a visitor, again and again: a `trace`, a `trace_file`.

@@ -15,7 +15,7 @@
 /// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
 /// and gives back, which freed blocks streams still use, and when the device has no more.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether the event is one of these.
 [[nodiscard]] inline bool is_allocator_event(event_kind kind) noexcept {
@@ -25,12 +25,12 @@ namespace memprof::inline MEMPROF_ABI {
 /// Applies such an event to the space to which the thread has been turned. False if it must be rejected.
 [[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   switch (recorded.kind) {
-    case event_kind::allocate_on_stream: return detail::allocate_on_stream(run, recorded, stamp);
-    case event_kind::deallocate_on_stream: return detail::deallocate_on_stream(run, recorded, stamp);
+    case event_kind::allocate_on_stream: return allocate_on_stream(run, recorded, stamp);
+    case event_kind::deallocate_on_stream: return deallocate_on_stream(run, recorded, stamp);
     case event_kind::complete_deallocation: run.space->active().complete(recorded.address, recorded.bytes); return true;
-    case event_kind::out_of_memory: return detail::note_out_of_memory(run, recorded, stamp);
-    default: return detail::change_reserved(*run.space, recorded);
+    case event_kind::out_of_memory: return note_out_of_memory(run, recorded, stamp);
+    default: return change_reserved(*run.space, recorded);
   }
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,11 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// A number of bytes in one segment: at most, and at its end.
 struct level_record {
@@ -44,7 +42,7 @@ class byte_level {
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
   /// One for each mark of the history, or fewer if there was no memory; zeros before the first that ended here.
-  [[nodiscard]] const detail::page_array<level_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] const page_array<level_record>& segments() const noexcept { return segments_; }
   /// Peak and current.
   [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
   [[nodiscard]] level_record open_segment() const noexcept { return {segment_peak_, current_}; }
@@ -52,16 +50,14 @@ class byte_level {
   [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
-  detail::page_array<level_record> segments_;
+  page_array<level_record> segments_;
   summaries_by_name<2> by_name_;
   std::int64_t current_ = 0;
   std::int64_t peak_ = 0;
   std::int64_t segment_peak_ = 0;
 };
-
-namespace detail {
 
 /// Fills peak, current and segments of a facet from a level: `rows` are a profile's `segment_rows`, `names` its rows by name.
 template <class Result, class Level, class Rows, class Names>
@@ -82,6 +78,4 @@ void fill_level(Result& result, const Level& from, const Rows& rows, const Names
   });
 }
 
-}  // namespace detail
-
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

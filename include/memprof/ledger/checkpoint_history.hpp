@@ -10,11 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// What was live at one moment, in all memory spaces together.
 struct checkpoint_mark {
@@ -78,7 +76,7 @@ class checkpoint_history {
     }
     checkpoint_mark& mark = marks_[marks_.size() - 1];
     ++mark.row_count;
-    mark.bytes = detail::add_saturating(mark.bytes, row.bytes);
+    mark.bytes = add_saturating(mark.bytes, row.bytes);
     mark.blocks += row.blocks;
     return true;
   }
@@ -90,7 +88,7 @@ class checkpoint_history {
   }
 
   /// In the order of time.
-  [[nodiscard]] const detail::page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
+  [[nodiscard]] const page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
   [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
   /// In no order.
   [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
@@ -102,7 +100,7 @@ class checkpoint_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   /// Whether no checkpoint of the name is kept; not if there are too many names.
   [[nodiscard]] bool is_new(label name) const noexcept {
@@ -180,9 +178,9 @@ class checkpoint_history {
 
   std::uint64_t count_ = 0;
   std::uint64_t stride_ = 1;  ///< a power of two: of the numbers, multiples of it stay
-  detail::page_array<checkpoint_mark> marks_;
-  detail::page_array<checkpoint_row> rows_;
-  detail::page_array<block> blocks_;
+  page_array<checkpoint_mark> marks_;
+  page_array<checkpoint_row> rows_;
+  page_array<block> blocks_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What the ids of a ledger mean to a facet.
 struct facet_names {
@@ -22,4 +22,4 @@ struct facet_names {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -9,12 +9,12 @@
 #include <concepts>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Something that learns of each block that comes or goes in a memory space, and at which stamp. A block that is replaced at its
 /// address goes first. `segment_ended` comes when `history` has got the segment.
 template <class T>
-concept block_follower = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
+concept follows_blocks = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
                                   const segment_history& history) {
   follower.allocated(space, one, stamp);
   follower.freed(space, one, stamp);
@@ -26,9 +26,9 @@ concept block_follower = requires(T follower, std::uint8_t space, const block& o
 /// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which follows none,
 /// does not pay for it. Costs a few lookups an event, and a pass over the live blocks of the space for an event that may free
 /// many.
-template <block_follower Follower>
+template <follows_blocks Follower>
 void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
-  detail::page_array<block> before;
+  page_array<block> before;
   for (; first != last; ++first) {
     const event& recorded = *first;
     before.clear();
@@ -56,4 +56,4 @@ void apply_and_follow(ledger& events, const event* first, const event* last, std
   }
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

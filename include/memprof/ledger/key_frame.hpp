@@ -17,8 +17,7 @@
 /// @file
 /// A ledger as a key frame of a trace: whoever reads it goes on from there as if it had seen all events before.
 
-namespace memprof::inline MEMPROF_ABI {
-namespace detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The ledger's sections of a frame, for writing and reading.
 template <class State, class Ledger>
@@ -149,13 +148,11 @@ class ledger_frame {
   Ledger& events_;
 };
 
-}  // namespace detail
-
 /// Writes what a ledger knows as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
 /// operations and segments.
-[[nodiscard]] inline bool write_key_frame(const ledger& events, detail::page_array<unsigned char>& bytes) noexcept {
-  detail::frame_writer out{bytes};
-  detail::ledger_frame{out, events}.transfer();
+[[nodiscard]] inline bool write_key_frame(const ledger& events, page_array<unsigned char>& bytes) noexcept {
+  frame_writer out{bytes};
+  ledger_frame{out, events}.transfer();
   return out.finish();
 }
 
@@ -164,13 +161,13 @@ class ledger_frame {
 /// frame of another revision, as a newer memprof writes, is left alone.
 [[nodiscard]] inline bool read_key_frame(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
   std::uint32_t revision = 0;
-  detail::frame_reader{bytes, size}.number(revision);
-  if (revision > detail::frame_revision) return true;
+  frame_reader{bytes, size}.number(revision);
+  if (revision > frame_revision) return true;
   events.forget();
-  detail::frame_reader in{bytes, size};
-  detail::ledger_frame{in, events}.transfer();
+  frame_reader in{bytes, size};
+  ledger_frame{in, events}.transfer();
   if (in.has_failed()) events.forget();
   return !in.has_failed();
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -81,21 +81,21 @@ class ledger {
 
   /// Forgets all but the options, limits and places.
   void forget() noexcept {
-    for (space_ledger* space : spaces_) {
+    for (detail::space_ledger* space : spaces_) {
       if (space != nullptr) destroy(space->shared());
     }
-    for (shared_memory* memory : memories_) destroy(memory);
+    for (detail::shared_memory* memory : memories_) destroy(memory);
     memories_.clear();
-    for (space_ledger*& space : spaces_) {
+    for (detail::space_ledger*& space : spaces_) {
       destroy(space);
       space = nullptr;
     }
-    for (thread_state* thread : threads_) destroy(thread);
+    for (detail::thread_state* thread : threads_) destroy(thread);
     threads_.clear();
     history_.~segment_history();
-    new (&history_) segment_history{options_.kept_segments, options_.segment_names};
-    checkpoints_ = checkpoint_history{};
-    operations_ = operation_follower{options_.operations};
+    new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
+    checkpoints_ = detail::checkpoint_history{};
+    operations_ = detail::operation_follower{options_.operations};
     clock_ = clock_readings{};
     stamp_ = segment_begin_ = 0;
     events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
@@ -105,15 +105,15 @@ class ledger {
   /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
   /// `scope_end` and growing tables.
   void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
-    thread_state* const state = find_thread(ring);
+    detail::thread_state* const state = find_thread(ring);
     events_ += static_cast<std::uint64_t>(last - first);
     if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
       return;
     }
-    thread_state& run = *state;
+    detail::thread_state& run = *state;
     if (run.space != nullptr) {
-      if (run.moves != run.space->moves()) run.space_id = thread_state::no_space;
+      if (run.moves != run.space->moves()) run.space_id = detail::thread_state::no_space;
       if (run.space->shared() != nullptr) activate(*run.space);
       run.prefetches = run.space->is_large();
     }
@@ -154,13 +154,13 @@ class ledger {
       return;
     }
     segment_begin_ = stamp_;
-    for (space_ledger* space : spaces_) {
+    for (detail::space_ledger* space : spaces_) {
       if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
     }
     pin_joint_peaks();
     history_.drop_surplus();
     if (!history_.is_sparse()) return;
-    for (space_ledger* space : spaces_) {
+    for (detail::space_ledger* space : spaces_) {
       if (space != nullptr) space->compact(history_);
     }
     history_.compact_marks();
@@ -168,10 +168,10 @@ class ledger {
 
   /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
   void settle_open_scopes() noexcept {
-    for (const thread_state* thread : threads_) {
+    for (const detail::thread_state* thread : threads_) {
       if (thread == nullptr) continue;
-      const scope_stack& open = thread->scopes;
-      open.for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
+      const detail::scope_stack& open = thread->scopes;
+      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
         std::int64_t inner_max = 0;
         for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
@@ -181,14 +181,14 @@ class ledger {
     }
   }
 
-  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return operations_.operations(); }
   /// The finished segments.
-  [[nodiscard]] const segment_history& segments() const noexcept { return history_; }
-  [[nodiscard]] const checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
+  [[nodiscard]] const detail::segment_history& segments() const noexcept { return history_; }
+  [[nodiscard]] const detail::checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
   /// The ledger of a memory space, or null if no event named it.
-  [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  [[nodiscard]] const detail::space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
   /// The memories in which more than one space lies: the host's first, the others in the order of their labels.
-  [[nodiscard]] const detail::page_array<shared_memory*>& memories() const noexcept { return memories_; }
+  [[nodiscard]] const detail::page_array<detail::shared_memory*>& memories() const noexcept { return memories_; }
   [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
@@ -211,7 +211,7 @@ class ledger {
   /// What turns stamps into time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   /// The thread whose events a ring holds, and its open operations; null if there were no events.
-  [[nodiscard]] const followed_thread* thread(std::size_t ring) const noexcept {
+  [[nodiscard]] const detail::followed_thread* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
   /// Whether the capture's last event has come.
@@ -222,13 +222,14 @@ class ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
                         threads_.bytes() + settings_.bytes();
-    total += memories_.bytes() + memories_.size() * sizeof(shared_memory);
-    for (const space_ledger* space : spaces_) {
+    total += memories_.bytes() + memories_.size() * sizeof(detail::shared_memory);
+    for (const detail::space_ledger* space : spaces_) {
       if (space == nullptr) continue;
-      total += sizeof(space_ledger) + space->bytes();
-      if (space->shared() != nullptr) total += sizeof(memory_share) + space->shared()->bytes();
+      total += sizeof(detail::space_ledger) + space->bytes();
+      if (space->shared() != nullptr) total += sizeof(detail::memory_share) + space->shared()->bytes();
     }
-    for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
+    for (const detail::thread_state* thread : threads_)
+      total += thread == nullptr ? 0 : sizeof(detail::thread_state) + thread->scopes.bytes();
     return total;
   }
 
@@ -244,7 +245,8 @@ class ledger {
   struct finish_operation {
     ledger& owner;
 
-    void operator()(std::uint32_t thread, const open_scope& scope, std::uint8_t space, const scope_usage& usage) const noexcept {
+    void operator()(std::uint32_t thread, const detail::open_scope& scope, std::uint8_t space,
+                    const detail::scope_usage& usage) const noexcept {
       owner.spaces_[space]
           ->operation(scope.operation)
           .finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
@@ -266,15 +268,15 @@ class ledger {
   }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
-  [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
+  [[nodiscard]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
       return true;
     return enter_other(run, space);
   }
 
-  [[gnu::noinline]] bool enter_other(thread_state& run, std::uint8_t id) noexcept {
-    space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
+  [[gnu::noinline]] bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
+    detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
+    detail::space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
     if (usage == nullptr) {
       ++rejected_events_;
       return false;
@@ -284,19 +286,19 @@ class ledger {
     run.space = space;
     run.prefetches = space->is_large();
     run.usage = &usage->back();
-    run.owner = block::owner_word(run.scopes.operation(), category_of(run.scopes.tag()), 0);
+    run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
     run.here = &space->operation(run.scopes.operation());
     run.moves = space->moves();
     return true;
   }
 
-  [[gnu::noinline]] void apply_control(thread_state& run, const event& recorded) noexcept {
+  [[gnu::noinline]] void apply_control(detail::thread_state& run, const event& recorded) noexcept {
     switch (recorded.kind) {
       case event_kind::annotate:
         if (recorded.label == memprof::other_names) ++other_names_;
         if (recorded.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (space_ledger* const space =
+        } else if (detail::space_ledger* const space =
                        recorded.space == any_space ? space_of(recorded.address) : spaces_[recorded.space]) {
           space->annotate(recorded);
         } else {
@@ -304,22 +306,22 @@ class ledger {
         }
         break;
       case event_kind::thread_begin:
-        run.space_id = thread_state::no_space;
+        run.space_id = detail::thread_state::no_space;
         // Threads beyond the last number are taken for one: a program has a million before.
-        operations_.begin_thread(run, recorded.address, block::max_thread, finish_operation{*this});
+        operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
         break;
       default: apply_rare(run, recorded); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
-  [[gnu::noinline]] void apply_rare(thread_state& run, const event& recorded) noexcept {
+  [[gnu::noinline]] void apply_rare(detail::thread_state& run, const event& recorded) noexcept {
     if (recorded.kind == event_kind::deallocate_range) {
       if (enter(run, recorded.space) && !deallocate_range(run, recorded, stamp_)) ++rejected_events_;
       return;
     }
-    if (is_allocator_event(recorded.kind)) {
+    if (detail::is_allocator_event(recorded.kind)) {
       if (enter(run, recorded.space) &&
-          (!take_work(run.space->reserved().ranges() / 4) || !apply_allocator_event(run, recorded, stamp_))) {
+          (!take_work(run.space->reserved().ranges() / 4) || !detail::apply_allocator_event(run, recorded, stamp_))) {
         ++rejected_events_;
       }
       return;
@@ -358,13 +360,13 @@ class ledger {
     constexpr std::size_t blocks_a_step = 8;
     if (name == memprof::other_names) ++other_names_;
     std::size_t blocks = 0;
-    for (const space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
+    for (const detail::space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
     if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
       ++rejected_events_;
       return;
     }
     for (std::uint8_t id = 0; id < max_spaces; ++id) {
-      const space_ledger* const space = spaces_[id];
+      const detail::space_ledger* const space = spaces_[id];
       if (space == nullptr || checkpoints_.add(id, space->blocks(), space->live(), options_.largest_blocks)) continue;
       checkpoints_.abandon();
       ++rejected_events_;
@@ -372,25 +374,25 @@ class ledger {
     }
   }
 
-  [[gnu::noinline]] void begin_scope(thread_state& run, const event& recorded) noexcept {
-    run.space_id = thread_state::no_space;
+  [[gnu::noinline]] void begin_scope(detail::thread_state& run, const event& recorded) noexcept {
+    run.space_id = detail::thread_state::no_space;
     if (recorded.label == memprof::other_names) [[unlikely]]
       ++other_names_;
     if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
   }
 
-  [[gnu::noinline]] void end_scope(thread_state& run, const event& recorded) noexcept {
-    run.space_id = thread_state::no_space;
+  [[gnu::noinline]] void end_scope(detail::thread_state& run, const event& recorded) noexcept {
+    run.space_id = detail::thread_state::no_space;
     operations_.end(run, recorded, finish_operation{*this},
                     [this](std::uint32_t number) { return turn_thread_of_number(number); });
   }
 
   /// The thread of that number, which will look anew at the space that it has turned to.
-  [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
+  [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
     if (!take_work(8 * threads_.size())) return nullptr;  // each a page of its own
-    for (thread_state* thread : threads_) {
+    for (detail::thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
-      thread->space_id = thread_state::no_space;
+      thread->space_id = detail::thread_state::no_space;
       return thread;
     }
     return nullptr;
@@ -408,24 +410,24 @@ class ledger {
   }
   [[nodiscard]] std::uint64_t work_of_segment_end() const noexcept {
     std::uint64_t steps = 0;
-    for (const space_ledger* space : spaces_) {
+    for (const detail::space_ledger* space : spaces_) {
       if (space != nullptr) steps += space->operation_count() + space->cores().grid_size();
     }
     return steps;
   }
 
-  [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
+  [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept {
     if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
       return threads_[ring];
-    if (ring > block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
-    return threads_[ring] = make<thread_state>(ring);
+    if (ring > detail::block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
+    return threads_[ring] = make<detail::thread_state>(ring);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
   /// that is `cpu`. Null if the system has no memory for it.
-  [[nodiscard]] space_ledger* space_of(std::uint64_t address) noexcept {
-    space_ledger* first = nullptr;
-    for (space_ledger* space : spaces_) {
+  [[nodiscard]] detail::space_ledger* space_of(std::uint64_t address) noexcept {
+    detail::space_ledger* first = nullptr;
+    for (detail::space_ledger* space : spaces_) {
       if (space == nullptr) continue;
       if (space->find(address)) return space;
       if (first == nullptr) first = space;
@@ -433,8 +435,9 @@ class ledger {
     return first == nullptr ? make_space(cpu_space) : first;
   }
 
-  [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
-    space_ledger* const space = make<space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
+  [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept {
+    detail::space_ledger* const space =
+        make<detail::space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
     if (space == nullptr) return nullptr;
     if (!space->is_usable()) {
       destroy(space);
@@ -451,9 +454,9 @@ class ledger {
   // --- memories that several spaces share ---------------------------------------------------------------------------
 
   /// Makes a space the one that changes in the memory which it shares. Before its events.
-  void activate(space_ledger& space) noexcept {
-    memory_share& share = *space.shared();
-    shared_memory& memory = share.memory();
+  void activate(detail::space_ledger& space) noexcept {
+    detail::memory_share& share = *space.shared();
+    detail::shared_memory& memory = share.memory();
     if (memory.active == &space) return;
     if (memory.active != nullptr) memory.others += memory.active->live();
     memory.others -= space.live();
@@ -463,11 +466,11 @@ class ledger {
   }
 
   /// A new space: if it is not the first in its memory, that is shared from now on.
-  void join_memory(std::uint8_t id, space_ledger& space) noexcept {
+  void join_memory(std::uint8_t id, detail::space_ledger& space) noexcept {
     const label name = settings_[id].memory;
     for (std::size_t other = 0; other < settings_.size(); ++other) {
       if (other == id || settings_[other].memory != name || spaces_[other] == nullptr) continue;
-      shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
+      detail::shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
       if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
       if (memory != nullptr) return;
       settings_[id].memory = 0;  // without memory for it, the joint peak is not followed
@@ -476,11 +479,11 @@ class ledger {
   }
 
   /// The memory of a space that was the only one in it; null if the system has no memory for what is known of it.
-  [[nodiscard]] shared_memory* memory_of(std::uint8_t id) noexcept {
-    space_ledger& space = *spaces_[id];
+  [[nodiscard]] detail::shared_memory* memory_of(std::uint8_t id) noexcept {
+    detail::space_ledger& space = *spaces_[id];
     if (space.shared() != nullptr) return &space.shared()->memory();
     if (!memories_.reserve(memories_.size() + 1)) return nullptr;
-    auto* const memory = make<shared_memory>(settings_[id].memory);
+    auto* const memory = make<detail::shared_memory>(settings_[id].memory);
     if (memory == nullptr) return nullptr;
     if (!share(*memory, id, space)) {
       destroy(memory);
@@ -491,14 +494,14 @@ class ledger {
     if (memory->peak != 0) memory->lone_space = id;
     (void)memories_.push_back(memory);
     // In an order that does not depend on which memory was shared first: the host's, then by label.
-    const auto rank = [](const shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
+    const auto rank = [](const detail::shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
     for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
       std::swap(memories_[at], memories_[at - 1]);
     return memory;
   }
 
-  [[nodiscard]] bool share(shared_memory& memory, std::uint8_t id, space_ledger& space) noexcept {
-    auto* const part = make<memory_share>(&memory, id, options_.largest_blocks);
+  [[nodiscard]] bool share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept {
+    auto* const part = make<detail::memory_share>(&memory, id, options_.largest_blocks);
     if (part == nullptr) return false;
     if (!part->is_usable()) {
       destroy(part);
@@ -511,7 +514,7 @@ class ledger {
 
   /// Keeps the segments with joint peaks. A segment has just ended.
   void pin_joint_peaks() noexcept {
-    for (shared_memory* memory : memories_) {
+    for (detail::shared_memory* memory : memories_) {
       if (memory->lone_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
       if (memory->is_pinned) history_.unpin(memory->pinned_segment);
       memory->is_pinned = true;
@@ -551,13 +554,13 @@ class ledger {
   bool has_ended_ = false;
   bool is_behind_ = false;
   clock_readings clock_;
-  space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
-  operation_follower operations_;
-  segment_history history_;
-  checkpoint_history checkpoints_;
-  detail::page_array<thread_state*> threads_;   ///< by ring
-  detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
-  detail::page_array<shared_memory*> memories_;
+  detail::space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
+  detail::operation_follower operations_;
+  detail::segment_history history_;
+  detail::checkpoint_history checkpoints_;
+  detail::page_array<detail::thread_state*> threads_;  ///< by ring
+  detail::page_array<space_setting> settings_;         ///< by space. Empty unless `limit` or `place` was called
+  detail::page_array<detail::shared_memory*> memories_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

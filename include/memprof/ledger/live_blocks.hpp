@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What the ledger keeps of a live allocation, in half a cache line.
 struct block {
@@ -53,7 +53,7 @@ class live_blocks {
   live_blocks() = default;
   live_blocks(const live_blocks&) = delete;
   live_blocks& operator=(const live_blocks&) = delete;
-  ~live_blocks() { detail::unmap_pages(groups_, bytes()); }
+  ~live_blocks() { unmap_pages(groups_, bytes()); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// Bytes taken from the system.
@@ -233,7 +233,7 @@ class live_blocks {
     group* const old_groups = groups_;
     const std::size_t old_count = group_count();
     const std::size_t count = old_count == 0 ? 32 : 2 * old_count;
-    void* const pages = detail::map_pages(count * sizeof(group));
+    void* const pages = map_pages(count * sizeof(group));
     if (pages == nullptr) return false;
     groups_ = static_cast<group*>(pages);
     mask_ = count - 1;
@@ -246,7 +246,7 @@ class live_blocks {
         make_room(moving.address) = moving;
       }
     }
-    detail::unmap_pages(old_groups, old_count * sizeof(group));
+    unmap_pages(old_groups, old_count * sizeof(group));
     return true;
   }
 
@@ -257,4 +257,4 @@ class live_blocks {
   std::size_t limit_ = 0;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -9,11 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// The thread whose events a ring holds, and its open operations.
 struct followed_thread {
@@ -92,7 +90,7 @@ class operation_follower {
   [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
   template <class Finish>
@@ -121,4 +119,4 @@ class operation_follower {
   std::uint64_t too_deep_ = 0;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

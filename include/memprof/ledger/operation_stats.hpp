@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Bytes and blocks that one owner has live, and what it had at the space's last peak.
 ///
@@ -80,4 +80,4 @@ struct operation_stats {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

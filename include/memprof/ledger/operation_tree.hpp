@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <utility>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
 ///
@@ -58,7 +56,7 @@ class operation_tree {
   [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
     if (name == other_names || nodes_.size() > limit_) {
@@ -78,15 +76,14 @@ class operation_tree {
     return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 32} & (slots - 1);
   }
 
-  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
-                                             label name) noexcept {
+  [[nodiscard]] static std::size_t free_slot(const page_array<std::uint32_t>& slots, std::uint32_t parent, label name) noexcept {
     std::size_t slot = slot_of(parent, name, slots.size());
     while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
     return slot;
   }
 
   [[nodiscard]] bool grow() noexcept {
-    detail::page_array<std::uint32_t> slots;
+    page_array<std::uint32_t> slots;
     if (!slots.resize(2 * slots_.size())) return false;
     for (std::size_t index = 1; index < nodes_.size(); ++index) {
       slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
@@ -97,8 +94,8 @@ class operation_tree {
 
   std::uint32_t limit_;
   bool is_usable_ = false;
-  detail::page_array<node> nodes_;
-  detail::page_array<std::uint32_t> slots_;
+  page_array<node> nodes_;
+  page_array<std::uint32_t> slots_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a `deallocate_range` frees the block at `address`.
 [[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
@@ -20,7 +20,7 @@ namespace memprof::inline MEMPROF_ABI {
 /// addresses.
 [[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   space_ledger& space = *run.space;
-  detail::page_array<std::uint64_t> addresses;
+  page_array<std::uint64_t> addresses;
   bool has_memory = true;
   space.blocks().for_each([&](const block& live) {
     if (is_in_range(recorded, live.address)) has_memory = has_memory && addresses.push_back(live.address);
@@ -28,10 +28,10 @@ namespace memprof::inline MEMPROF_ABI {
   if (!has_memory) return false;
   for (const std::uint64_t address : addresses) {
     space.cores().deallocate(address);
-    run.take_away(space.find(address));
+    if (const live_blocks::place entry = space.find(address)) run.take_away(entry);
   }
   space.mark_event(stamp);
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
 /// are small. Trivial, and empty if all bytes are zero.
 struct running_steps {
   std::uint64_t first;
   std::uint64_t count;
-  detail::int128 sum;
-  detail::int128 squares;
+  int128 sum;
+  int128 squares;
 
   void add(std::uint64_t step) noexcept {
     if (count++ == 0) first = step;
-    const auto distance = static_cast<detail::int128>(step - first);
+    const auto distance = static_cast<int128>(step - first);
     sum += distance;
     squares += distance * distance;
   }
@@ -33,24 +33,23 @@ struct fitted_line {
 /// so the line does not depend on the order of magnitude of the numbers, nor on how far the first is from the others.
 struct running_line {
   std::int64_t first;
-  detail::int128 sum;
-  detail::wide_integer squares;
-  detail::wide_integer products;  ///< with the steps
+  int128 sum;
+  wide_integer squares;
+  wide_integer products;  ///< with the steps
 
   /// The number, at least 0, of the segment whose step was added to `steps` last.
   void add(std::int64_t value, std::uint64_t step, const running_steps& steps) noexcept {
-    const detail::int128 rise = static_cast<detail::int128>(value) - first;
+    const int128 rise = static_cast<int128>(value) - first;
     if (rise == 0) return;
     sum += rise;
-    squares += detail::wide_integer{rise * rise};
-    products += detail::wide_integer{rise * static_cast<detail::int128>(step - steps.first)};
+    squares += wide_integer{rise * rise};
+    products += wide_integer{rise * static_cast<int128>(step - steps.first)};
   }
 
   /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), each n times the sum of products of the deviations from the
   /// means. Numbers that do not vary lie on any level line, so then R^2 is 1.
   [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
-    using detail::wide_integer;
-    const wide_integer count{static_cast<detail::int128>(steps.count)};
+    const wide_integer count{static_cast<int128>(steps.count)};
     const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};
     const wide_integer vertical = count * squares - wide_integer{sum} * wide_integer{sum};
     const wide_integer both = count * products - wide_integer{steps.sum} * wide_integer{sum};
@@ -61,4 +60,4 @@ struct running_line {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One number over the segments of one name. Trivial; `begin` makes it meaningful.
 struct running_summary {
@@ -13,7 +13,7 @@ struct running_summary {
   std::int64_t last;
   std::int64_t least;
   std::int64_t greatest;
-  detail::int128 total;
+  int128 total;
   std::uint64_t least_segment;  ///< number of the first segment with `least`
   std::uint64_t greatest_segment;
 
@@ -34,10 +34,10 @@ struct running_summary {
 
   /// The sum, or the nearest number of 64 bits.
   [[nodiscard]] std::int64_t sum() const noexcept {
-    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
-    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
+    constexpr int128 most = std::numeric_limits<std::int64_t>::max();
+    constexpr int128 fewest = std::numeric_limits<std::int64_t>::min();
     return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

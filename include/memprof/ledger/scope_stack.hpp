@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <new>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// One open operation of a thread.
 struct open_scope {
@@ -44,7 +42,7 @@ struct scope_usage {
 };
 
 /// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
-using space_scopes = detail::page_array<scope_usage>;
+using space_scopes = page_array<scope_usage>;
 
 /// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
 class scope_stack {
@@ -60,7 +58,7 @@ class scope_stack {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       space_scopes* const scopes = by_space_[used_[index]];
       scopes->~space_scopes();
-      detail::unmap_pages(scopes, sizeof(space_scopes));
+      unmap_pages(scopes, sizeof(space_scopes));
     }
   }
 
@@ -138,11 +136,11 @@ class scope_stack {
   [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
     if (by_space_[space] != nullptr) [[likely]]
       return by_space_[space];
-    void* const pages = detail::map_pages(sizeof(space_scopes));
+    void* const pages = map_pages(sizeof(space_scopes));
     if (pages == nullptr) return nullptr;
     space_scopes* const scopes = new (pages) space_scopes;
     if (!scopes->resize(scopes_.size() + 1)) {
-      detail::unmap_pages(pages, sizeof(space_scopes));
+      unmap_pages(pages, sizeof(space_scopes));
       return nullptr;
     }
     by_space_[space] = scopes;
@@ -164,12 +162,12 @@ class scope_stack {
   }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
-  detail::page_array<open_scope> scopes_;
+  page_array<open_scope> scopes_;
   std::uint32_t used_count_ = 0;
   std::uint8_t used_[max_spaces] = {};
   space_scopes* by_space_[max_spaces] = {};
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,11 +12,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// One finished segment that is kept in full; its end is the next one's begin.
 struct segment_mark {
@@ -117,7 +115,7 @@ class segment_history {
 
   /// Takes out of `entries`, which has one for each mark or fewer, those of dropped segments.
   template <class Entry>
-  void compact(detail::page_array<Entry>& entries) const noexcept {
+  void compact(page_array<Entry>& entries) const noexcept {
     std::size_t kept = 0;
     for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
       if (!marks_[position].is_dropped) entries[kept++] = entries[position];
@@ -135,9 +133,9 @@ class segment_history {
   }
 
   /// By position, which changes with `compact_marks`.
-  [[nodiscard]] const detail::page_array<segment_mark>& marks() const noexcept { return marks_; }
+  [[nodiscard]] const page_array<segment_mark>& marks() const noexcept { return marks_; }
   /// In the order in which the names first came.
-  [[nodiscard]] const detail::page_array<named_segment_row>& rows() const noexcept { return rows_; }
+  [[nodiscard]] const page_array<named_segment_row>& rows() const noexcept { return rows_; }
   /// How many segments there were.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
@@ -147,7 +145,7 @@ class segment_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   static constexpr std::uint32_t no_row = ~std::uint32_t{0};
 
@@ -155,8 +153,7 @@ class segment_history {
 
   /// Null if the segment is not kept.
   [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
-    const std::size_t position =
-        detail::partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
+    const std::size_t position = partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
     const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
     return is_there ? &marks_[position] : nullptr;
   }
@@ -194,9 +191,9 @@ class segment_history {
   std::uint64_t count_ = 0;
   std::uint64_t step_ = 0;
   std::size_t dropped_ = 0;
-  detail::page_array<segment_mark> marks_;
-  detail::page_array<named_segment_row> rows_;
+  page_array<segment_mark> marks_;
+  page_array<named_segment_row> rows_;
   live_blocks row_index_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

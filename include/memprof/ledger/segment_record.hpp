@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an operation had live at a peak.
 struct owner_at_peak {
@@ -47,4 +47,4 @@ struct segment_record {
   std::array<category_at_peak, category_names.size()> categories;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

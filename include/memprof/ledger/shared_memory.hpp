@@ -15,13 +15,11 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 class space_ledger;
 
-namespace detail {
 struct frame_parts;
-}
 
 /// A memory in which two or more spaces lie, and its joint peak: the greatest sum of what they hold at one moment.
 ///
@@ -45,7 +43,7 @@ class shared_memory {
   }
 
   /// Sums of several spaces may be beyond what 64 bits hold; a profile has the greatest number instead.
-  [[nodiscard]] static std::int64_t saturated(detail::int128 bytes) noexcept {
+  [[nodiscard]] static std::int64_t saturated(int128 bytes) noexcept {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     return bytes > most ? most : static_cast<std::int64_t>(bytes);
   }
@@ -59,8 +57,8 @@ class shared_memory {
   bool is_known = true;    ///< false: a key frame of an older memprof did not have it
   bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
   space_ledger* active = nullptr;
-  detail::int128 others = 0;  ///< live bytes of all spaces but the active one
-  detail::int128 peak = 0;
+  int128 others = 0;  ///< live bytes of all spaces but the active one
+  int128 peak = 0;
   std::uint64_t peaks = 1;  ///< how often the peak was raised, and one
   std::uint64_t peak_stamp = 0;
   std::uint64_t peak_segment = 0;  ///< number
@@ -127,7 +125,7 @@ class memory_share {
   [[nodiscard]] std::size_t bytes() const noexcept { return by_operation_.bytes() + freed_largest_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   /// Of the peak that `epoch` counts; of an older one it means nothing.
   struct freed_bytes {
@@ -154,10 +152,10 @@ class memory_share {
   std::int64_t blocks_ = 0;
   std::uint64_t epoch_ = 1;
   std::array<freed_bytes, category_names.size()> by_category_{};
-  detail::page_array<freed_bytes> by_operation_;
-  detail::page_array<block> freed_largest_;
+  page_array<freed_bytes> by_operation_;
+  page_array<block> freed_largest_;
   std::uint8_t space_;
   bool is_usable_ = false;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -29,10 +29,6 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-namespace detail {
-struct frame_parts;
-}
-
 /// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
 struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
@@ -42,6 +38,12 @@ struct ledger_options {
   std::uint32_t segment_names = 64;       ///< with a row of their own
   std::uint32_t operations = 4096;        ///< with a node of their own
 };
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct frame_parts;
 
 /// What is summed up over all segments of a name, in the order of a space's `by_name`.
 enum class segment_number : std::uint8_t {
@@ -181,26 +183,26 @@ class space_ledger {
   /// Costs a step for each of its cores until one was.
   void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
     if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
-    const detail::core_maxima fullest = cores_.fullest(cores);
+    const core_maxima fullest = cores_.fullest(cores);
     if (fullest.peak.total <= core_shortfall_above_) return;
     note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
   }
 
   /// What lies on each core, beside the space's totals.
-  [[nodiscard]] detail::core_ledger& cores() noexcept { return cores_; }
-  [[nodiscard]] const detail::core_ledger& cores() const noexcept { return cores_; }
+  [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
+  [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
   /// What an allocator holds of the space for all of it, beside the space's totals.
-  [[nodiscard]] detail::reserved_ledger& reserved() noexcept { return reserved_; }
-  [[nodiscard]] const detail::reserved_ledger& reserved() const noexcept { return reserved_; }
+  [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
+  [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
   /// What of both was for which stream and from which pool.
-  [[nodiscard]] detail::stream_ledger& streams() noexcept { return streams_; }
-  [[nodiscard]] const detail::stream_ledger& streams() const noexcept { return streams_; }
+  [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
+  [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
   /// What streams use, freed blocks among it.
-  [[nodiscard]] detail::active_ledger& active() noexcept { return active_; }
-  [[nodiscard]] const detail::active_ledger& active() const noexcept { return active_; }
+  [[nodiscard]] active_ledger& active() noexcept { return active_; }
+  [[nodiscard]] const active_ledger& active() const noexcept { return active_; }
   /// What the device had no memory for.
-  [[nodiscard]] detail::out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
-  [[nodiscard]] const detail::out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
+  [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
+  [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -296,7 +298,7 @@ class space_ledger {
   }
 
   /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
-  [[nodiscard]] bool collect_owners(detail::page_array<owner_at_peak>& rows) const noexcept {
+  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows) const noexcept {
     rows.clear();
     owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: what the operations leave
     for (std::size_t node = 1; node < operations_.size(); ++node) {
@@ -308,7 +310,7 @@ class space_ledger {
       outside.blocks -= blocks;
     }
     if (outside.blocks != 0 && !rows.push_back(outside)) return false;
-    detail::sort_rows(rows.data(), rows.size(), holds_more);
+    sort_rows(rows.data(), rows.size(), holds_more);
     return true;
   }
 
@@ -317,12 +319,12 @@ class space_ledger {
   /// How many segments have ended: the number of the open one.
   [[nodiscard]] std::uint64_t segment() const noexcept { return segment_; }
   /// One for each mark of the history; zeros before the space showed up.
-  [[nodiscard]] const detail::page_array<segment_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] const page_array<segment_record>& segments() const noexcept { return segments_; }
   [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
     return owners_.data() + record.first_owner;
   }
   /// All owners at the overall peak of the finished segments, and the number of the segment; meaningful if the peak is not 0.
-  [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
+  [[nodiscard]] const page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
   [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
   /// The greatest live bytes, those of the open segment included.
@@ -336,7 +338,7 @@ class space_ledger {
   /// What `limit` set; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
-  [[nodiscard]] const detail::shortfall_record& first_shortfall() const noexcept { return shortfall_; }
+  [[nodiscard]] const shortfall_record& first_shortfall() const noexcept { return shortfall_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -369,7 +371,7 @@ class space_ledger {
   tally null_allocations;
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   void start_segment(std::uint64_t stamp) noexcept {
     start_live_ = peak_live_ = live_;
@@ -451,7 +453,7 @@ class space_ledger {
   /// Keeps a segment, as far as there is room, in which something had no memory.
   void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
     if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
-    for (const detail::out_of_memory_record& failed : out_of_memory_.kept()) {
+    for (const out_of_memory_record& failed : out_of_memory_.kept()) {
       if (failed.segment == number) history.hold(number);
     }
   }
@@ -478,8 +480,8 @@ class space_ledger {
     }
     top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
     if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
-    const std::size_t first = detail::partition_point(
-        segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
+    const std::size_t first =
+        partition_point(segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
     largest_of_finished_.offer(first, segments_.size(), freed);
   }
 
@@ -499,12 +501,12 @@ class space_ledger {
   std::uint32_t peak_operation_ = 0;
   std::uint32_t freed_count_ = 0;
   live_blocks live_blocks_;
-  detail::page_array<operation_stats> operations_;
+  page_array<operation_stats> operations_;
   std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is what the rest leaves
   ledger_options options_;
   std::uint64_t segment_;  ///< number of the open one
   timeline line_;
-  detail::page_array<block> freed_since_peak_;
+  page_array<block> freed_since_peak_;
 
   std::uint64_t moves_ = 0;
   std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
@@ -517,22 +519,22 @@ class space_ledger {
   std::uint64_t start_ordinal_ = 0;
   std::int64_t start_blocks_ = 0;
 
-  detail::page_array<segment_record> segments_;
-  detail::page_array<owner_at_peak> owners_;
-  detail::page_array<owner_at_peak> owner_scratch_;
-  detail::page_array<owner_at_peak> overall_owners_;
+  page_array<segment_record> segments_;
+  page_array<owner_at_peak> owners_;
+  page_array<owner_at_peak> owner_scratch_;
+  page_array<owner_at_peak> overall_owners_;
   std::int64_t overall_peak_ = 0;
   std::uint64_t overall_segment_ = 0;
   summaries_by_name<segment_number_count> by_name_;
-  detail::page_array<running_line> lines_;  ///< by row
+  page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
-  detail::shortfall_record shortfall_;
+  shortfall_record shortfall_;
   bool is_usable_ = false;
-  detail::core_ledger cores_;
-  detail::reserved_ledger reserved_;
-  detail::stream_ledger streams_;
-  detail::active_ledger active_;
-  detail::out_of_memory_ledger out_of_memory_;
+  core_ledger cores_;
+  reserved_ledger reserved_;
+  stream_ledger streams_;
+  active_ledger active_;
+  out_of_memory_ledger out_of_memory_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

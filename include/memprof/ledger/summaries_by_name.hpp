@@ -9,11 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// Numbers over the segments of each name, one record for each row of a `segment_history`. A space that shows up late had zeros
 /// in the segments before.
@@ -53,10 +51,10 @@ class summaries_by_name {
   [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
-  detail::page_array<char> known_;
-  detail::page_array<record> records_;
+  page_array<char> known_;
+  page_array<record> records_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -21,6 +21,8 @@ struct event_tally {
 template <>
 inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
 
+namespace detail {
+
 /// An `event_tally` while events are counted.
 struct tally {
   std::int64_t count = 0;
@@ -32,8 +34,6 @@ struct tally {
     bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
   }
 };
-
-namespace detail {
 
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 

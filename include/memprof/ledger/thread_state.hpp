@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
 /// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
@@ -37,7 +37,7 @@ struct thread_state : followed_thread {
         return true;
       }
       account.replaced_allocations.add(made.entry->bytes);
-      release(account.find(recorded.address));
+      if (const live_blocks::place replaced = account.find(recorded.address)) release(replaced);
       made = account.insert(recorded.address);
     }
     const std::uint64_t owned_by = is_category(recorded.tag) ? with_category(recorded.tag) : owner;
@@ -99,4 +99,4 @@ struct thread_state : followed_thread {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

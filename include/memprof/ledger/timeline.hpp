@@ -5,11 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// Live bytes over time in a bounded number of points, each covering the same number of events.
 ///
@@ -39,7 +37,7 @@ class timeline {
 
   /// How many events each finished point covers.
   [[nodiscard]] std::uint64_t events_per_point() const noexcept { return width_; }
-  [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
+  [[nodiscard]] const page_array<point>& finished() const noexcept { return points_; }
   /// The point that is not full yet; `has_open` says whether any event is in it.
   [[nodiscard]] const point& open() const noexcept { return open_; }
   [[nodiscard]] bool has_open() const noexcept { return has_open_; }
@@ -47,7 +45,7 @@ class timeline {
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   /// The first event of a point, which begins it, or its last one, which ends it: `remaining_` counts down to either, so that the
   /// events between them need not ask which they are.
@@ -83,7 +81,7 @@ class timeline {
   bool has_open_ = false;
   std::uint32_t max_points_;
   point open_{0, 0, 0};
-  detail::page_array<point> points_;
+  page_array<point> points_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -7,11 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
 [[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
@@ -27,10 +25,10 @@ struct top_blocks_view {
   void offer(const block& candidate) const noexcept {
     if (count < limit) {
       blocks[count] = candidate;
-      detail::push_into_heap(blocks, count++, is_larger);
+      push_into_heap(blocks, count++, is_larger);
     } else if (limit != 0 && is_larger(candidate, blocks[0])) {
       blocks[0] = candidate;
-      detail::sift_into_heap(blocks, count, 0, is_larger);
+      sift_into_heap(blocks, count, 0, is_larger);
     }
   }
 };
@@ -91,7 +89,7 @@ class top_blocks_of_segments {
   }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   static constexpr std::size_t max_levels = 32;
 
@@ -116,8 +114,8 @@ class top_blocks_of_segments {
   }
 
   std::uint32_t limit_;
-  detail::page_array<std::uint32_t> counts_[max_levels];
-  detail::page_array<block> blocks_[max_levels];
+  page_array<std::uint32_t> counts_[max_levels];
+  page_array<block> blocks_[max_levels];
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

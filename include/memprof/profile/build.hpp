@@ -343,7 +343,7 @@ template <class Ledger>
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
   result.spaces = std::vector<space_profile>(space_count);
   for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
-    const space_ledger* const space = events.space(id);
+    const detail::space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const label name = names.space_names[id];
     result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(

@@ -24,12 +24,12 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The facets that follow single blocks, of all memory spaces: a `block_follower`.
+/// The facets that follow single blocks, of all memory spaces: it `follows_blocks`.
 class facet_folds {
  public:
-  void allocated(std::uint8_t space, const block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
-  void freed(std::uint8_t space, const block& gone, std::uint64_t stamp) { of(space).freed(gone, stamp); }
-  void segment_ended(const segment_history& history) noexcept {
+  void allocated(std::uint8_t space, const detail::block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
+  void freed(std::uint8_t space, const detail::block& gone, std::uint64_t stamp) { of(space).freed(gone, stamp); }
+  void segment_ended(const detail::segment_history& history) noexcept {
     const std::uint32_t name = history.marks()[history.marks().size() - 1].row;
     for (const auto& space : spaces_) {
       if (space) space->segment_ended(name);
@@ -41,7 +41,7 @@ class facet_folds {
     const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
     std::vector<std::string> segments;
     for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
-    const facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
+    const detail::facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
     for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
       if (events.space(id) == nullptr) continue;
       result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : space_facet_folds{}.build(names);
@@ -67,7 +67,7 @@ class following_fold {
   void space(const space_definition& space) noexcept { fold_.space(space); }
   void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
   void events(const event* first, const event* last, std::uint32_t ring) {
-    apply_and_follow(fold_.events(), first, last, ring, facets_);
+    detail::apply_and_follow(fold_.events(), first, last, ring, facets_);
   }
   bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
 

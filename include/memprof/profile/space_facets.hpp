@@ -39,11 +39,11 @@ using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_st
 /// The folds over the blocks of one space of those that follow blocks.
 class space_facet_folds {
  public:
-  void allocated(const block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
-  void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
+  void allocated(const detail::block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
+  void freed(const detail::block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
   /// `name` is its row in the history.
   void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
-  template <class Names = facet_names>
+  template <class Names = detail::facet_names>
   [[nodiscard]] space_facets build(const Names& names) const {
     return {lifetimes_.build(names)};
   }

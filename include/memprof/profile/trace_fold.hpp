@@ -65,7 +65,7 @@ class trace_fold {
   bool key_frame(const key_frame_part& part) noexcept {
     if (!events().is_behind()) return true;
     if (!frame_.add(part)) return true;
-    const bool is_sound = read_key_frame(events(), frame_.data(), frame_.size());
+    const bool is_sound = detail::read_key_frame(events(), frame_.data(), frame_.size());
     frame_.clear();
     if (is_sound) return true;
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
@@ -92,7 +92,7 @@ class trace_fold {
   /// Writes a key frame of the trace up to now; all its names must be known to whoever reads it. False if the system has no
   /// memory for it.
   [[nodiscard]] bool write_key_frame(detail::page_array<unsigned char>& bytes) noexcept {
-    return memprof::write_key_frame(events(), bytes);
+    return detail::write_key_frame(events(), bytes);
   }
 
   /// Bytes taken from the system.

@@ -1,110 +1,36 @@
 #pragma once
 
-#include <memprof/detail/file_io.hpp>
-#include <memprof/detail/pages.hpp>
-#include <memprof/profile/build.hpp>
-#include <memprof/profile/facet_folds.hpp>
+#include <memprof/config.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/profile/profile_size.hpp>
-#include <memprof/profile/trace_fold.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <string>
 
 namespace memprof::inline MEMPROF_ABI {
 
 /// Whether a profile that is made of a trace has `space_profile::facets`, which takes several times as long.
 enum class facets : std::uint8_t { none, all };
 
-namespace detail {
-
-/// Folds what `read` visits; `check` may object before the profile is made.
-template <class Read, class Check>
-[[nodiscard]] profile folded_profile(trace_fold& fold, facets asked, Read&& read, Check&& check) {
-  if (asked == facets::none) {
-    read(fold);
-    check();
-    return build_profile_of(fold);
-  }
-  following_fold following{fold};
-  read(following);
-  check();
-  profile result = build_profile_of(fold);
-  following.fill(result);
-  return result;
-}
-
-}  // namespace detail
-
 /// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
-[[nodiscard]] inline profile profile_of(const trace& source, facets asked = facets::none) {
-  trace_fold fold;
-  return detail::folded_profile(
-      fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
-}
-
-namespace detail {
-
-/// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond half a gigabyte and some
-/// seconds; otherwise an error is raised.
-template <class Read>
-[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
-                                            facets asked, Read&& read) {
-  constexpr double fixed_bytes = 1 << 29;
-  constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
-  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
-  const double most = fixed_bytes + each_byte * file_bytes;
-  const auto refuse = [&](const char* what) {
-    raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
-  };
-  const page_budget budget{static_cast<std::size_t>(std::min(most, 1e18))};
-  trace_fold fold;
-  fold.limit_work(fixed_steps);
-  fold.keep_segments(kept_segments);
-  return folded_profile(fold, asked, read, [&] {
-    if (budget.is_exhausted()) refuse("too much memory");
-    if (fold.events().is_overworked()) refuse("too long");
-    if (most_bytes_of_profile(fold) > most) refuse("too much memory");
-  });
-}
-
-/// The size of a file; without limit where that is not known, as of a pipe.
-[[nodiscard]] inline double bytes_of(std::FILE* file) noexcept {
-  struct ::stat status = {};
-  const bool is_known = ::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode);
-  return is_known ? static_cast<double>(status.st_size) : 1e18;
-}
-
-}  // namespace detail
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked = facets::none);
 
 /// The same of a trace in a file that is open, from where it stands, with what was found of it in `status`; `path` is its name
 /// for messages. A file that is cut off or damaged gives the profile of what comes before, which is not `exact`. Raises an error
 /// as `read_trace` does. So many segments are kept in full as `kept_segments` says; 0: as many as the capture kept.
-[[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                        std::uint32_t kept_segments = 0, facets asked = facets::none) {
-  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
-                                       [&](auto& fold) { status = read_trace(file, path, fold); });
-}
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
+                                                   std::uint32_t kept_segments = 0, facets asked = facets::none);
 
 /// The same of the file of that name.
-[[nodiscard]] inline profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
-  const detail::file_handle file{std::fopen(path.c_str(), "rb")};
-  if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
-  return profile_of(file.get(), path, status);
-}
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status);
 
 /// The same where it does not matter why a profile is not `exact`.
-[[nodiscard]] inline profile profile_of(const std::filesystem::path& path) {
-  trace_file_status status;
-  return profile_of(path, status);
-}
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path);
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#if !MEMPROF_SEPARATE_COMPILATION
+#include <memprof/profile/fold_trace.hpp>
+#endif

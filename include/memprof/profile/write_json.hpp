@@ -1,7 +1,6 @@
 #pragma once
 
-#include <memprof/detail/file_io.hpp>
-#include <memprof/profile/json_output.hpp>
+#include <memprof/config.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <cstdint>
@@ -26,25 +25,14 @@ inline constexpr std::string_view json_format = "memprof-profile";
 inline constexpr std::int64_t json_version = 2;
 
 /// A profile as JSON text, one line a value.
-[[nodiscard]] inline std::string to_json_text(const profile& source) {
-  detail::json_output out;
-  out.begin_object();
-  out.key("format");
-  out.value(json_format);
-  out.key("version");
-  out.value(json_version);
-  for_each_field(source, [&](std::string_view name, const auto& field) {
-    out.key(name);
-    detail::put_json(out, field);
-  });
-  out.end_object();
-  return out.take();
-}
+[[nodiscard]] MEMPROF_SEPARABLE std::string to_json_text(const profile& source);
 
 /// Writes a profile to a file as JSON. If that fails, a file that was there before stays as it was. A path such as /dev/stdout
 /// works too. Errors name the path and the reason.
-inline void write_json(const profile& source, const std::filesystem::path& path) {
-  detail::replace_whole_file(path, to_json_text(source) + '\n');
-}
+MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::path& path);
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#if !MEMPROF_SEPARATE_COMPILATION
+#include <memprof/profile/json_text.hpp>
+#endif

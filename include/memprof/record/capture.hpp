@@ -10,7 +10,7 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/record/capture_control.hpp>
+#include <memprof/record/capture_calls.hpp>
 #include <memprof/record/segment_end.hpp>
 
 #include <cstdint>
@@ -113,10 +113,10 @@ inline void clear() { detail::clear_session(); }
 /// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden
 /// from the hooks, and so is the freeing of it. A template only so that units that read no profile do not compile what builds
 /// one; call it without arguments.
-template <class State = detail::capture_state>
-[[nodiscard]] profile current_profile() {
-  memprof::profile result;
-  (void)detail::read_session<State>(0, result);
+template <std::same_as<profile> Profile = profile>
+[[nodiscard]] Profile current_profile() {
+  Profile result;
+  (void)detail::read_session(0, result);
   return result;
 }
 
@@ -138,10 +138,10 @@ class [[nodiscard]] capture_guard {
 
   /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
   /// template for the reason that `current_profile` is one.
-  template <class State = detail::capture_state>
-  [[nodiscard]] memprof::profile profile() const {
-    memprof::profile result;
-    if (number_ == 0 || !detail::read_session<State>(number_, result)) {
+  template <std::same_as<memprof::profile> Profile = memprof::profile>
+  [[nodiscard]] Profile profile() const {
+    Profile result;
+    if (number_ == 0 || !detail::read_session(number_, result)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
           "profile before that, or use current_profile()");

@@ -2,8 +2,11 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/capture_calls.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/duplicate_registries.hpp>
@@ -24,12 +27,14 @@
 
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 /// @file
@@ -171,9 +176,7 @@ struct capture_state_deleter {
   return state;
 }
 
-/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
-/// not. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard, gnu::noinline]] inline std::uint32_t start_capture(const capture_options& options, run_mode mode) {
+MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
@@ -211,15 +214,10 @@ struct capture_state_deleter {
   return number;
 }
 
-[[nodiscard]] inline std::uint32_t active_capture() noexcept {
-  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
 /// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.
 [[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
 
-/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
-[[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
+MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
   if (active_capture() != number) return backends;
   reachable_backends = backends.get();
@@ -310,16 +308,14 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   return true;
 }
 
-/// Ends capture `number` with a last segment. False if it is not the active one.
-[[gnu::noinline]] inline bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
+MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
   if (!close_session(number, name)) return false;
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
   return true;
 }
 
-/// Ends whatever capture is active and forgets the last one.
-inline void clear_session() noexcept {
+MEMPROF_SEPARABLE void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   finish_capture(active_capture(), end_segment_name);
   const lock_guard serial{backend_lock()};
@@ -329,9 +325,12 @@ inline void clear_session() noexcept {
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
 
-/// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
-template <class State = capture_state>
-[[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
+#if !MEMPROF_SEPARATE_COMPILATION
+template <std::same_as<profile> Profile>
+bool read_session(std::uint32_t number, Profile& result) {
+#else
+bool read_session(std::uint32_t number, profile& result) {
+#endif
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
@@ -339,15 +338,29 @@ template <class State = capture_state>
   const module_paths unrecorded = find_duplicate_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
-  State* const state = state_of(shared);
+  capture_state* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {
     shared.drain(shared);
     put_unrecorded_modules(*state, unrecorded);  // of a capture that has ended, those that were there at its end count
   }
-  result = make_profile(shared, *state);
+  result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
   if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
   return true;
+}
+
+MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*visit)(void*, const void*, std::size_t)) {
+  registry& shared = abi_1::process_registry;
+  const control_guard control;
+  if (shared.drain == nullptr) return;
+  shared.drain(shared);
+  capture_state* const state = state_of(shared);
+  if (state == nullptr) return;
+  const space_ledger* const known = state->fold.events().space(space.value);
+  if (known == nullptr) return;
+  known->blocks().for_each([&](const block& live) {
+    visit(context, reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
+  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

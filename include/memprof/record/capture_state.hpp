@@ -15,6 +15,7 @@
 #include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/rings.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
@@ -23,6 +24,7 @@
 #include <memprof/version.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -197,7 +199,9 @@ inline constexpr std::uint64_t million = 1'000'000;
 /// Empties the rings into the active capture: what `registry::drain` points to.
 inline void drain_into_capture(registry& shared) noexcept {
   constexpr std::int64_t between_readings_ns = 1'000'000'000;
-  capture_state& state = *state_of(shared);
+  capture_state* const active = state_of(shared);
+  if (active == nullptr) return;
+  capture_state& state = *active;
   const std::uint64_t before = shared.stamps.next();
   if (state.file.resume()) continue_file(shared, state);
   drain_rings<no_pauses>(shared, state);
@@ -214,12 +218,19 @@ inline void drain_into_capture(registry& shared) noexcept {
   }
 }
 
-inline void put_event_into_capture(registry& shared, const event& own) noexcept { state_of(shared)->put(own); }
-inline void define_name_in_capture(registry& shared, label id) noexcept { state_of(shared)->name(id, shared.labels->text(id)); }
-inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
-  state_of(shared)->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
+inline void put_event_into_capture(registry& shared, const event& own) noexcept {
+  if (capture_state* const state = state_of(shared)) state->put(own);
 }
-inline void add_facts_to_capture(registry& shared, const fact_table& table) { state_of(shared)->facts(table); }
+inline void define_name_in_capture(registry& shared, label id) noexcept {
+  if (capture_state* const state = state_of(shared)) state->name(id, shared.labels->text(id));
+}
+inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
+  if (capture_state* const state = state_of(shared))
+    state->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
+}
+inline void add_facts_to_capture(registry& shared, const fact_table& table) {
+  if (capture_state* const state = state_of(shared)) state->facts(table);
+}
 
 /// Lets the registry speak to the capture, or to nobody.
 inline void connect_capture(registry& shared) noexcept {
@@ -286,14 +297,14 @@ inline void end_trace(registry& shared, capture_state& state, std::string_view l
 }
 
 /// Makes a profile of what the capture knows now. Under the lock, drained.
-template <class State>
-[[nodiscard]] profile make_profile(registry& shared, State& state) {
+template <std::same_as<profile> Profile>
+[[nodiscard]] Profile make_profile(registry& shared, capture_state& state) {
   if (!state.has_ended) {
     put_lost_events(shared, state);
     put_clock_reading(shared, state);
     put_incomplete_file(state);
   }
-  profile result = build_profile_of(state.fold);
+  Profile result = build_profile_of(state.fold);
   const std::uint64_t events = state.fold.events().events();
   result.cost.events = static_cast<std::int64_t>(events);
   result.cost.drains = static_cast<std::int64_t>((state.has_ended ? state.end_drains : shared.drains) - state.begin_drains);

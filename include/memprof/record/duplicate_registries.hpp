@@ -49,17 +49,27 @@ struct module_query {
   return ::dl_iterate_phdr(visit, &query) != 0;
 }
 
+inline constexpr const char* registry_symbol = "_ZN7memprof5abi_116process_registryE";
+
+/// Whether a library that has a registry may be bound to this code's all the same, which the program then exports.
+[[nodiscard]] inline bool is_exported() noexcept { return ::dlsym(RTLD_DEFAULT, registry_symbol) == &abi_1::process_registry; }
+
 /// Whether a loaded library records in a registry of its own.
 [[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
   // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
   void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return false;
-  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
-  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
-  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
-                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
+  const auto* const found = static_cast<const registry*>(::dlsym(handle, registry_symbol));
+  Dl_info place{};
+  // What a library depends on is looked through as well, and speaks for itself. A library that uses nothing of a registry has
+  // none.
+  const bool has_own = found != nullptr && found != &abi_1::process_registry &&
+                       found->layout_version == registry::current_layout_version && ::dladdr(found, &place) != 0 &&
+                       place.dli_fname != nullptr && std::strcmp(place.dli_fname, path) == 0;
+  // One that is bound to another registry leaves its own untouched: without a name in it.
+  const bool is_apart = has_own && (found->labels != nullptr || !is_exported());
   ::dlclose(handle);
-  return is_in_use;
+  return is_apart;
 }
 
 /// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the

@@ -94,16 +94,33 @@ struct event_ring {
 /// The ring of threads that have none yet. Never written.
 inline constinit event_ring no_ring{activity::unattached};
 
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// Versions of one layout pass these to each other.
+namespace memprof::abi_1 {
+
 /// What a thread itself holds of the recording path.
 struct thread_slot {
-  event_ring* ring = &no_ring;                               ///< never null
-  std::atomic<activity> doing_without_ring{activity::idle};  ///< in place of the ring's while there is none
+  detail::event_ring* ring = &detail::no_ring;                               ///< never null
+  std::atomic<detail::activity> doing_without_ring{detail::activity::idle};  ///< in place of the ring's while there is none
   std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last; they count from 1
   std::uint32_t innermost_scope = 0;  ///< number of the innermost that is open; 0: none
   label innermost_name = 0;           ///< name of the innermost that the program itself named; 0: none
 
-  [[nodiscard]] bool has_ring() const noexcept { return ring->doing.load(std::memory_order_relaxed) != activity::unattached; }
-  [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
+  [[nodiscard]] bool has_ring() const noexcept {
+    return ring->doing.load(std::memory_order_relaxed) != detail::activity::unattached;
+  }
+  [[nodiscard]] std::atomic<detail::activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
 };
+
+/// What `registry::make_room` did.
+enum class room : std::uint8_t { none, made, made_for_new_thread };
+
+}  // namespace memprof::abi_1
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+using abi_1::room;
+using abi_1::thread_slot;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -4,6 +4,7 @@
 #include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/ring_places.hpp>
 
 #include <atomic>
 

@@ -3,7 +3,6 @@
 #include <memprof/detail/errno_guard.hpp>
 #include <memprof/detail/process.hpp>
 #include <memprof/detail/signal_guard.hpp>
-#include <memprof/record/drain.hpp>
 #include <memprof/record/event_order.hpp>
 #include <memprof/record/event_ring.hpp>
 #include <memprof/record/registry.hpp>
@@ -73,183 +72,6 @@ class [[nodiscard]] control_guard {
   registry_guard lock_;
 };
 
-/// Where the ring's next event goes, and is drained from. Relaxed: its producer, or nobody records in it.
-inline void begin_at(event_ring& ring, event* slot) noexcept {
-  ring.tail = slot;
-  ring.cursor.store(slot, std::memory_order_relaxed);
-}
-
-/// Makes a drained ring ready for events from its first slot on. Under the lock, by its producer.
-inline void rewind_ring(event_ring& ring) noexcept {
-  ring_slots& slots = *ring.slots;
-  const auto count = static_cast<std::uint64_t>(ring.cursor.load(std::memory_order_relaxed) - slots.first);
-  begin_at(ring, slots.first);
-  // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: a
-  // reader of the pages of a process that was killed in between takes the ring for empty.
-  slots.published.store(slots.first, std::memory_order_release);
-  slots.first_number += count;
-  // Relaxed: written under the lock, and read by its producer.
-  ring.limit.store(slots.first + slots.capacity, std::memory_order_relaxed);
-}
-
-/// Slots in pages of their own, or null if the system has none.
-[[nodiscard]] inline ring_slots* make_slots(std::uint32_t ring, std::uint32_t capacity) noexcept {
-  void* const pages = map_pages(ring_slots::bytes_for(capacity));
-  if (pages == nullptr) return nullptr;
-  auto* const slots = new (pages) ring_slots{};
-  slots->first = reinterpret_cast<event*>(slots + 1);
-  slots->published.store(slots->first, std::memory_order_relaxed);
-  slots->ring = ring;
-  slots->capacity = capacity;
-  return slots;
-}
-
-/// Slots in the trace file's pages if there is a place for them, else in pages of their own; null if the system has none. Under
-/// the lock.
-[[nodiscard]] inline ring_slots* place_slots(registry& shared, std::uint32_t ring, std::uint64_t drained) noexcept {
-  ring_places* const places = shared.places;
-  if (places != nullptr && places->has_place(shared.ring_capacity)) return places->take(ring, drained);
-  ring_slots* const slots = make_slots(ring, shared.ring_capacity);
-  if (slots == nullptr) return nullptr;
-  slots->first_number = drained;
-  if (places == nullptr) return slots;
-  slots->file_capture = places->capture;
-  places->rings_outside->fetch_add(1, std::memory_order_relaxed);
-  return slots;
-}
-
-/// Whether the ring should get other slots: of another number, or in the active capture's file instead of elsewhere.
-[[nodiscard]] inline bool has_old_slots(const registry& shared, const event_ring& ring) noexcept {
-  const ring_slots& slots = *ring.slots;
-  if (slots.capacity != shared.ring_capacity) return true;
-  const ring_places* const places = shared.places;
-  if (places == nullptr) return slots.is_in_file != 0;
-  return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
-}
-
-/// A ring with pages of its own, or null if the system has none. Under the lock.
-[[nodiscard]] inline event_ring* make_ring(registry& shared) noexcept {
-  if (!reserve_drain_heap(shared)) return nullptr;
-  void* const ring_pages = map_pages(sizeof(event_ring));
-  if (ring_pages == nullptr) return nullptr;
-  ring_slots* const slots = place_slots(shared, shared.ring_count + 1, 0);
-  if (slots == nullptr) {
-    unmap_pages(ring_pages, sizeof(event_ring));
-    return nullptr;
-  }
-  event_ring* const ring = new (ring_pages) event_ring;
-  ring->slots = slots;
-  begin_at(*ring, slots->first);
-  ring->id = ++shared.ring_count;
-  ring->next = shared.rings.load(std::memory_order_relaxed);
-  shared.ring_bytes += ring->bytes();
-  // Release pairs with whoever walks the list: the ring is complete.
-  shared.rings.store(ring, std::memory_order_release);
-  return ring;
-}
-
-/// Exchanges a drained ring's slots for as many, and where, as is asked for now. Keeps the old ones if there is no memory.
-inline void replace_slots(registry& shared, event_ring& ring) noexcept {
-  ring_slots* const slots = place_slots(shared, ring.id, ring.drained);
-  if (slots == nullptr) return;
-  shared.ring_bytes -= ring.bytes();
-  const bool was_outside = shared.places != nullptr && ring.slots->file_capture == shared.places->capture;
-  if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
-  if (ring.slots->capacity != 0) unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
-  ring.slots = slots;
-  begin_at(ring, slots->first);
-  shared.ring_bytes += ring.bytes();
-}
-
-/// Empties the calling thread's ring, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
-inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexcept {
-  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
-  if (shared.drain == nullptr) {
-    ring.tail = cursor;  // recorded while the last capture ended: they belong to none
-  } else if (may_drain) {
-    // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
-    while (ring.tail != cursor) shared.drain(shared);
-  }
-  if (ring.tail != cursor) return false;
-  if (has_old_slots(shared, ring)) replace_slots(shared, ring);
-  rewind_ring(ring);
-  return true;
-}
-
-/// A ring whose thread is gone, now the calling thread's; null if there is none. One with room for more events is preferred:
-/// short-lived threads then fill it one after the other, and need a drain only when it is full. Under the lock.
-[[nodiscard]] inline event_ring* take_over_ring(registry& shared) noexcept {
-  event_ring* full = nullptr;
-  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    if (!ring->owner.take()) continue;
-    // Acquire: what its last thread wrote, of which this flag was the last.
-    (void)ring->doing.load(std::memory_order_acquire);
-    event* const published = ring->slots->published.load(std::memory_order_acquire);
-    const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
-    if (has_room || full != nullptr) {
-      if (full != nullptr) full->owner.give_up();
-      return ring;
-    }
-    full = ring;
-  }
-  return full;
-}
-
-/// Gives the thread a ring that no living thread has; false if there is no memory. Under the lock.
-[[nodiscard]] inline bool attach_ring(registry& shared, thread_slot& self) noexcept {
-  event_ring* ring = take_over_ring(shared);
-  if (ring == nullptr) {
-    ring = make_ring(shared);
-    if (ring == nullptr || !ring->owner.take()) return false;
-  }
-  // That thread may have been stopped anywhere, even between two of the stores that publish an event.
-  ring->cursor.store(ring->slots->published.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  ring->limit.store(nullptr, std::memory_order_relaxed);
-  ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
-  ring->capture = 0;
-  ring->thread = ++shared.thread_count;
-  for (event_ring::early_end& early : ring->early_ends) early = {};
-  ring->doing.store(self.doing_without_ring.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  self.ring = ring;
-  return true;
-}
-
-/// Lets go of the thread's ring before the thread ends; its events stay until they are drained.
-inline void detach_ring(registry& shared, thread_slot& self) noexcept {
-  if (!self.has_ring()) return;
-  const registry_guard guard{shared};
-  event_ring& ring = *self.ring;
-  self.doing_without_ring.store(ring.doing.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  self.ring = &no_ring;
-  ring.doing.store(activity::idle, std::memory_order_release);
-  ring.owner.give_up();
-}
-
-/// What `make_room` did.
-enum class room : std::uint8_t { none, made, made_for_new_thread };
-
-/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock.
-[[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
-  if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
-    return room::none;  // the capture is the parent's
-  if (!self.has_ring() && !attach_ring(shared, self)) return room::none;
-  event_ring& ring = *self.ring;
-  const bool is_announced = ring.capture == shared.capture_count;
-  if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
-  event* const end = ring.slots->first + ring.slots->capacity;
-  const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
-  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
-  if ((end - cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
-  if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, for which the system has no memory
-  // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
-  event* const next = ring.cursor.load(std::memory_order_relaxed);
-  ring.limit.store(registry_guard::is_forking(shared) ? next + 1 : ring.slots->first + ring.slots->capacity,
-                   std::memory_order_relaxed);
-  ring.capture = shared.capture_count;
-  return is_announced ? room::made : room::made_for_new_thread;
-}
-
 /// The last fields of an event as the word that they are in memory.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t rest_of(const event& described) noexcept {
   // By shifts: compilers put fields into a word one after the other, and cannot take the constants out of a loop.
@@ -302,11 +124,11 @@ template <class Pauses>
     // A thread that asked to drop must not wait, and while the lock is held nobody can say whether its ring was emptied.
     if (may_wait) {
       const registry_guard lock{shared};
-      found = make_room(shared, self);
+      found = shared.make_room(shared, self);
       if (found == room::made_for_new_thread) thread_name = detail::intern(shared, thread_title{}.view());
     } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
       const registry_guard lock{shared, adopt_lock{}};
-      found = make_room(shared, self);
+      found = shared.make_room(shared, self);
     }
   }
   if (found == room::none) {

@@ -5,7 +5,6 @@
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_ring.hpp>
 #include <memprof/record/own_file.hpp>
-#include <memprof/record/ring_places.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
 
@@ -22,6 +21,7 @@ struct fact_table;
 namespace detail {
 class hidden_blocks;
 class phantom_addresses;
+struct ring_places;
 }  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -71,6 +71,10 @@ struct registry {
   std::atomic<std::uint32_t> revocations{0};
   bool can_grant = false;  ///< whether the system has `membarrier`
 
+  /// Makes room for the thread's next event: gives it a ring, or empties that. Called under the lock; set when the first capture
+  /// begins, and never null again.
+  room (*make_room)(registry&, thread_slot&) noexcept = nullptr;
+
   /// Empties all rings in order into the active capture. Called under the lock; null while there is no capture.
   void (*drain)(registry&) noexcept = nullptr;
   /// Gives the active capture an event of no thread, which comes after all that was drained. Called likewise.
@@ -113,7 +117,7 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 
 /// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
-[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local detail::thread_slot this_thread{};
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
 }  // namespace memprof::abi_1
 

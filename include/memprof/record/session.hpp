@@ -8,8 +8,9 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/record/capture.hpp>
-#include <memprof/record/session_life.hpp>
+#include <memprof/record/session_calls.hpp>
 
+#include <cstdint>
 #include <utility>
 #endif
 
@@ -42,8 +43,7 @@ inline namespace enabled {
 /// @endcode
 class [[nodiscard]] session {
  public:
-  explicit session(session_options options = {})
-      : session(std::move(options), [](const capture_options& of_capture) { return begin_capture(of_capture); }) {}
+  explicit session(session_options options = {}) : session(std::move(options), begin<>) {}
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   ~session() { end(); }
@@ -51,7 +51,7 @@ class [[nodiscard]] session {
   /// A session with backends, as `begin_capture` has them.
   template <backend... Backends>
   [[nodiscard]] static session with(session_options options = {}) {
-    return session{std::move(options), [](const capture_options& of_capture) { return begin_capture<Backends...>(of_capture); }};
+    return session{std::move(options), begin<Backends...>};
   }
 
   /// Ends the capture and writes the profile. Does nothing if there is nothing to end.
@@ -63,8 +63,13 @@ class [[nodiscard]] session {
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && detail::is_session_active(number_); }
 
  private:
-  template <class Begin>
-  session(session_options options, Begin&& begin) : number_(detail::begin_recorded_session(std::move(options), begin)) {}
+  template <backend... Backends>
+  static std::uint32_t begin(const capture_options& options) {
+    begin_capture<Backends...>(options).release();
+    return detail::active_capture();
+  }
+  session(session_options options, detail::begin_session_capture to_begin)
+      : number_(detail::begin_recorded_session(std::move(options), to_begin)) {}
 
   std::uint32_t number_;  ///< of its capture; 0: none
 };

@@ -24,7 +24,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// `memory_profile_YYYYMMDD_HHMMSS[_rankR]` in a directory, in local time.
 [[nodiscard]] inline std::string session_stem(const std::string& directory, std::int64_t at_unix_ns,
                                               const process_info& process) {
-  const auto seconds = static_cast<std::time_t>(at_unix_ns / 1'000'000'000);
+  const std::time_t seconds = at_unix_ns / 1'000'000'000;
   std::tm local{};
   char text[64] = "memory_profile";
   if (::localtime_r(&seconds, &local) != nullptr) std::strftime(text, sizeof text, "memory_profile_%Y%m%d_%H%M%S", &local);

@@ -3,6 +3,7 @@
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/process.hpp>
 #include <memprof/record/capture_control.hpp>
+#include <memprof/record/session_calls.hpp>
 #include <memprof/record/session_files.hpp>
 #include <memprof/record/session_options.hpp>
 #include <memprof/record/session_settings.hpp>
@@ -49,7 +50,7 @@ class [[nodiscard]] session_guard {
 /// Whether the session that `current_session` names is this process's, not that of the parent that forked it.
 [[nodiscard]] inline bool is_of_this_process() noexcept { return mailbox.process.load() == process_id(); }
 
-[[nodiscard]] inline bool is_session_active(std::uint32_t number) noexcept {
+MEMPROF_SEPARABLE bool is_session_active(std::uint32_t number) noexcept {
   return is_of_this_process() && active_capture() == number;
 }
 
@@ -138,9 +139,7 @@ inline void prepare_files(running_session& session) {
   options.capture.trace_file = literal_trace_path(session.trace_file);
 }
 
-/// Begins a session if it is asked for; the number of its capture, or 0.
-template <class Begin>
-[[nodiscard, gnu::noinline]] std::uint32_t begin_recorded_session(session_options wanted, Begin&& begin) {
+MEMPROF_SEPARABLE std::uint32_t begin_recorded_session(session_options wanted, begin_session_capture begin) {
   const recording_suppressor hidden;
   session_options options = settled(std::move(wanted), environ);
   if (!options.enabled) return 0;
@@ -157,17 +156,13 @@ template <class Begin>
   prepare_files(*made);
 #if defined(__cpp_exceptions)
   try {
-    auto guard = begin(made->options.capture);
-    made->capture = active_capture();
-    guard.release();
+    made->capture = begin(made->options.capture);
   } catch (...) {
     delete made;
     throw;
   }
 #else
-  auto guard = begin(made->options.capture);
-  made->capture = active_capture();
-  guard.release();
+  made->capture = begin(made->options.capture);
 #endif
   empty_mailbox();
   mailbox.process.store(process_id());
@@ -184,8 +179,7 @@ template <class Begin>
   return made->capture;
 }
 
-/// Ends the session of that capture.
-[[gnu::noinline]] inline void end_recorded_session(std::uint32_t number) noexcept {
+MEMPROF_SEPARABLE void end_recorded_session(std::uint32_t number) noexcept {
   if (!is_of_this_process()) return;
   const session_guard serial;
   if (running_session* const session = current_session.load(); session != nullptr && session->capture == number) finish_session();

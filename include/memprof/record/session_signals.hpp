@@ -93,7 +93,8 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
     return;
   }
   const struct sigaction called = before;
-  if ((static_cast<unsigned>(called.sa_flags) & static_cast<unsigned>(SA_RESETHAND)) != 0) before = {};
+  constexpr unsigned only_once = SA_RESETHAND;
+  if ((static_cast<unsigned>(called.sa_flags) & only_once) != 0) before = {};
   if ((called.sa_flags & SA_SIGINFO) != 0) return called.sa_sigaction(number, info, context);
   called.sa_handler(number);
 }

@@ -3,6 +3,7 @@
 #include <memprof/record/drain.hpp>
 #include <memprof/record/event_order.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/rings.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -23,6 +24,7 @@ struct discarded_events {
 /// kept returns after the cut, so its free finds recording switched on.
 template <class Pauses>
 void start_recording(registry& shared) noexcept {
+  shared.make_room = make_room;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->limit.store(nullptr, std::memory_order_relaxed);  // each thread announces itself to the new capture
   }

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/segment_lines.hpp>
-#include <memprof/report/text/summary_lines.hpp>
 #include <memprof/report/text/text_options.hpp>
 
-#include <concepts>
 #include <string>
+
+#if !MEMPROF_SEPARATE_COMPILATION
+#include <memprof/report/text/make_text.hpp>
+
+#include <concepts>
+#endif
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -17,17 +20,14 @@ namespace memprof::inline MEMPROF_ABI {
 /// wrong with the numbers; and the segments, folded by name. Bytes have three significant digits, in units of 1024 (KiB, MiB),
 /// and totals all their digits too. Text is UTF-8. `parse_summary_text` reads back what `memprof analyze` needs.
 ///
-/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile. A template, as are the parts of the
-/// report, only so that units that print no profile do not compile it.
+/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
+#if MEMPROF_SEPARATE_COMPILATION
+[[nodiscard]] std::string to_text(const profile& source, const text_options& options = {});
+#else
 template <std::same_as<profile> Profile = profile>
 [[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
-  std::string text;
-  if (options.format == text_format::tracker) {
-    detail::append_tracker_lines(text, source, options);
-    return text;
-  }
-  for (const std::string& line : detail::summary_lines(source, options)) text += line + '\n';
-  return text;
+  return detail::make_text(source, options);
 }
+#endif
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -43,7 +43,7 @@ struct live_model {
   }
 };
 
-std::int64_t widest_gap(const checkpoint_history& kept) {
+std::int64_t widest_gap(const detail::checkpoint_history& kept) {
   std::int64_t widest = 0;
   for (std::size_t index = 1; index < kept.marks().size(); ++index) {
     const auto gap = static_cast<std::int64_t>(kept.marks()[index].number - kept.marks()[index - 1].number);
@@ -69,17 +69,17 @@ TEST_CASE("checkpoints: of a long run those that are kept are spread evenly, wit
       record(events, {number + 1, 0x1000, bytes_at(number), 0, event_kind::allocate, 0, 0});
       record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
       record(events, {0, 0x1000, 0, 0, event_kind::deallocate, 0, 0});
-      REQUIRE(events.checkpoints().marks().size() <= checkpoint_history::most_kept);
+      REQUIRE(events.checkpoints().marks().size() <= detail::checkpoint_history::most_kept);
       REQUIRE(events.checkpoints().marks()[events.checkpoints().marks().size() - 1].number == number);
     }
-    const checkpoint_history& kept = events.checkpoints();
+    const detail::checkpoint_history& kept = events.checkpoints();
     CHECK(kept.count() == count);
-    CHECK(kept.marks().size() >= checkpoint_history::most_kept / 4);
+    CHECK(kept.marks().size() >= detail::checkpoint_history::most_kept / 4);
     // 128 is the least power of two that leaves at most 96 of 10,000.
     CHECK(widest_gap(kept) <= 128);
     CHECK(kept.marks()[0].number == 0);
     std::int64_t greatest = 0;
-    for (const checkpoint_mark& mark : kept.marks()) {
+    for (const detail::checkpoint_mark& mark : kept.marks()) {
       CHECK(mark.bytes == static_cast<std::int64_t>(bytes_at(mark.number)));
       CHECK(mark.blocks == 1);
       REQUIRE(mark.row_count == 1);
@@ -98,12 +98,12 @@ TEST_CASE("checkpoints: the first of each name stays, of as many names as there 
     for (int periodic = 0; periodic < 3; ++periodic) record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
     record(events, {0, 0, 0, name, event_kind::checkpoint, any_space, 0});
   }
-  const checkpoint_history& kept = events.checkpoints();
+  const detail::checkpoint_history& kept = events.checkpoints();
   CHECK(kept.count() == 4000);
-  CHECK(kept.marks().size() <= checkpoint_history::most_kept);
-  for (label name = 0; name < checkpoint_history::most_names; ++name) {
+  CHECK(kept.marks().size() <= detail::checkpoint_history::most_kept);
+  for (label name = 0; name < detail::checkpoint_history::most_names; ++name) {
     CHECK(std::count_if(kept.marks().begin(), kept.marks().end(),
-                        [&](const checkpoint_mark& mark) { return mark.name == name; }) >= 1);
+                        [&](const detail::checkpoint_mark& mark) { return mark.name == name; }) >= 1);
   }
 }
 
@@ -130,19 +130,19 @@ TEST_CASE("checkpoints: bytes, blocks and the largest blocks are those of that m
 
   // What a key frame brings over is the same.
   detail::page_array<unsigned char> frame;
-  REQUIRE(write_key_frame(events, frame));
+  REQUIRE(detail::write_key_frame(events, frame));
   ledger copy;
-  REQUIRE(read_key_frame(copy, frame.data(), frame.size()));
+  REQUIRE(detail::read_key_frame(copy, frame.data(), frame.size()));
 
   for (const ledger* each : {&events, &copy}) {
-    const checkpoint_history& kept = each->checkpoints();
+    const detail::checkpoint_history& kept = each->checkpoints();
     CHECK(kept.count() == model.bytes.size());
     CHECK(kept.marks().size() > 30);
-    for (const checkpoint_mark& mark : kept.marks()) {
+    for (const detail::checkpoint_mark& mark : kept.marks()) {
       CHECK(mark.bytes == model.bytes[mark.number]);
       REQUIRE(mark.row_count <= 2);
       for (std::uint32_t row = 0; row < mark.row_count; ++row) {
-        const checkpoint_row& held = kept.rows(mark)[row];
+        const detail::checkpoint_row& held = kept.rows(mark)[row];
         std::vector<std::uint64_t> sizes;
         for (std::uint32_t index = 0; index < held.block_count; ++index) sizes.push_back(kept.largest_blocks(held)[index].bytes);
         std::sort(sizes.rbegin(), sizes.rend());
@@ -169,7 +169,7 @@ TEST_CASE("checkpoints: a damaged key frame is refused") {
     record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
   }
   detail::page_array<unsigned char> frame;
-  REQUIRE(write_key_frame(events, frame));
+  REQUIRE(detail::write_key_frame(events, frame));
   std::mt19937 random{7};
   for (int attempt = 0; attempt < 4000; ++attempt) {
     std::vector<unsigned char> damaged(frame.data(), frame.data() + frame.size());
@@ -177,10 +177,10 @@ TEST_CASE("checkpoints: a damaged key frame is refused") {
     const std::size_t at = damaged.size() - 1 - random() % std::min<std::size_t>(damaged.size(), 4000);
     damaged[at] = static_cast<unsigned char>(random());
     ledger copy;
-    (void)read_key_frame(copy, damaged.data(), damaged.size());
+    (void)detail::read_key_frame(copy, damaged.data(), damaged.size());
     // Whatever was read can be made a profile of, and goes on.
     record(copy, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
-    REQUIRE(copy.checkpoints().marks().size() <= checkpoint_history::most_kept);
+    REQUIRE(copy.checkpoints().marks().size() <= detail::checkpoint_history::most_kept);
     const label_table labels;
     const label spaces[any_space + 1] = {};
     (void)build_profile(copy, {labels, spaces, copy.clock(), true});

@@ -171,10 +171,10 @@ TEST_CASE("ledger: events with an unknown kind, with the id of no space or from 
   driver.record({1, 0x100, 8, 0, static_cast<event_kind>(200), 0, 0});
   driver.record({1, 0x100, 8, 0, event_kind::allocate, memprof::any_space, 0});
   driver.record({1, 0x100, 8, 0, event_kind::deallocate, memprof::any_space, 0});
-  driver.allocate(0x100, 8, {.thread = memprof::block::max_thread + 1});
+  driver.allocate(0x100, 8, {.thread = memprof::detail::block::max_thread + 1});
   CHECK(driver.events.rejected_events() == 5);
   CHECK(driver.finished_profile().spaces.empty());
-  driver.allocate(0x100, 8, {.thread = memprof::block::max_thread});
+  driver.allocate(0x100, 8, {.thread = memprof::detail::block::max_thread});
   CHECK(driver.events.rejected_events() == 5);
   CHECK(driver.finished_profile().space("cpu").cumulative_current == 8);
 }

@@ -11,7 +11,7 @@
 
 namespace memprof_tests::ledger_live_blocks {
 
-using memprof::live_blocks;
+using memprof::detail::live_blocks;
 
 namespace {
 
@@ -63,7 +63,7 @@ void compare_with_unordered_map(const std::vector<std::uint64_t>& addresses, std
   CHECK(wrong == 0);
   CHECK(table.size() == expected.size());
   std::size_t visited = 0;
-  table.for_each([&](const memprof::block& live) {
+  table.for_each([&](const memprof::detail::block& live) {
     ++visited;
     const auto known = expected.find(live.address);
     wrong += known == expected.end() || known->second != live.bytes;

@@ -6,7 +6,7 @@
 
 namespace memprof_tests::ledger_operation_stats {
 
-using memprof::owner_stats;
+using memprof::detail::owner_stats;
 
 TEST_CASE("operation stats: values at the last peak are those before the first change after it") {
   owner_stats owner{};

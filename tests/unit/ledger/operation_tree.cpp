@@ -9,7 +9,7 @@
 namespace memprof_tests::ledger_operation_tree {
 
 using memprof::label;
-using memprof::operation_tree;
+using memprof::detail::operation_tree;
 
 TEST_CASE("operation tree: it begins with no operation, and a path is one node however often it is called") {
   operation_tree tree;

@@ -9,7 +9,7 @@
 
 namespace memprof_tests::ledger_running_line {
 
-using memprof::fitted_line;
+using memprof::detail::fitted_line;
 using memprof::detail::int128;
 using memprof::detail::wide_integer;
 
@@ -17,8 +17,8 @@ namespace {
 
 /// The line through points (step, bytes).
 fitted_line fit(const std::vector<std::pair<std::uint64_t, std::int64_t>>& points) {
-  memprof::running_steps steps{};
-  memprof::running_line line{};
+  memprof::detail::running_steps steps{};
+  memprof::detail::running_line line{};
   if (!points.empty()) line.first = points.front().second;
   for (const auto& [step, bytes] : points) {
     steps.add(step);
@@ -68,14 +68,14 @@ TEST_CASE("running line: what does not vary lies on a level line, and one step h
 }
 
 TEST_CASE("running line: a byte a step is found beside a hundred terabytes that do not grow, over a million steps") {
-  memprof::running_steps steps{};
-  memprof::running_line line{};
+  memprof::detail::running_steps steps{};
+  memprof::detail::running_line line{};
   constexpr std::int64_t base = 100'000'000'000'000;
   line.first = 0;  // the first step, before the model is there
   steps.add(0);
   line.add(0, 0, steps);
-  memprof::running_steps level_steps{};
-  memprof::running_line level{};
+  memprof::detail::running_steps level_steps{};
+  memprof::detail::running_line level{};
   level.first = base;
   for (std::uint64_t step = 0; step < 1'000'000; ++step) {
     level_steps.add(step);

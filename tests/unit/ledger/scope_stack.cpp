@@ -7,9 +7,9 @@
 
 namespace memprof_tests::ledger_scope_stack {
 
-using memprof::scope_stack;
-using memprof::scope_usage;
-using memprof::space_scopes;
+using memprof::detail::scope_stack;
+using memprof::detail::scope_usage;
+using memprof::detail::space_scopes;
 
 TEST_CASE("scope stack: outside any scope there is no operation and no category") {
   const scope_stack stack;
@@ -25,7 +25,7 @@ TEST_CASE("scope stack: the innermost scope gives operation and category") {
   CHECK(stack.depth() == 2);
   CHECK(stack.operation() == 4);
   CHECK(stack.tag() == 6);
-  stack.close_innermost([](const memprof::open_scope&, std::uint8_t, const scope_usage&) {});
+  stack.close_innermost([](const memprof::detail::open_scope&, std::uint8_t, const scope_usage&) {});
   CHECK(stack.operation() == 3);
   CHECK(stack.innermost().name == 30);
 }
@@ -39,7 +39,7 @@ TEST_CASE("scope stack: a scope that ends hands its bytes and its peak to the on
   usage.back().allocate(50);
   usage.back().deallocate(40);
   scope_usage ended{};
-  const auto remember = [&](const memprof::open_scope&, std::uint8_t, const scope_usage& seen) { ended = seen; };
+  const auto remember = [&](const memprof::detail::open_scope&, std::uint8_t, const scope_usage& seen) { ended = seen; };
   stack.close_innermost(remember);
   CHECK(ended.net() == 10);
   CHECK(ended.max_net == 50);
@@ -62,7 +62,7 @@ TEST_CASE("scope stack: a scope whose inner scopes only free has no peak from th
   REQUIRE(stack.push({2, 2, 2, 0, 0}));
   usage.back().deallocate(30);
   scope_usage ended{};
-  const auto remember = [&](const memprof::open_scope&, std::uint8_t, const scope_usage& seen) { ended = seen; };
+  const auto remember = [&](const memprof::detail::open_scope&, std::uint8_t, const scope_usage& seen) { ended = seen; };
   stack.close_innermost(remember);
   usage.back().allocate(20);
   stack.close_innermost(remember);

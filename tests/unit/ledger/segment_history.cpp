@@ -8,7 +8,7 @@
 namespace memprof_tests::ledger_segment_history {
 
 using memprof::label;
-using memprof::segment_history;
+using memprof::detail::segment_history;
 
 namespace {
 
@@ -22,7 +22,7 @@ void add(segment_history& history, label name) {
 
 std::vector<std::uint64_t> kept(const segment_history& history) {
   std::vector<std::uint64_t> numbers;
-  for (const memprof::segment_mark& mark : history.marks()) {
+  for (const memprof::detail::segment_mark& mark : history.marks()) {
     if (!mark.is_dropped) numbers.push_back(mark.number);
   }
   return numbers;

@@ -9,7 +9,7 @@
 
 namespace memprof_tests::ledger_timeline {
 
-using memprof::timeline;
+using memprof::detail::timeline;
 
 namespace {
 

@@ -9,9 +9,9 @@
 
 namespace memprof_tests::ledger_top_blocks {
 
-using memprof::block;
-using memprof::top_blocks_of_segments;
-using memprof::top_blocks_view;
+using memprof::detail::block;
+using memprof::detail::top_blocks_of_segments;
+using memprof::detail::top_blocks_view;
 
 namespace {
 
@@ -25,7 +25,7 @@ block made_block(std::uint64_t ordinal, std::uint64_t bytes) {
 }
 
 std::vector<std::uint64_t> sorted_addresses(std::vector<block> blocks, std::uint32_t limit) {
-  std::sort(blocks.begin(), blocks.end(), memprof::is_larger);
+  std::sort(blocks.begin(), blocks.end(), memprof::detail::is_larger);
   if (blocks.size() > limit) blocks.resize(limit);
   std::vector<std::uint64_t> addresses;
   for (const block& each : blocks) addresses.push_back(each.address);

@@ -1,5 +1,5 @@
 #include <memprof/memprof.hpp>
-#include <memprof/record/live_blocks_of_capture.hpp>
+#include <memprof/record/capture_calls.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

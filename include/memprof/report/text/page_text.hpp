@@ -223,7 +223,11 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
     }
     for (const auto& [room, cells] : cells_with_room) {
       std::vector<std::string> names;
-      for (const page_line* cell : cells) names.push_back(only_name(*cell)->text);
+      for (const page_line* cell : cells) {
+        for (const page_part& part : cell->parts()) {
+          if (part.is_name) names.push_back(part.text);
+        }
+      }
       const std::vector<std::string> shown = shortened_apart(names, room);
       for (std::size_t index = 0; index < cells.size(); ++index) {
         page_line shortened_cell;

@@ -148,7 +148,7 @@ TEST_CASE("lifetimes: sizes and operations beyond the first 4096 share a row") {
   for (std::uint32_t operation = 0; operation < 65; ++operation) {
     for (unsigned bits = 0; bits < 64; ++bits) {
       ++born;
-      fold.allocated({born, std::uint64_t{1} << bits >> 1U, born << memprof::block::thread_bits, operation}, born);
+      fold.allocated({born, std::uint64_t{1} << bits >> 1U, born << memprof::detail::block::thread_bits, operation}, born);
     }
   }
   const std::vector<std::string> paths(65, "operation");
@@ -208,7 +208,7 @@ void compare(const sequence& fed) {
     } else {
       model.apply(each.thread, recorded);
     }
-    memprof::apply_and_follow(events, &recorded, &recorded + 1, each.thread, facets);
+    memprof::detail::apply_and_follow(events, &recorded, &recorded + 1, each.thread, facets);
   }
   memprof::profile built = memprof::build_profile(events, {labels, space_names.data(), {}, false});
   facets.fill(built, events, labels);

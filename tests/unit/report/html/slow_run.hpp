@@ -84,7 +84,7 @@ class slow_run {
   void look(memprof::event_kind kind) {
     if (kind == memprof::event_kind::scope_begin || kind == memprof::event_kind::scope_end) return;
     for (std::size_t id = 0; id < memprof::ledger::max_spaces; ++id) {
-      const memprof::space_ledger* const space = ledger_->space(id);
+      const memprof::detail::space_ledger* const space = ledger_->space(id);
       if (space == nullptr) continue;
       in_space& own = spaces[id];
       const state now{space->live(), static_cast<std::int64_t>(space->blocks().size()), space->reserved().current(),
@@ -98,7 +98,7 @@ class slow_run {
         continue;
       }
       std::map<std::uint64_t, std::size_t> still;
-      space->blocks().for_each([&](const memprof::block& live) {
+      space->blocks().for_each([&](const memprof::detail::block& live) {
         const auto known = seen_[id].find(live.born());
         const std::size_t index = known == seen_[id].end() ? own.blocks.size() : known->second;
         if (index == own.blocks.size())

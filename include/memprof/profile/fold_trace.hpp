@@ -1,0 +1,105 @@
+#pragma once
+
+#include <memprof/detail/file_io.hpp>
+#include <memprof/detail/pages.hpp>
+#include <memprof/profile/build.hpp>
+#include <memprof/profile/facet_folds.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/profile_size.hpp>
+#include <memprof/profile/trace_fold.hpp>
+#include <memprof/profile/trace_profile.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+/// @file
+/// What <memprof/profile/trace_profile.hpp> declares.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// Folds what `read` visits; `check` may object before the profile is made.
+template <class Read, class Check>
+[[nodiscard]] profile folded_profile(trace_fold& fold, facets asked, Read&& read, Check&& check) {
+  if (asked == facets::none) {
+    read(fold);
+    check();
+    return build_profile_of(fold);
+  }
+  following_fold following{fold};
+  read(following);
+  check();
+  profile result = build_profile_of(fold);
+  following.fill(result);
+  return result;
+}
+
+}  // namespace detail
+
+MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
+  trace_fold fold;
+  return detail::folded_profile(
+      fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
+}
+
+namespace detail {
+
+/// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond half a gigabyte and some
+/// seconds; otherwise an error is raised.
+template <class Read>
+[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
+                                            facets asked, Read&& read) {
+  constexpr double fixed_bytes = 1 << 29;
+  constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
+  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
+  const double most = fixed_bytes + each_byte * file_bytes;
+  const auto refuse = [&](const char* what) {
+    raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
+  };
+  const page_budget budget{static_cast<std::size_t>(std::min(most, 1e18))};
+  trace_fold fold;
+  fold.limit_work(fixed_steps);
+  fold.keep_segments(kept_segments);
+  return folded_profile(fold, asked, read, [&] {
+    if (budget.is_exhausted()) refuse("too much memory");
+    if (fold.events().is_overworked()) refuse("too long");
+    if (most_bytes_of_profile(fold) > most) refuse("too much memory");
+  });
+}
+
+/// The size of a file; without limit where that is not known, as of a pipe.
+[[nodiscard]] inline double bytes_of(std::FILE* file) noexcept {
+  struct ::stat status = {};
+  const bool is_known = ::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode);
+  return is_known ? static_cast<double>(status.st_size) : 1e18;
+}
+
+}  // namespace detail
+
+MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
+                                     std::uint32_t kept_segments, facets asked) {
+  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
+                                       [&](auto& fold) { status = read_trace(file, path, fold); });
+}
+
+MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
+  const detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
+  return profile_of(file.get(), path, status);
+}
+
+MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
+  trace_file_status status;
+  return profile_of(path, status);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/record/kept_backends.hpp>
+#include <memprof/record/options.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/run_mode.hpp>
+#include <memprof/trace/space_id.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+/// @file
+/// What the interface calls of the control path: record/capture_control.hpp.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
+/// not. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard]] MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode);
+
+[[nodiscard]] inline std::uint32_t active_capture() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+}
+
+/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
+[[nodiscard]] MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept;
+
+/// Ends capture `number` with a last segment. False if it is not the active one.
+MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept;
+
+/// Ends whatever capture is active and forgets the last one.
+MEMPROF_SEPARABLE void clear_session() noexcept;
+
+/// The profile of capture `number`, or of whichever there is for 0. False if it is gone. A template where it is inline, so that
+/// units that read no profile do not compile what builds one.
+#if MEMPROF_SEPARATE_COMPILATION
+[[nodiscard]] bool read_session(std::uint32_t number, profile& result);
+#else
+template <std::same_as<profile> Profile>
+[[nodiscard]] bool read_session(std::uint32_t number, Profile& result);
+#endif
+
+/// Calls `visit(context, address, bytes)` for each block of a space that is live in the active capture now, in no order. Costs a
+/// drain and a pass over the live blocks, under the registry's lock: `visit` must not record, and take memory only where no hook
+/// sees it.
+MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context,
+                                         void (*visit)(void* context, const void* address, std::size_t bytes));
+
+/// The same with a function object.
+template <class Visitor>
+void for_each_live_block(space_id space, Visitor&& visit) {
+  visit_live_blocks(space, &visit, [](void* context, const void* address, std::size_t bytes) {
+    (*static_cast<std::remove_reference_t<Visitor>*>(context))(address, bytes);
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#if !MEMPROF_SEPARATE_COMPILATION
+#include <memprof/record/capture_control.hpp>
+#endif

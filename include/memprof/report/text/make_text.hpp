@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/summary_lines.hpp>
+#include <memprof/report/text/text_options.hpp>
+
+#include <concepts>
+#include <string>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// `to_text`. A template, as are the parts of the report, so that units that print no profile do not compile it.
+template <std::same_as<profile> Profile>
+[[nodiscard]] std::string make_text(const Profile& source, const text_options& options) {
+  std::string text;
+  if (options.format == text_format::tracker) {
+    append_tracker_lines(text, source, options);
+    return text;
+  }
+  for (const std::string& line : summary_lines(source, options)) text += line + '\n';
+  return text;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
