@@ -1,5 +1,6 @@
 #include "analyze.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "picture_file.hpp"
 #include "progress.hpp"
@@ -16,7 +17,6 @@
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/peak_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/trace/device_description.hpp>
 
@@ -54,11 +54,6 @@ struct analyze_arguments {
   std::string json;
 };
 
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof analyze: %s\n", memprof::detail::on_one_line(what).c_str());
-}
-
 /// The space that reports lead with.
 std::size_t leading_space(const memprof::profile& profile) {
   if (profile.spaces.empty()) memprof::detail::raise("the profile has no memory space: nothing was recorded");
@@ -95,7 +90,7 @@ std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, in
     try {
       recorded_runs runs = read_runs(path);
       if (!runs.complaint.empty()) {
-        complain(runs.complaint);
+        complain("analyze", runs.complaint);
         status = bad_input;
       }
       for (memprof::profile& read : runs.profiles) {
@@ -108,10 +103,10 @@ std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, in
       }
     } catch (const memprof::error& fault) {
       const std::string what = fault.what();
-      complain(what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
+      complain("analyze", what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
       status = bad_input;
     } catch (const std::bad_alloc&) {
-      complain("'" + path + "': out of memory while reading it");
+      complain("analyze", "'" + path + "': out of memory while reading it");
       status = bad_input;
     }
   }
@@ -123,11 +118,11 @@ int draw(const std::vector<analyzed_space>& bars, const std::string& title, cons
   const drawing result =
       draw_picture([&](const std::string& file) { return memprof::peak_picture_script(bars, title, format, file); }, path);
   if (!result.has_gnuplot) {
-    complain("no picture: the program gnuplot was not found (package gnuplot-nox on Debian); the tables are complete");
+    complain("analyze", "no picture: the program gnuplot was not found (package gnuplot-nox on Debian); the tables are complete");
     return success;
   }
   if (!result.complaint.empty()) {
-    complain("no picture: gnuplot failed: " + result.complaint);
+    complain("analyze", "no picture: gnuplot failed: " + result.complaint);
     return failed;
   }
   std::printf("Visualization saved to: %s\n", path.c_str());
@@ -156,35 +151,23 @@ void require_no_other_document(const std::string& path) {
   memprof::detail::raise_about_file("write", path, "it exists and is not an analysis; remove it or choose another name");
 }
 
-/// What goes wrong after the tables is reported, and the rest still done.
-template <class Action>
-void attempt(int& status, Action action) {
-  try {
-    const int result = action();
-    if (status == success) status = result;
-  } catch (const memprof::error& fault) {
-    complain(fault.what());
-    status = bad_input;
-  }
-}
-
 int run_analyze(const analyze_arguments& arguments) {
   int status = success;
   if (arguments.asks_for_picture && !arguments.visualize_peak)
-    complain("no picture: --title and --output are for --visualize-peak");
+    complain("analyze", "no picture: --title and --output are for --visualize-peak");
   const std::vector<analyzed_space> analyzed = analyze_files(arguments, status);
   if (analyzed.empty()) return bad_input;
   std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
   if (!arguments.json.empty()) {
-    attempt(status, [&] {
+    attempt(status, "analyze", [&] {
       require_no_other_document(arguments.json);
       memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(analyzed)) + '\n');
       return success;
     });
   }
-  if (arguments.visualize_peak) attempt(status, [&] { return draw_all(analyzed, arguments); });
+  if (arguments.visualize_peak) attempt(status, "analyze", [&] { return draw_all(analyzed, arguments); });
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    complain("cannot write the tables: " + memprof::detail::reason_in_errno());
+    complain("analyze", "cannot write the tables: " + memprof::detail::reason_in_errno());
     return bad_input;
   }
   return status;

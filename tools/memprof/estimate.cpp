@@ -1,5 +1,6 @@
 #include "estimate.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "picture_file.hpp"
 #include "train_step.hpp"
@@ -46,11 +47,6 @@ struct estimate_arguments {
   bool runs_step = false;
 };
 
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof estimate: %s\n", what.c_str());
-}
-
 void make_folder(const std::filesystem::path& folder) {
   std::error_code failure;
   if (!folder.empty()) std::filesystem::create_directories(folder, failure);
@@ -74,7 +70,7 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
       (folder / memprof::contributors_picture_name).string());
   const std::string& complaint = buckets.complaint.empty() ? contributors.complaint : buckets.complaint;
   if (!complaint.empty()) {
-    complain("no pictures: gnuplot failed: " + complaint);
+    complain("estimate", "no pictures: gnuplot failed: " + complaint);
     return failed;
   }
   std::printf("\nSaved plots to: %s\n", arguments.plot_folder.c_str());
@@ -89,18 +85,6 @@ int write_summary(const memprof::shape_estimate& estimate, const std::optional<m
   memprof::detail::replace_whole_file(path, document.dump(2));
   std::printf("Saved JSON summary to: %s\n", path.c_str());
   return success;
-}
-
-/// What goes wrong after the tables is reported, and the rest still done.
-template <class Action>
-void attempt(int& status, Action action) {
-  try {
-    const int result = action();
-    if (status == success) status = result;
-  } catch (const memprof::error& fault) {
-    complain(fault.what());
-    status = bad_input;
-  }
 }
 
 int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
@@ -120,24 +104,25 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
   }
 
   std::fputs(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)).c_str(), stdout);
-  if (!arguments.plot_folder.empty()) attempt(status, [&] { return draw_both(estimate, arguments); });
-  if (!arguments.json.empty()) attempt(status, [&] { return write_summary(estimate, step, arguments.json); });
+  if (!arguments.plot_folder.empty()) attempt(status, "estimate", [&] { return draw_both(estimate, arguments); });
+  if (!arguments.json.empty()) attempt(status, "estimate", [&] { return write_summary(estimate, step, arguments.json); });
   if (step) std::printf("\n%s", memprof::to_text(*step, decoder.model, setup).c_str());
   if (step && !arguments.profile.empty()) {
-    attempt(status, [&] {
+    attempt(status, "estimate", [&] {
       memprof::write_json(step->step, arguments.profile);
       return success;
     });
   }
   if (step && !arguments.trace.empty()) {
-    attempt(status, [&] {
+    attempt(status, "estimate", [&] {
       memprof::write_trace(events, arguments.trace);
       return success;
     });
   }
-  if (arguments.runs_step) attempt(status, [&] { return run_train_step(decoder.shape, decoder.model, arguments.real_step); });
+  if (arguments.runs_step)
+    attempt(status, "estimate", [&] { return run_train_step(decoder.shape, decoder.model, arguments.real_step); });
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    complain("cannot write the tables: " + memprof::detail::reason_in_errno());
+    complain("estimate", "cannot write the tables: " + memprof::detail::reason_in_errno());
     return bad_input;
   }
   return status;
@@ -182,7 +167,7 @@ void add_estimate(CLI::App& program, int& status) {
     try {
       status = run_estimate(*arguments, command);
     } catch (const memprof::error& fault) {
-      complain(fault.what());
+      complain("estimate", fault.what());
       status = bad_input;
     }
   });

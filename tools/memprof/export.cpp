@@ -1,5 +1,6 @@
 #include "export.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "recording.hpp"
 
@@ -22,7 +23,6 @@
 #include <memprof/format/torch_snapshot.hpp>
 #include <memprof/format/trace_source.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/text_format.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -52,10 +52,6 @@ struct export_arguments {
   std::vector<std::string> labels;  ///< "commit=3f2c1e"
   std::size_t events = memprof::torch_snapshot_options{}.events;
 };
-
-void complain(const std::string& what) {
-  std::fprintf(stderr, "memprof export: %s\n", memprof::detail::on_one_line(what).c_str());
-}
 
 /// What was read is good, but cannot be written.
 struct output_error : memprof::error {
@@ -111,8 +107,9 @@ class exporter {
     memprof::stack_table table = memprof::stack_table_of(read_.profile);
     for (const memprof::space_profile& space : read_.profile.spaces) {
       if (space.live_at_peak.remaining_operations == 0) continue;
-      complain("the profile has folded " + std::to_string(space.live_at_peak.remaining_operations) +
-               " operations at the peak of " + space.name + ": they are '" + std::string{memprof::folded_operations} + "'");
+      complain("export", "the profile has folded " + std::to_string(space.live_at_peak.remaining_operations) +
+                             " operations at the peak of " + space.name + ": they are '" +
+                             std::string{memprof::folded_operations} + "'");
     }
     return table;
   }
@@ -131,7 +128,7 @@ class exporter {
       if (&space != chosen) others += (others.empty() ? "" : ", ") + space.name;
     }
     if (!others.empty())
-      complain(arguments_.format + " holds one memory space: this is " + chosen->name + "; --space for " + others);
+      complain("export", arguments_.format + " holds one memory space: this is " + chosen->name + "; --space for " + others);
     return *chosen;
   }
 
@@ -149,7 +146,8 @@ class exporter {
   void write_pprof() {
     const memprof::stack_table table = stacks(true);
     to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_pprof(table, sink); });
-    if (!read_.is_trace) complain("a profile has no categories by operation, nor how many blocks each has left: a trace has");
+    if (!read_.is_trace)
+      complain("export", "a profile has no categories by operation, nor how many blocks each has left: a trace has");
   }
   void write_dhat() {
     need_trace("it has how long blocks live");
@@ -177,10 +175,11 @@ class exporter {
       }
     });
     if (losses.events_per_stretch > 1)
-      complain("counters have the extremes of every " + std::to_string(losses.events_per_stretch) +
-               " events: viewers take no more");
+      complain("export", "counters have the extremes of every " + std::to_string(losses.events_per_stretch) +
+                             " events: viewers take no more");
     if (losses.memory_events != 0 && arguments_.format == "chrome")
-      complain(std::to_string(losses.memory_events) + " memory events are left out: viewers take no more than a million");
+      complain("export",
+               std::to_string(losses.memory_events) + " memory events are left out: viewers take no more than a million");
   }
   void write_chrome() { write_over_time<memprof::chrome_trace_writer<memprof::file_sink>>(); }
   void write_perfetto() { write_over_time<memprof::perfetto_writer<memprof::file_sink>>(); }
@@ -191,11 +190,13 @@ class exporter {
             [&](memprof::file_sink& sink) { losses = memprof::write_torch_snapshot(trace_, sink, {arguments_.events}); });
     for (const memprof::torch_snapshot_loss& loss : losses) {
       if (loss.left_out_events != 0)
-        complain(loss.space + ": " + std::to_string(loss.left_out_events) + " events are left out before and after a window of " +
-                 std::to_string(arguments_.events) + " around the peak; --events for more");
+        complain("export", loss.space + ": " + std::to_string(loss.left_out_events) +
+                               " events are left out before and after a window of " + std::to_string(arguments_.events) +
+                               " around the peak; --events for more");
       if (loss.left_out_blocks != 0)
-        complain(loss.space + ": " + std::to_string(loss.left_out_blocks) + " blocks of " + std::to_string(loss.left_out_bytes) +
-                 " bytes are left out: they overlap others, or have no address below 2^53");
+        complain("export", loss.space + ": " + std::to_string(loss.left_out_blocks) + " blocks of " +
+                               std::to_string(loss.left_out_bytes) +
+                               " bytes are left out: they overlap others, or have no address below 2^53");
     }
   }
   void write_session() {
@@ -204,7 +205,7 @@ class exporter {
       missing =
           read_.is_trace ? memprof::write_session(trace_, read_.profile, sink) : memprof::write_session(read_.profile, sink);
     });
-    for (const std::string& what : missing) complain("not in the session profile: " + what);
+    for (const std::string& what : missing) complain("export", "not in the session profile: " + what);
   }
   [[nodiscard]] std::vector<memprof::run_label> labels() const {
     std::vector<memprof::run_label> found;
@@ -234,8 +235,8 @@ class exporter {
       });
     } else {
       to_table(path("blocks"), format, [&](table& rows) { memprof::write_block_table(run, run_, rows); });
-      complain("'" + arguments_.file +
-               "' is a profile: blocks are the largest at the peaks, and there are no events; a trace has all");
+      complain("export", "'" + arguments_.file +
+                             "' is a profile: blocks are the largest at the peaks, and there are no events; a trace has all");
     }
   }
 
@@ -254,14 +255,14 @@ int run_export(const export_arguments& arguments) {
     const std::string remark = read.complaint;
     exporter{arguments, std::move(read), trace}.write();
     if (remark.empty()) return success;
-    complain(remark);
+    complain("export", remark);
   } catch (const output_error& fault) {
-    complain(fault.what());
+    complain("export", fault.what());
     return failed;
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("export", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("'" + arguments.file + "': out of memory");
+    complain("export", "'" + arguments.file + "': out of memory");
   }
   return bad_input;
 }

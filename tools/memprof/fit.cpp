@@ -1,5 +1,6 @@
 #include "fit.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "progress.hpp"
 #include "training_options.hpp"
@@ -11,7 +12,6 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/report/fit_text.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/training_step_text.hpp>
 #include <memprof/trace/device_presets.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -40,11 +40,6 @@ struct fit_arguments {
   bool seeks_sequence = false;
   std::string json;
 };
-
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof fit: %s\n", memprof::detail::on_one_line(what).c_str());
-}
 
 /// What the plain trainer, without dispatch, needs of the device for a step.
 memprof::step_need measured_need(const memprof::decoder_model& model, const memprof::training_setup& setup) {
@@ -203,7 +198,7 @@ void add_fit(CLI::App& program, int& status) {
     try {
       status = run_fit(*arguments, command);
     } catch (const memprof::error& fault) {
-      complain(fault.what());
+      complain("fit", fault.what());
       status = bad_input;
     }
   });

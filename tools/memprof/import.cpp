@@ -1,5 +1,6 @@
 #include "import.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "growing_trace.hpp"
 #include "recording.hpp"
@@ -19,7 +20,6 @@
 #include <memprof/format/tt_log_reader.hpp>
 #include <memprof/format/ttnn_graph.hpp>
 #include <memprof/profile/json.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -48,11 +48,6 @@ struct import_arguments {
   std::string classes;    ///< a file of rules for them
   bool per_core = false;  ///< of a ttnn graph trace
 };
-
-/// Control characters are printed as escapes: the text may quote the file.
-void complain(const std::string& what) {
-  std::fprintf(stderr, "memprof import: %s\n", memprof::detail::on_one_line(what).c_str());
-}
 
 /// Whether a file that begins with a bracket, and stands at its begin afterwards, has nodes: logs begin with brackets, too.
 bool is_ttnn_graph(std::FILE* file) {
@@ -120,7 +115,7 @@ std::string read_torch(std::FILE* file, const std::string& path, memprof::trace&
   memprof::trace_writer writer{trace, source.info()};
   const std::string_view last_segment = source.write_to(writer);
   finish(writer, source.damage(), last_segment);
-  for (const std::string& remark : source.remarks()) complain("'" + path + "': " + remark);
+  for (const std::string& remark : source.remarks()) complain("import", "'" + path + "': " + remark);
   return source.damage();
 }
 
@@ -137,13 +132,14 @@ std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::tr
   source.write_to(writer);
   finish(writer, source.damage(), "HEAPTRACK");
   if (source.is_attached())
-    complain("'" + path + "' begins when heaptrack was attached: what the program had allocated before is in no number");
+    complain("import",
+             "'" + path + "' begins when heaptrack was attached: what the program had allocated before is in no number");
   return source.damage();
 }
 
 std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace, bool& is_whole) {
   const tt_reading reading = read_tt_log(file, path, trace);
-  for (const std::string& remark : reading.remarks) complain("'" + path + "': " + remark);
+  for (const std::string& remark : reading.remarks) complain("import", "'" + path + "': " + remark);
   is_whole = reading.is_whole;
   return reading.damage;
 }
@@ -168,7 +164,8 @@ std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& 
   const std::uint64_t unknown =
       source.write_to(writer, per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
   finish(writer, source.damage(), "TRACE");
-  if (unknown != 0) complain(std::to_string(unknown) + " freed buffers were allocated before the trace: their L1 is not in it");
+  if (unknown != 0)
+    complain("import", std::to_string(unknown) + " freed buffers were allocated before the trace: their L1 is not in it");
   return source.damage();
 }
 
@@ -215,10 +212,10 @@ int run_import(const import_arguments& arguments) {
     } else if (is_packed && what.starts_with("cannot read")) {
       what += " (in what it unpacks to; the packed file may be damaged)";
     }
-    complain(what);
+    complain("import", what);
     return bad_input;
   } catch (const std::bad_alloc&) {
-    complain("'" + arguments.file + "': out of memory while reading it");
+    complain("import", "'" + arguments.file + "': out of memory while reading it");
     return bad_input;
   }
   try {
@@ -228,11 +225,11 @@ int run_import(const import_arguments& arguments) {
       growing.write(arguments.output);
     }
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("import", fault.what());
     return failed;
   }
   if (damage.empty()) return is_whole ? success : bad_input;
-  complain("'" + arguments.file + "': " + damage + "; what comes before is in '" + arguments.output + "'");
+  complain("import", "'" + arguments.file + "': " + damage + "; what comes before is in '" + arguments.output + "'");
   return bad_input;
 }
 

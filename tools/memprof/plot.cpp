@@ -1,5 +1,6 @@
 #include "plot.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "picture_file.hpp"
 #include "recording.hpp"
@@ -8,7 +9,6 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/run_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 
 #include <CLI/App.hpp>
@@ -34,13 +34,8 @@ struct plot_arguments {
   memprof::composition by = memprof::composition::automatic;
 };
 
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof plot: %s\n", memprof::detail::on_one_line(what).c_str());
-}
-
 /// The spaces of a profile in which there was anything, that of the reports first; or the one that was asked for.
-std::vector<memprof::drawn_space> spaces_of(const memprof::profile& profile, const std::string& asked) {
+std::vector<memprof::drawn_space> drawn_spaces_of(const memprof::profile& profile, const std::string& asked) {
   if (!asked.empty()) return {{&profile, &profile.space(asked), {}}};
   const memprof::space_profile* const primary = memprof::detail::primary_space(profile, {});
   std::vector<memprof::drawn_space> chosen;
@@ -63,7 +58,7 @@ std::vector<memprof::drawn_space> spaces_of(const recorded_runs& runs, const plo
   constexpr std::size_t most = 8;
   std::vector<memprof::drawn_space> drawn;
   for (const memprof::profile& profile : runs.profiles) {
-    for (memprof::drawn_space one : spaces_of(profile, arguments.space)) {
+    for (memprof::drawn_space one : drawn_spaces_of(profile, arguments.space)) {
       if (runs.profiles.size() > 1) one.name = name_of(profile) + ", " + one.space->name;
       drawn.push_back(std::move(one));
     }
@@ -73,8 +68,8 @@ std::vector<memprof::drawn_space> spaces_of(const recorded_runs& runs, const plo
     memprof::detail::raise("'" + arguments.file + "': there is nothing to draw: no memory was allocated in it");
   }
   if (drawn.size() > most) {
-    complain("only the first " + std::to_string(most) + " of " + std::to_string(drawn.size()) +
-             " memory spaces are drawn: --space chooses one");
+    complain("plot", "only the first " + std::to_string(most) + " of " + std::to_string(drawn.size()) +
+                         " memory spaces are drawn: --space chooses one");
     drawn.resize(most);
   }
   return drawn;
@@ -97,11 +92,11 @@ int draw(const std::vector<memprof::drawn_space>& spaces, const plot_arguments& 
           },
           path);
       if (!result.has_gnuplot) {
-        complain("no picture: the program gnuplot was not found (package gnuplot-nox on Debian)");
+        complain("plot", "no picture: the program gnuplot was not found (package gnuplot-nox on Debian)");
         return success;
       }
       if (!result.complaint.empty()) {
-        complain("no picture: gnuplot failed: " + result.complaint);
+        complain("plot", "no picture: gnuplot failed: " + result.complaint);
         return failed;
       }
       std::printf("Picture saved to: %s\n", path.c_str());
@@ -115,11 +110,11 @@ int run_plot(const plot_arguments& arguments) {
     const recorded_runs runs = read_runs(arguments.file);
     const int status = draw(spaces_of(runs, arguments), arguments);
     if (runs.complaint.empty()) return status;
-    complain(runs.complaint);
+    complain("plot", runs.complaint);
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("plot", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("'" + arguments.file + "': out of memory while reading it");
+    complain("plot", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }

@@ -1,11 +1,11 @@
 #include "profile.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/write_json.hpp>
-#include <memprof/report/text/text_format.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -24,34 +24,30 @@ struct profile_arguments {
   bool has_facets = false;
 };
 
-void complain(const std::string& what) {
-  std::fprintf(stderr, "memprof profile: %s\n", memprof::detail::on_one_line(what).c_str());
-}
-
 int run_profile(const profile_arguments& arguments) {
   recording read;
   try {
     keep_input(arguments.file, arguments.output);
     read = arguments.has_facets ? read_recording(arguments.file, 0, memprof::facets::all) : read_recording(arguments.file);
     if (arguments.has_facets && !read.is_trace) {
-      complain("'" + arguments.file + "' is a profile; give a trace for --facets");
+      complain("profile", "'" + arguments.file + "' is a profile; give a trace for --facets");
       return bad_input;
     }
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("profile", fault.what());
     return bad_input;
   } catch (const std::bad_alloc&) {
-    complain("'" + arguments.file + "': out of memory while reading it");
+    complain("profile", "'" + arguments.file + "': out of memory while reading it");
     return bad_input;
   }
   try {
     memprof::write_json(read.profile, arguments.output);
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("profile", fault.what());
     return failed;
   }
   if (read.complaint.empty()) return success;
-  complain(read.complaint);
+  complain("profile", read.complaint);
   return bad_input;
 }
 

@@ -1,12 +1,12 @@
 #include "report.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/report/html.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -29,10 +29,6 @@ struct report_arguments {
   std::string title;
   bool force = false;
 };
-
-void complain(const std::string& what) {
-  std::fprintf(stderr, "memprof report: %s\n", memprof::detail::on_one_line(what).c_str());
-}
 
 /// Raises an error where something else than a page would be lost.
 void check_output(const std::filesystem::path& output) {
@@ -86,11 +82,11 @@ int run_report(const report_arguments& arguments) {
     if (!arguments.force) check_output(output);
     const std::string complaint = write_page(arguments, output);
     if (complaint.empty()) return success;
-    complain(complaint);
+    complain("report", complaint);
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("report", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("'" + arguments.file + "': out of memory while reading it");
+    complain("report", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }

@@ -1,5 +1,6 @@
 #include "show.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "recording.hpp"
 
@@ -42,11 +43,6 @@ struct show_arguments {
   std::size_t width = 0;  ///< 0: not given
   memprof::text_options options;
 };
-
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof show: %s\n", memprof::detail::on_one_line(what).c_str());
-}
 
 /// The options with what depends on the terminal.
 memprof::text_options options_of(const show_arguments& arguments) {
@@ -106,7 +102,7 @@ std::string text_of(const memprof::profile& profile, const show_arguments& argum
 int run_show(const show_arguments& arguments) {
   try {
     // Tables of every segment have all that a trace tells, as far as memory reaches.
-    constexpr std::uint32_t all_segments = memprof::segment_history::most_kept;
+    constexpr std::uint32_t all_segments = memprof::detail::segment_history::most_kept;
     const bool wants_all = arguments.options.all_segments || arguments.format == "tracker";
     const recording read = read_recording(arguments.file, wants_all ? all_segments : 0);
     if (!arguments.shows_facts && (read.complaint.empty() || read.profile.spaces.empty())) {
@@ -115,15 +111,15 @@ int run_show(const show_arguments& arguments) {
     }
     std::fputs(text_of(read.profile, arguments).c_str(), stdout);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      complain("cannot write to the standard output");
+      complain("show", "cannot write to the standard output");
       return failed;
     }
     if (read.complaint.empty()) return success;
-    complain(read.complaint);
+    complain("show", read.complaint);
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("show", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("'" + arguments.file + "': out of memory while reading it");
+    complain("show", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }

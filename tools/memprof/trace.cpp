@@ -1,5 +1,6 @@
 #include "trace.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
@@ -47,11 +48,6 @@ struct trace_arguments {
   bool unpacks = false;
   std::string output;
 };
-
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof trace: %s\n", memprof::detail::on_one_line(what).c_str());
-}
 
 /// Takes the clock readings of a trace: those that come later are needed for the times of events before.
 struct clock_visitor {
@@ -185,17 +181,17 @@ int run_trace(const trace_arguments& arguments) {
     const memprof::trace_file_status status = memprof::read_trace(file.get(), arguments.file, print);
     shown.reset();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      complain("cannot write to the standard output");
+      complain("trace", "cannot write to the standard output");
       return failed;
     }
     say_what_was_dropped(status, arguments.file);
     const std::string complaint = complaint_about(status, arguments.file);
     if (complaint.empty()) return success;
-    complain(complaint);
+    complain("trace", complaint);
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("trace", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("'" + arguments.file + "': out of memory while reading it");
+    complain("trace", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }
@@ -209,13 +205,14 @@ int run_repack(const trace_arguments& arguments) {
     memprof::repack_trace(file.get(), arguments.file, arguments.output, arguments.packs);
     return success;
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("trace", fault.what());
   }
   return bad_input;
 }
 #else
 int run_repack(const trace_arguments&) {
-  complain("this memprof was built without zstd, which packs traces; build it where libzstd is found (libzstd-dev on Debian)");
+  complain("trace",
+           "this memprof was built without zstd, which packs traces; build it where libzstd is found (libzstd-dev on Debian)");
   return bad_input;
 }
 #endif

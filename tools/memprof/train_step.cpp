@@ -135,7 +135,9 @@ void train_step_options::add(CLI::App& command) {
   command.add_option("--profile-device", device, "auto, cuda or cpu (auto)")->check(CLI::IsMember({"auto", "cuda", "cpu"}));
   command.add_option("--profile-bf16", bf16, "auto, on or off (auto)")->check(CLI::IsMember({"auto", "on", "off"}));
   command.add_option("--profile-lr", learning_rate, "learning rate (0.001)");
-  command.add_option("--profile-seed", seed, "of weights and tokens (42)");
+  command.add_option("--profile-seed", seed, "of weights and tokens (42)")
+      ->check(CLI::Validator{
+          [](const std::string& text) { return text.starts_with('-') ? std::string{"must be 0 or more"} : std::string{}; }, ""});
 }
 
 void require_memory(std::int64_t needed) {

@@ -1,5 +1,7 @@
 #include "training_options.hpp"
 
+#include "complain.hpp"
+
 #include <memprof/analysis/estimate/decoder_config_json.hpp>
 #include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/error.hpp>
@@ -19,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace memprof_tool {
@@ -69,9 +72,31 @@ memprof::decoder_model model_of(const memprof::decoder_shape& shape) {
   return {.layers = shape.layers, .d_model = shape.d_model, .heads = shape.n_heads, .vocabulary = shape.vocab_size()};
 }
 
-chosen_decoder read_config(const std::string& path, const memprof::decoder_shape& defaults) {
+/// The options for a decoder's sizes.
+constexpr std::array<std::pair<const char*, std::int64_t memprof::decoder_shape::*>, 7> sizes{{
+    {"--batch-size", &memprof::decoder_shape::batch_size},
+    {"--seq-len", &memprof::decoder_shape::seq_len},
+    {"--d-model", &memprof::decoder_shape::d_model},
+    {"--n-heads", &memprof::decoder_shape::n_heads},
+    {"--layers", &memprof::decoder_shape::layers},
+    {"--base-vocab-size", &memprof::decoder_shape::base_vocab_size},
+    {"--num-special-tokens", &memprof::decoder_shape::num_special_tokens},
+}};
+
+/// Says which of the sizes that were given a configuration file has taken the place of.
+void say_what_is_overridden(const std::string& path, const decoder_options& given, const memprof::decoder_shape& used,
+                            const CLI::App& command) {
+  for (const auto& [option, size] : sizes) {
+    if (command.get_option_no_throw(option) == nullptr || command.count(option) == 0 || given.shape.*size == used.*size) continue;
+    complain(command.get_name().c_str(), std::string{option} + " " + std::to_string(given.shape.*size) + " is not used: with '" +
+                                             path + "' it is " + std::to_string(used.*size));
+  }
+}
+
+chosen_decoder read_config(const std::string& path, const decoder_options& options, const CLI::App& command) {
   const std::string text = memprof::detail::read_whole_file(path, memprof::detail::most_bytes_by_hand);
-  const memprof::decoder_config config = memprof::parse_decoder_config(text, defaults, path);
+  const memprof::decoder_config config = memprof::parse_decoder_config(text, options.shape, path);
+  say_what_is_overridden(path, options, config.shape, command);
   return {config.shape, config.model ? *config.model : model_of(config.shape), config.longest_sequence};
 }
 
@@ -121,9 +146,9 @@ void decoder_options::add(CLI::App& command) {
 }
 
 chosen_decoder choose_decoder(const decoder_options& options, const CLI::App& command) {
-  if (command.count("--run-config") > 0) return read_config(options.run_config, options.shape);
+  if (command.count("--run-config") > 0) return read_config(options.run_config, options, command);
   if (command.count("--config") == 0) return {options.shape, model_of(options.shape), 0};
-  return is_file(options.config) ? read_config(options.config, options.shape) : published(options, command);
+  return is_file(options.config) ? read_config(options.config, options, command) : published(options, command);
 }
 
 void setup_options::add(CLI::App& command) {

@@ -1,5 +1,6 @@
 #include "tt_mlir.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
 #include "recording.hpp"
@@ -12,7 +13,6 @@
 #include <memprof/format/tt_log.hpp>
 #include <memprof/format/tt_log_json.hpp>
 #include <memprof/report/html.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -47,21 +47,15 @@ struct tt_arguments {
   std::string output_folder = "logs";
 };
 
-/// Control characters are printed as escapes: the text may quote the file.
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof tt-mlir: %s\n", memprof::detail::on_one_line(what).c_str());
-}
-
 /// Does what throws `memprof::error` for bad input; the exit status.
 template <class Work>
 int guarded(Work&& work) {
   try {
     return work();
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("tt-mlir", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("out of memory");
+    complain("tt-mlir", "out of memory");
   }
   return bad_input;
 }
@@ -169,14 +163,14 @@ int analyze(const fs::path& log_path) {
     write_pair(log.get(), path, content, rank, beside(of_rank + "_memory.json"), beside(of_rank + "_operations.json"));
     print_summary(rank);
   }
-  if (content.ranks.empty()) complain("'" + path + "' has no operation with a state: only the trace is written");
+  if (content.ranks.empty()) complain("tt-mlir", "'" + path + "' has no operation with a state: only the trace is written");
   write_output(beside("_inputs_registry.json"), [&](memprof::file_sink& sink) { memprof::write_tt_inputs(content, sink); });
   std::printf("%s: %zu arguments\n", beside("_inputs_registry.json").c_str(), content.inputs.size());
   std::printf("%s: for memprof show, analyze, report\n", beside(".memtrace").c_str());
   print_memories(source.memories());
-  for (const std::string& remark : memprof::remarks_on(source)) complain("'" + path + "': " + remark);
+  for (const std::string& remark : memprof::remarks_on(source)) complain("tt-mlir", "'" + path + "': " + remark);
   if (!source.status().damage.empty())
-    complain("'" + path + "': " + source.status().damage + "; what comes before is in the files");
+    complain("tt-mlir", "'" + path + "': " + source.status().damage + "; what comes before is in the files");
   return memprof::is_whole(source.status()) ? success : bad_input;
 }
 
@@ -212,7 +206,8 @@ int visualize(const fs::path& given) {
   const fs::path page = given / (name + "_report.html");
   memprof::write_html(trace, page, options);
   std::printf("%s\n", page.c_str());
-  if (!reading.damage.empty()) complain("'" + log_path.string() + "': " + reading.damage + "; the page has what comes before");
+  if (!reading.damage.empty())
+    complain("tt-mlir", "'" + log_path.string() + "': " + reading.damage + "; the page has what comes before");
   return reading.is_whole ? success : bad_input;
 }
 
@@ -234,7 +229,7 @@ int run(const tt_arguments& arguments, bool only_logs) {
   ::setenv("TT_RUNTIME_MEMORY_LOG_LEVEL", "operation", 0);
   const int status = run_and_log(command, log);
   std::printf("%s\n", log.c_str());
-  if (status != 0) complain("'" + script.string() + "' ended with exit status " + std::to_string(status));
+  if (status != 0) complain("tt-mlir", "'" + script.string() + "' ended with exit status " + std::to_string(status));
   if (only_logs) return status;
   bool is_read = false;
   const int own = guarded([&] {

@@ -1,5 +1,6 @@
 #include "waterfall.hpp"
 
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
 #include "progress.hpp"
@@ -17,7 +18,6 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/report/html.hpp>
 #include <memprof/report/text/fitted_options.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/waterfall_html.hpp>
 #include <memprof/report/waterfall_json.hpp>
 #include <memprof/report/waterfall_text.hpp>
@@ -61,11 +61,6 @@ struct waterfall_arguments {
   bool shows_all = false;
 };
 
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof waterfall: %s\n", memprof::detail::on_one_line(what).c_str());
-}
-
 /// Whether a decoder was described, and not only files given.
 bool describes_decoder(const CLI::App& command) {
   constexpr std::array<const char*, 9> options{"--config",  "--run-config",      "--batch-size",
@@ -94,7 +89,7 @@ memprof::waterfall_column read_column(const std::string& path, const std::string
   const memprof::detail::file_handle file = open_recording(path);
   recording read = read_recording(file.get(), path);
   if (!read.complaint.empty()) {
-    complain(read.complaint);
+    complain("waterfall", read.complaint);
     status = bad_input;
   }
   require_something(read.profile, path);
@@ -238,10 +233,10 @@ void add_waterfall(CLI::App& program, int& status) {
     try {
       status = run_waterfall(*arguments, command);
     } catch (const memprof::error& fault) {
-      complain(fault.what());
+      complain("waterfall", fault.what());
       status = bad_input;
     } catch (const std::bad_alloc&) {
-      complain("out of memory while reading");
+      complain("waterfall", "out of memory while reading");
       status = bad_input;
     }
   });

@@ -1,6 +1,7 @@
 #include "xplane.hpp"
 
 #include "class_rules.hpp"
+#include "complain.hpp"
 #include "exit_status.hpp"
 #include "recording.hpp"
 
@@ -56,11 +57,6 @@ struct column {
   std::vector<std::int64_t> bytes;  ///< of each worker
 };
 
-void complain(const std::string& what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "memprof xplane: %s\n", memprof::detail::on_one_line(what).c_str());
-}
-
 std::string without_suffix(std::string name) {
   for (const std::string_view suffix : {".xplane.pb", ".hlo_proto.pb"}) {
     if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
@@ -99,8 +95,8 @@ const memprof::xplane_program* program_of(const memprof::xplane_file& profile, c
     break;
   }
   if (meant.size() > 1)
-    complain("'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" + wanted +
-             "'; taken is " + chosen->name);
+    complain("xplane", "'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" + wanted +
+                           "'; taken is " + chosen->name);
   return chosen;
 }
 
@@ -112,10 +108,10 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
     try {
       act();
     } catch (const memprof::error& fault) {
-      complain(fault.what());
+      complain("xplane", fault.what());
       status = bad_input;
     } catch (const std::bad_alloc&) {
-      complain("'" + path + "': out of memory while reading it");
+      complain("xplane", "'" + path + "': out of memory while reading it");
       status = bad_input;
     }
   };
@@ -135,7 +131,7 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
       const memprof::detail::file_handle file = open_recording(path);
       const memprof::xplane_file profile{file.get(), path};
       if (!profile.damage().empty()) {
-        complain("'" + path + "': " + profile.damage() + "; what was read is the rest");
+        complain("xplane", "'" + path + "': " + profile.damage() + "; what was read is the rest");
         status = bad_input;
       }
       read(profile, path);
@@ -280,7 +276,7 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
   const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
     const memprof::xplane_program* const program = program_of(profile, arguments.module);
     if (program == nullptr) {
-      complain("'" + path + "' has no program '" + arguments.module + "', and is left out");
+      complain("xplane", "'" + path + "' has no program '" + arguments.module + "', and is left out");
       return;
     }
     worker made;
@@ -295,13 +291,14 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
       memprof::detail::raise("'" + path + "': " + program->name + ": " + profile.fault_of(fault));
     }
     if (std::find(spaces.begin(), spaces.end(), arguments.space) == spaces.end())
-      complain("warning: '" + path + "': " + program->name + " has nothing in memory space " + std::to_string(arguments.space) +
-               "; it uses: " + listed(spaces));
-    for (const std::string& remark : made.found.remarks) complain("warning: '" + path + "': " + remark);
+      complain("xplane", "warning: '" + path + "': " + program->name + " has nothing in memory space " +
+                             std::to_string(arguments.space) + "; it uses: " + listed(spaces));
+    for (const std::string& remark : made.found.remarks) complain("xplane", "warning: '" + path + "': " + remark);
     workers.push_back(std::move(made));
   });
   if (workers.empty()) {
-    if (status == success) complain("no profile has a program '" + arguments.module + "'; without --module all are listed");
+    if (status == success)
+      complain("xplane", "no profile has a program '" + arguments.module + "'; without --module all are listed");
     return bad_input;
   }
   const std::vector<column> columns = columns_of(workers, rules, !arguments.tsv);
@@ -335,7 +332,7 @@ int list_modules(const xplane_arguments& arguments) {
           if (std::find(all_spaces.begin(), all_spaces.end(), space) == all_spaces.end()) all_spaces.push_back(space);
         }
       } catch (const memprof::error& fault) {
-        complain("'" + path + "': " + each.name + ": " + profile.fault_of(fault));
+        complain("xplane", "'" + path + "': " + each.name + ": " + profile.fault_of(fault));
         continue;
       }
       const auto [found, is_new] = index_of.try_emplace(each.name, programs.size());
@@ -347,12 +344,12 @@ int list_modules(const xplane_arguments& arguments) {
     }
   });
   if (programs.empty()) {
-    if (status == success) complain("no profile has a program of XLA (no HLO proto in /host:metadata)");
+    if (status == success) complain("xplane", "no profile has a program of XLA (no HLO proto in /host:metadata)");
     return bad_input;
   }
   if (std::find(all_spaces.begin(), all_spaces.end(), arguments.space) == all_spaces.end())
-    complain("warning: no program has anything in memory space " + std::to_string(arguments.space) +
-             "; they use: " + listed(all_spaces));
+    complain("xplane", "warning: no program has anything in memory space " + std::to_string(arguments.space) +
+                           "; they use: " + listed(all_spaces));
   std::stable_sort(programs.begin(), programs.end(), [](const listed_program& left, const listed_program& right) {
     return left.greatest.peak > right.greatest.peak;
   });
@@ -383,10 +380,10 @@ int run_xplane(const xplane_arguments& arguments) {
     const memprof::hlo_class_rules rules = read_class_rules(arguments.classes);
     const int status = arguments.module.empty() ? list_modules(arguments) : analyze_module(arguments, rules);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    complain("cannot write the table: " + memprof::detail::reason_in_errno());
+    complain("xplane", "cannot write the table: " + memprof::detail::reason_in_errno());
     return failed;
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    complain("xplane", fault.what());
     return bad_input;
   }
 }
