@@ -15,8 +15,9 @@ class MemprofConan(ConanFile):
     license = "MIT"
     topics = ("memory", "profiler", "machine-learning", "header-only")
     settings = "os", "arch", "compiler", "build_type"
-    options = {"json": [True, False], "tools": [True, False]}
-    default_options = {"json": True, "tools": False}
+    # Each is a component of the CMake package, but for tools: the program memprof, which uses those of the others that are on.
+    options = {name: [True, False] for name in ("json", "zstd", "toml", "protozero", "tools")}
+    default_options = {"json": True, "zstd": False, "toml": False, "protozero": False, "tools": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "tools/*", "examples/nano_gpt/*"
 
     def set_version(self):
@@ -25,7 +26,7 @@ class MemprofConan(ConanFile):
         self.version = ".".join(numbers)
 
     def configure(self):
-        if self.options.tools:
+        if self.options.tools or self.options.toml:  # TOML is for sessions, which leave JSON
             self.options.json.value = True
         self.package_type = "application" if self.options.tools else "header-library"
 
@@ -35,8 +36,15 @@ class MemprofConan(ConanFile):
     def requirements(self):
         if self.options.json:
             self.requires("nlohmann_json/[>=3.10 <4]", transitive_headers=True)
+        if self.options.zstd:
+            self.requires("zstd/[>=1.5 <2]", transitive_headers=True, transitive_libs=True)
+        if self.options.toml:
+            self.requires("tomlplusplus/[>=3.2 <4]", transitive_headers=True)
+        if self.options.protozero:
+            self.requires("protozero/[>=1.7 <2]", transitive_headers=True)
         if self.options.tools:
             self.requires("cli11/[>=2.1]", visible=False)
+            self.requires("zlib/[>=1.2.11 <2]", visible=False)
 
     def package_id(self):
         if not self.info.options.tools:
@@ -49,7 +57,8 @@ class MemprofConan(ConanFile):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["MEMPROF_DEVELOPMENT"] = False
-        toolchain.cache_variables["MEMPROF_JSON"] = "ON" if self.options.json else "OFF"
+        for name in ("json", "zstd", "toml", "protozero"):
+            toolchain.cache_variables[f"MEMPROF_{name.upper()}"] = "ON" if self.options.get_safe(name) else "OFF"
         toolchain.cache_variables["MEMPROF_TOOLS"] = bool(self.options.tools)
         toolchain.generate()
 

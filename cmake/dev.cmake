@@ -4,11 +4,14 @@ cmake_minimum_required(VERSION 3.24)
 option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
 set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests, which need no thread, plugin or process: ON, OFF, or CORE, no more \
 than the unit tests of the recording, the trace and the ledger, and scenarios with threads")
-option(MEMPROF_FUZZERS "Build the fuzzers" ON)
+option(MEMPROF_FUZZERS "Build the programs that mutate files at random" ON)
+option(MEMPROF_LIBFUZZER "Fuzz with libFuzzer as well, which needs clang" OFF)
 option(MEMPROF_SINGLE_THREADED_TESTS "Build programs of a single thread, in which a thread sanitizer finds nothing" ON)
 option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
 set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone; TOGETHER, all in one unit; OFF")
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)
+
+option(MEMPROF_SEPARATE_COMPILATION "Link tests and examples with memprof::compiled, except where that header-only works is tested" OFF)
 
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
@@ -19,10 +22,18 @@ elseif(MEMPROF_VERIFY_HEADERS)
   include(cmake/verify_headers.cmake)
 endif()
 
+# Everything below links it, but for the check of the headers in this folder, and the targets of those that set memprof_HEADER_ONLY.
+if(MEMPROF_SEPARATE_COMPILATION)
+  define_property(TARGET PROPERTY HEADER_ONLY INITIALIZE_FROM_VARIABLE memprof_HEADER_ONLY)
+  set(is_header_only $<OR:$<BOOL:$<TARGET_PROPERTY:HEADER_ONLY>>,$<STREQUAL:$<TARGET_PROPERTY:SOURCE_DIR>,${PROJECT_SOURCE_DIR}>>)
+  link_libraries("$<$<NOT:${is_header_only}>:memprof_compiled>")
+endif()
+
 enable_testing()
 if(MEMPROF_TORCH)
   # Only what needs libtorch: the rest is built by the other presets.
   add_subdirectory(examples/torch_gpt)
+  add_subdirectory(examples/torch_examples) # after torch_gpt, whose precompiled header it shares
   add_subdirectory(tests/torch)
   add_subdirectory(tests/torch_step)
   include(tests/documents.cmake)

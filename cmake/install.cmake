@@ -8,7 +8,7 @@ install(EXPORT memprof-targets NAMESPACE memprof:: DESTINATION ${package_directo
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/memprof-config-version.cmake
   COMPATIBILITY SameMinorVersion
   ARCH_INDEPENDENT)
-set(package_files memprof-config.cmake memprof-json.cmake memprof-torch.cmake memprof-torch-cuda.cmake memprof-toml.cmake
+set(package_files memprof-config.cmake memprof-compiled.cmake memprof.cpp memprof-json.cmake memprof-torch.cmake memprof-torch-cuda.cmake memprof-toml.cmake
   memprof-zstd.cmake memprof-protozero.cmake)
 list(TRANSFORM package_files PREPEND ${PROJECT_SOURCE_DIR}/cmake/)
 install(

@@ -1,4 +1,5 @@
 # find_package(memprof)                        memprof::memprof
+# find_package(memprof COMPONENTS compiled)    and memprof::compiled
 # find_package(memprof COMPONENTS json)        and memprof::json
 # find_package(memprof COMPONENTS zstd)        and memprof::zstd
 # find_package(memprof COMPONENTS toml)        and memprof::toml
@@ -12,7 +13,9 @@ find_dependency(Threads)
 include(${CMAKE_CURRENT_LIST_DIR}/memprof-targets.cmake)
 
 foreach(component IN LISTS memprof_FIND_COMPONENTS)
-  if(component STREQUAL "json")
+  if(component STREQUAL "compiled")
+    include(${CMAKE_CURRENT_LIST_DIR}/memprof-compiled.cmake)
+  elseif(component STREQUAL "json")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-json.cmake)
   elseif(component STREQUAL "zstd")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-zstd.cmake)
@@ -27,7 +30,7 @@ foreach(component IN LISTS memprof_FIND_COMPONENTS)
     endif()
   else()
     set(memprof_${component}_FOUND FALSE)
-    set(memprof_${component}_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json, protozero, toml, torch, torch_cuda, zstd")
+    set(memprof_${component}_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: compiled, json, protozero, toml, torch, torch_cuda, zstd")
   endif()
   if(NOT memprof_${component}_FOUND AND memprof_FIND_REQUIRED_${component})
     set(memprof_FOUND FALSE)

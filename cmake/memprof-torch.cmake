@@ -2,7 +2,7 @@
 # MEMPROF_TORCH) and find_package(memprof COMPONENTS torch).
 #
 # A project that has called find_package(Torch) gets that libtorch. Else it is looked for in Torch_DIR (a folder with
-# TorchConfig.cmake), Torch_ROOT and CMAKE_PREFIX_PATH, as find_package would, but without running its configuration: that of the
+# TorchConfig.cmake), Torch_ROOT and CMAKE_PREFIX_PATH, or the environment variables of these names, as find_package would, but without running its configuration: that of the
 # usual wheels demands a CUDA toolkit even of programs that use none.
 #
 # Where it is missing or too old, there is no target, and memprof_torch_NOT_FOUND_MESSAGE says what to do.
@@ -17,16 +17,21 @@ if(TARGET torch_cpu AND TARGET c10)
   separate_arguments(torch_options NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
   get_target_property(torch_c10 c10 LOCATION)
 else()
-  set(torch_hints ${Torch_ROOT} ${TORCH_ROOT})
-  if(Torch_DIR)
-    cmake_path(ABSOLUTE_PATH Torch_DIR NORMALIZE OUTPUT_VARIABLE torch_root)
+  set(torch_hints ${Torch_ROOT} ${TORCH_ROOT} $ENV{Torch_ROOT} $ENV{TORCH_ROOT})
+  set(torch_directory "${Torch_DIR}")
+  if(NOT torch_directory)
+    set(torch_directory "$ENV{Torch_DIR}")
+  endif()
+  if(torch_directory)
+    cmake_path(ABSOLUTE_PATH torch_directory NORMALIZE OUTPUT_VARIABLE torch_root)
     foreach(parent IN ITEMS cmake share torch) # <root>/share/cmake/Torch
       cmake_path(GET torch_root PARENT_PATH torch_root)
     endforeach()
     list(APPEND torch_hints ${torch_root})
   endif()
   # torch.utils.cmake_prefix_path is <root>/share/cmake.
-  foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
+  string(REPLACE ":" ";" torch_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+  foreach(prefix IN LISTS CMAKE_PREFIX_PATH torch_prefixes)
     list(APPEND torch_hints ${prefix} ${prefix}/../..)
   endforeach()
 

@@ -17,7 +17,9 @@ class MemprofTestConan(ConanFile):
 
     def build(self):
         cmake = CMake(self)
-        cmake.configure(variables={"WITH_JSON": bool(self.dependencies["memprof"].options.json)})
+        options = self.dependencies["memprof"].options
+        components = [name for name in ("json", "zstd", "toml", "protozero") if options.get_safe(name)]
+        cmake.configure(variables={"COMPONENTS": ";".join(components)})
         cmake.build()
 
     def test(self):

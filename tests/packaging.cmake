@@ -69,16 +69,16 @@ else()
 endif()
 
 if(memprof_conan)
-  foreach(options IN ITEMS "json=True" "json=False")
-    memprof_add_static_test("Conan: conan create with ${options}"
-      ${PROJECT_SOURCE_DIR}/packaging/conan/check.sh ${memprof_conan} ${packages}/conan_${options} -o "&:${options}")
-  endforeach()
+  set(check_conan ${PROJECT_SOURCE_DIR}/packaging/conan/check.sh ${memprof_conan})
+  memprof_add_static_test("Conan: conan create without json" ${check_conan} ${packages}/conan_core -o "&:json=False")
+  memprof_add_static_test("Conan: conan create with every component"
+    ${check_conan} ${packages}/conan_components -o "&:zstd=True" -o "&:toml=True" -o "&:protozero=True")
 else()
   message(STATUS "skipped: the tests with Conan, which is not there")
 endif()
 
 memprof_add_static_test("vcpkg: the steps of the port, and its example"
-  ${CMAKE_COMMAND} -D OUT=${packages}/vcpkg -D FEATURES=json -P ${PROJECT_SOURCE_DIR}/packaging/vcpkg/check.cmake)
+  ${CMAKE_COMMAND} -D OUT=${packages}/vcpkg "-DFEATURES=protozero$<SEMICOLON>toml$<SEMICOLON>zstd" -P ${PROJECT_SOURCE_DIR}/packaging/vcpkg/check.cmake)
 
 find_program(memprof_dpkg_deb dpkg-deb)
 mark_as_advanced(memprof_dpkg_deb)

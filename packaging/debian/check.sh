@@ -11,10 +11,24 @@ for package in "$out"/*.deb; do
 done
 [[ $(ls "$out"/*.deb | wc -l) == 2 ]] || { echo "two packages were expected" >&2; exit 1; }
 dpkg-deb --field "$out"/memprof_*.deb Depends | grep -q 'libstdc++6' || { echo "memprof names no libraries" >&2; exit 1; }
-if dpkg-deb --contents "$out"/libmemprof-dev_*.deb | grep -v '^d' | grep -vE ' \./usr/(include/memprof|share/(memprof|pkgconfig))/'; then
+if dpkg-deb --contents "$out"/libmemprof-dev_*.deb | grep -v '^d' | grep -vE ' \./usr/(include/memprof|share/(memprof|pkgconfig|doc/libmemprof-dev))/'; then
   echo "libmemprof-dev has files where none belong (above)" >&2
   exit 1
+fi
+for package in memprof libmemprof-dev; do
+  grep -q '^Copyright (c)' "$out/root/usr/share/doc/$package/copyright" || { echo "$package has no copyright file" >&2; exit 1; }
+done
+# Who publishes a package gives an address; all else that lintian calls an error is one.
+if command -v lintian >/dev/null; then
+  faults=$(lintian --allow-root --fail-on none --tag-display-limit 0 "$out"/*.deb | grep '^E:' | grep -v ' malformed-contact ' || true)
+  [[ -z $faults ]] || { printf '%s\n' "$faults" >&2; exit 1; }
+else
+  echo "skipped: what lintian says, which is not there"
 fi
 "$compiler" -std=c++20 -I"$out/root/usr/include" "$program" -o "$out/program" -pthread -ldl
 "$out/program"
 "$out/root/usr/bin/memprof" --version
+manual=$(zcat "$out/root/usr/share/man/man1/memprof.1.gz")
+"$out/root/usr/bin/memprof" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' | while read -r command; do
+  grep -qx "\.B $command" <<<"$manual" || { echo "the manual lacks the command $command" >&2; exit 1; }
+done

@@ -120,3 +120,13 @@ if("json" IN_LIST FEATURES)
   run(${CMAKE_COMMAND} --build ${OUT}/example)
   execute_process(COMMAND ${OUT}/example/trainer WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
 endif()
+
+# And each component that there is.
+set(components ${FEATURES})
+list(REMOVE_ITEM components core tools)
+if(components)
+  run(${CMAKE_COMMAND} -S ${port}/../../../../test_package -B ${OUT}/components -G Ninja -DCMAKE_PREFIX_PATH=${CURRENT_PACKAGES_DIR}
+    "-DCOMPONENTS=${components}")
+  run(${CMAKE_COMMAND} --build ${OUT}/components)
+  execute_process(COMMAND ${OUT}/components/consumer WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
+endif()

@@ -4,7 +4,10 @@ cmake_path(SET SOURCE_PATH NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../../../..")
 vcpkg_check_features(OUT_FEATURE_OPTIONS feature_options
   FEATURES
     json MEMPROF_JSON
+    protozero MEMPROF_PROTOZERO
+    toml MEMPROF_TOML
     tools MEMPROF_TOOLS
+    zstd MEMPROF_ZSTD
 )
 
 if("tools" IN_LIST FEATURES)
