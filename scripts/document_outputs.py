@@ -6,9 +6,13 @@
 A program is a block of C++ after a line `<!-- program: NAME -->` (scripts/snippets.awk); FOLDER has the executables. The blocks
 that follow it, each after a line `<!-- output -->` or `<!-- output: COMMAND -->`, are what the program prints on stdout and
 stderr, or what COMMAND prints after it in the same folder, where `memprof` is the tool; commands are left out without one.
-`<!-- output, killed -->` is that of a program which dies by SIGKILL, `<!-- output, status 2: COMMAND -->` of one that ends so.
+`<!-- output, killed -->` is that of a program which dies by SIGKILL, `<!-- output, aborted -->` by `abort`, and
+`<!-- output, status 2: COMMAND -->` of one that ends so.
 
-Times, numbers of processes, and what the profiler itself took are not compared, nor is where lines are broken. A line `...` in a
+A block after `<!-- file: NAME -->` is a file of a project, one after `<!-- commands -->` what a reader types in its folder to build
+and run it. The output after that is the last command's; the headers are found as if they were installed.
+
+Times, folders, numbers of processes, and what the profiler itself took are not compared, nor is where lines are broken. A line `...` in a
 block stands for any lines. With --update, blocks without such a line are replaced by what was printed.
 """
 
@@ -22,8 +26,9 @@ import subprocess
 import sys
 import tempfile
 
-ANNOUNCEMENT = re.compile(r"<!-- (?P<kind>program|output)(?:, (?P<ending>[a-z0-9 ]+))?(?:: (?P<argument>.*))? -->")
-STATUS = {None: 0, "killed": -signal.SIGKILL, "status 2": 2}
+ANNOUNCEMENT = re.compile(r"<!-- (?P<kind>program|output|file|commands)(?:, (?P<ending>[a-z0-9 ]+))?(?:: (?P<argument>.*))? -->")
+STATUS = {None: 0, "killed": -signal.SIGKILL, "aborted": -signal.SIGABRT, "status 2": 2}
+INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
 MASKS = (
     (r"exact: [0-9,]+ events", "exact: NUMBER events"),
     (r"profiler [0-9.,]+ ([KMG]i)?B, [0-9.]+ [mun]?s an event", "profiler SIZE, TIME an event"),
@@ -31,6 +36,8 @@ MASKS = (
     (r"\b(process|pid) [0-9]+", r"\1 NUMBER"),
     (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+( UTC)?", "DATE"),
     (r"0x[0-9a-f]+", "ADDRESS"),
+    (r"'/[^']*/", "'FOLDER/"),
+    (r"_[0-9]{8}_[0-9]{6}\b", "_TIME"),
     (r"\s+", " "),
 )
 
@@ -73,6 +80,7 @@ def is_shown(expected, printed):
 
 def run(command, folder, tool):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPROF") and name != "COLUMNS"}
+    environment["CPLUS_INCLUDE_PATH"] = str(INCLUDE)
     if tool:
         environment["PATH"] = f"{tool.parent}:{environment['PATH']}"
     return subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -99,6 +107,15 @@ def check(document, programs, tool, update):
         for announced, first, end in blocks_of(lines):
             where = f"{document}:{first + 1}"
             kind, ending, argument = announced.group("kind", "ending", "argument")
+            text = "".join(line + "\n" for line in lines[first:end])
+            if kind == "file":
+                folder = pathlib.Path(scratch) / "project"
+                folder.mkdir(exist_ok=True)
+                (folder / argument).write_text(text)
+                continue
+            if kind == "commands" and folder is not None:
+                done, is_compared = run(["sh", "-ec", text], folder, tool), False
+                continue
             if kind == "program":
                 if not is_compared:
                     sys.exit(f"{where}: the program before it shows no output")
@@ -107,28 +124,27 @@ def check(document, programs, tool, update):
                 done, is_compared = run_program(argument, programs, folder), False
                 continue
             if folder is None:
-                sys.exit(f"{where}: there is no program before this output")
+                sys.exit(f"{where}: there is no program before it")
             is_compared = True
-            if argument and argument.startswith("memprof ") and not tool:
+            if argument and "memprof " in argument and not tool:
                 print(f"skipped: {where}, which needs the program memprof")
                 continue
             shown = run(shlex.split(argument), folder, tool) if argument else done
             printed = shown.stdout.decode()
-            expected = "".join(line + "\n" for line in lines[first:end])
             if shown.returncode != STATUS[ending]:
                 print(f"{where}: the exit status is {shown.returncode}, not {STATUS[ending]}; printed was\n{printed}")
                 differing += 1
-            elif is_shown(expected, printed):
+            elif is_shown(text, printed):
                 continue
-            elif update and "...\n" not in expected:
+            elif update and "...\n" not in text:
                 replaced.append((first, end, printed.rstrip("\n").split("\n")))
             else:
-                print(f"{where}: shown is\n{expected}\nbut printed was\n{printed}")
+                print(f"{where}: shown is\n{text}\nbut printed was\n{printed}")
                 differing += 1
     if not is_compared:
         sys.exit(f"{document}: its last program shows no output")
-    for first, end, text in reversed(replaced):
-        lines[first:end] = text
+    for first, end, printed in reversed(replaced):
+        lines[first:end] = printed
     if replaced:
         document.write_text("".join(line + "\n" for line in lines))
     return differing

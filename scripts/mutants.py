@@ -21,6 +21,7 @@ TIMEOUT_S = 300
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only mutants with one of these words in what they are, or in their file")
+    parser.add_argument("--check", action="store_true", help="compile nothing: only see that each still fits the code")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
     parser.add_argument("--flags", default="-std=c++20 -O1 -w", help="of the compiler")
@@ -83,6 +84,15 @@ def main():
     mutants = tomllib.loads((ROOT / "tests/mutants/mutants.toml").read_text())["mutant"]
     if options.words:
         mutants = [each for each in mutants if any(word in each["what"] or word in each["file"] for word in options.words)]
+    if options.check:
+        faults = 0
+        for each in mutants:
+            try:
+                mutated(each)
+            except ValueError as fault:
+                faults += 1
+                print(f"stale     {each['what']}: {fault}")
+        return 1 if faults else 0
     counts = {"killed": 0, "survived": 0, "stale": 0}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         # Without any mutant all tests pass: else a red one says nothing.

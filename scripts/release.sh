@@ -9,6 +9,9 @@ version=$(sed -n 's/^#define MEMPROF_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' includ
 [[ -z $(git status --porcelain) ]] || fail "the tree has changes that are not committed"
 grep -q "^## \[$version\] - [0-9-]*$" CHANGELOG.md || fail "CHANGELOG.md has no section \"## [$version] - <date>\""
 grep -q "\"version\": \"$version\"" packaging/vcpkg/ports/memprof/vcpkg.json || fail "packaging/vcpkg/ports/memprof/vcpkg.json has another version"
+minor=${version%.*}
+others=$(grep -nE 'find_package\(memprof [0-9]|memprof/[0-9]+\.[0-9]' README.md docs/install.md | grep -vE "find_package\(memprof ${minor/./\\.}[ )]|memprof/${version//./\\.}\"" || true)
+[[ -z $others ]] || fail "these lines name another version than $version:"$'\n'"$others"
 ! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || fail "the tag v$version is there already"
 scripts/single_header.py --check || exit 1
 

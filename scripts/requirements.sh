@@ -23,6 +23,7 @@ chromium      chromium                            chromium
 firefox       /usr/bin/firefox*                   firefox-esr firefox
 valgrind      valgrind                            valgrind
 clang         clang++                             clang
+clang-newest  /usr/bin/clang++-2[0-9]             clang-22 clang-21 clang-20
 aarch64       aarch64-linux-gnu-g++               g++-aarch64-linux-gnu
 qemu          qemu-aarch64                        qemu-user
 catch2-aarch64  build/packages/arm64/usr/lib/libCatch2.a  libcatch2-dev:arm64

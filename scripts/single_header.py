@@ -31,14 +31,39 @@ def stop(what):
     sys.exit(f"single_header: {what}")
 
 
+def header_only(lines):
+    """The lines without those that only separate compilation sees."""
+    kept = []
+    branches = []  # of each open #if: its kept branch, or None where it is about something else
+    current = []
+    for line in lines:
+        directive = re.match(r"\s*#\s*(if|el|endif)", line)
+        asked = re.fullmatch(r"#if (!?)MEMPROF_SEPARATE_COMPILATION", line)
+        if directive and directive[1] == "if":
+            branches.append(None if not asked else asked[1] == "!")
+            current.append(True)
+        elif directive and directive[1] == "el" and branches[-1] is not None:
+            current[-1] = False
+        if directive and branches[-1] is not None:
+            pass
+        elif all(branch is None or branch == is_first for branch, is_first in zip(branches, current)):
+            kept.append(line)
+        if directive and directive[1] == "endif":
+            branches.pop()
+            current.pop()
+    return kept
+
+
 class Header:
     """A header's lines, and what it includes: (line, name, the conditions around it)."""
 
     def __init__(self, name):
         self.name = name
-        self.lines = (INCLUDE / name).read_text().split("\n")
+        self.lines = header_only((INCLUDE / name).read_text().split("\n"))
         self.included = {}
+        self.trailing = []  # numbers of the lines that include what defines what this header declares
         self.libraries = set()
+        ends = [number for number, line in enumerate(self.lines) if line.startswith("}  // namespace")]
         conditions = []
         for number, line in enumerate(self.lines):
             directive = re.match(r"\s*#\s*(if|el|endif)", line)
@@ -55,6 +80,8 @@ class Header:
             folder, slash, _ = included[1].partition("/")
             if folder == "memprof":
                 self.included[number] = (included[1], tuple(conditions))
+                if ends and number > ends[-1]:
+                    self.trailing.append(number)
             elif included[1] in LONE_HEADERS or (slash and folder not in SYSTEM_FOLDERS):
                 self.libraries.add(folder)
 
@@ -62,6 +89,7 @@ class Header:
 HEADERS = {
     name: Header(name)
     for name in sorted(path.relative_to(INCLUDE).as_posix() for path in (INCLUDE / "memprof").rglob("*.hpp"))
+    if name != "memprof/implementation.hpp"
 }
 
 
@@ -90,6 +118,7 @@ class Merger:
 
     def __init__(self):
         self.merged_under = {}
+        self.looked_at = set()
 
     def merge(self, name, everywhere, write, under=()):
         if name in self.merged_under:
@@ -103,6 +132,8 @@ class Merger:
         is_blank = True  # no empty lines at the start
         header = HEADERS[name]
         for number, line in enumerate(header.lines):
+            if number in header.trailing:
+                continue
             if number in header.included:
                 other, conditions = header.included[number]
                 if other not in everywhere:
@@ -113,13 +144,18 @@ class Merger:
         if not is_blank:
             text.append("")
         write(name, text)
+        for number in header.trailing:
+            self.merge(header.included[number][0], everywhere, write, under)
 
     def merge_what_must_come_before(self, name, everywhere, write):
-        for other, _ in HEADERS[name].included.values():
-            if other in everywhere:
-                self.merge(other, everywhere, write)
-            else:
+        if name in self.looked_at:
+            return
+        self.looked_at.add(name)
+        for number, (other, _) in HEADERS[name].included.items():
+            if other not in everywhere:
                 self.merge_what_must_come_before(other, everywhere, write)
+            elif number not in HEADERS[name].trailing:
+                self.merge(other, everywhere, write)
 
 
 def parts():
@@ -136,7 +172,9 @@ def parts():
             by_macro["MEMPROF_WITH_JSON"].append(name)
     for macro, names in by_macro.items():
         # A header that another of the part includes comes with that one, under its conditions.
-        included = {other for name in names for other, _ in HEADERS[name].included.values()}
+        included = {
+            other for name in names for number, (other, _) in HEADERS[name].included.items() if number not in HEADERS[name].trailing
+        }
         found[macro] = [name for name in names if name not in included]
     return found
 
@@ -172,6 +210,10 @@ def single_header():
     for root in roots:
         merger.merge(root, everywhere, lambda name, text: merged.append((name, text)))
 
+    left_out = [name for name in HEADERS if libraries_of(name) <= JSON_LIBRARIES and name not in merger.merged_under]
+    if left_out:
+        stop(f"nothing leads to {', '.join(left_out)}")
+
     # Headers that are wanted under the same conditions stand together.
     groups = []
     for name, text in merged:
@@ -192,6 +234,8 @@ def single_header():
         "//",
     ]
     output += [("// " + line).rstrip() for line in (ROOT / "LICENSE").read_text().rstrip("\n").split("\n")]
+    output += ["", "#if MEMPROF_SEPARATE_COMPILATION"]
+    output += ['#error "MEMPROF_SEPARATE_COMPILATION needs the headers under include/: this one is header-only"', "#endif"]
     for number, (wanted, text) in enumerate(groups, 1):
         guard = f"MEMPROF_SINGLE_HEADER_{number}"
         condition = f"#if !defined({guard})" + (f" && ({' || '.join(wanted)})" if wanted else "")

@@ -1,5 +1,5 @@
 # awk -v folder=FOLDER -f scripts/snippets.awk DOCUMENT...: each fenced block of C++ of the documents as a file to compile, in
-# FOLDER; prints their names. No block is left out. The rules:
+# FOLDER; prints their names. The rules:
 #
 # - The block's #include lines come first, after those of the blocks before it in the same document: a reader has seen them.
 #   Nothing else of memprof is included, so a header that the text does not name is missed.
@@ -8,13 +8,15 @@
 # - A block without a main function is the body of a function. Each block is in a namespace of its own, so that those of a document
 #   can be compiled as one unit, in their order.
 # - `<!-- program: NAME -->` on the line before the block says that the document shows what it prints, in blocks without a language
-#   that follow, each after `<!-- output -->` (scripts/document_outputs.py). FOLDER/programs.cpp and programs_with_new_delete.cpp
-#   are all of them in one: a copy or a link of the executable with such a name runs that program. Their main takes no arguments
-#   and returns nothing.
+#   that follow, each after `<!-- output -->` (scripts/document_outputs.py). FOLDER/programs.cpp, programs_with_new_delete.cpp
+#   and programs_with_torch.cpp are all of them: a copy or a link of the executable with such a name runs that program. Their main
+#   takes no arguments and returns nothing.
+# - `<!-- file: NAME -->` says that the block is a file of a project, which is built and run by the commands that the document shows
+#   (scripts/document_outputs.py).
 
 function fail(what) { print FILENAME ":" FNR ": " what > "/dev/stderr"; failed = 1; exit 1 }
 
-function finish(   file, name, i, has_main, with_new_delete) {
+function finish(   file, name, i, has_main, kind) {
   name = FILENAME ":" first
   gsub(/[^A-Za-z0-9]/, "_", name)
   file = folder "/" name ".cpp"
@@ -26,7 +28,8 @@ function finish(   file, name, i, has_main, with_new_delete) {
   printf "" > file
   for (i = 1; i <= includes; i++) {
     print include[i] > file
-    if (include[i] ~ /new_delete/) with_new_delete = 1
+    if (include[i] ~ /new_delete/) kind = "_with_new_delete"
+    if (include[i] ~ /memprof\/backend\/torch/) kind = "_with_torch"
   }
   for (i = 1; i in given; i++) print "#include <documents/" given[i] ".hpp>" > file
   printf "namespace in_%s {\n", name > file
@@ -43,7 +46,7 @@ function finish(   file, name, i, has_main, with_new_delete) {
   if (!program) return
   if (program in programs) fail("there is another program '" program "'")
   programs[program]
-  add_program(folder (with_new_delete ? "/programs_with_new_delete.cpp" : "/programs.cpp"), file, name)
+  add_program(folder "/programs" kind ".cpp", file, name)
 }
 
 # The units of all programs, with a main function that runs the one whose name it has.
@@ -58,7 +61,8 @@ FNR == 1 {
 }
 /^[ \t]*```/ && !inside {
   if ($0 ~ /^ *``` *(c|C)(\+\+|xx|pp)/ && $0 != "```cpp") fail("write ```cpp at the start of the line, so that the block is compiled")
-  inside = $0 == "```cpp" ? "cpp" : $0 ~ /```[ \t]*$/ ? "text" : "another language"
+  is_file = before ~ /^<!-- file: .* -->$/
+  inside = $0 == "```cpp" && !is_file ? "cpp" : $0 ~ /```[ \t]*$/ ? "text" : "another language"
   first = FNR
   count = 0
   program = ""

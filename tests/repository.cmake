@@ -24,6 +24,7 @@ endfunction()
 
 set(scripts ${PROJECT_SOURCE_DIR}/scripts)
 memprof_add_static_test("layers: no header includes upward" ${scripts}/check_layers.sh ${PROJECT_SOURCE_DIR}/include/memprof)
+memprof_add_static_test("mutants: each still fits the code" ${scripts}/mutants.py --check)
 memprof_add_static_test("single_header_is_current" ${scripts}/single_header.py --check)
 
 # The one header that people copy, alone: a program with the warnings of a strict project, and one with all of its parts.
@@ -60,6 +61,16 @@ memprof_add_static_test("record.hpp: it reaches no heavy header"
     '${PROJECT_SOURCE_DIR}/include/memprof/record.hpp' | tr ' ' '\\n' | \
     grep -E '/(vector|map|variant|algorithm|memory|functional|filesystem)$|memprof/(ledger|profile|report)/'")
 
+# What a unit takes that includes a public header, in lines after preprocessing.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_Interpreter_FOUND)
+  set(compile_cost ${Python3_EXECUTABLE} ${scripts}/compile_cost.py --check --compiler ${CMAKE_CXX_COMPILER})
+  memprof_add_static_test("compile cost: every public header is within its budget" ${compile_cost})
+  memprof_add_failing_test("compile cost: a header above its budget is refused"
+    "memprof/record.hpp: [0-9]+ memprof lines, 500 in the budget.*dev bench --compile --update"
+    ${compile_cost} --budget ${CMAKE_CURRENT_SOURCE_DIR}/language/small_budget.txt memprof/record.hpp)
+endif()
+
 # --- what must not compile --------------------------------------------------------------------------------------------
 
 # With MEMPROF_FAULT the file must be refused, with the message it expects; without, it must compile: so it is that fault.
@@ -76,25 +87,22 @@ endforeach()
 memprof_add_static_test("C++17: every header ends with one #error"
   ${CMAKE_CURRENT_SOURCE_DIR}/language/expect_one_error.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/include)
 
-# A user's unit with the warnings of a strict project as errors, by every compiler there is. GCC's -Wnull-dereference is left to
-# -O0, where it sees what is written: with optimization it warns of paths through libstdc++ that cannot be taken.
-set(strict_warnings -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wnull-dereference -Werror)
-set(strict_compile -fsyntax-only -I${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/language/strict.cpp)
-foreach(compiler IN ITEMS g++-12 g++-13 g++-14 g++-15 clang++-14 clang++-16 clang++-19 clang++-20 clang++-21)
-  string(MAKE_C_IDENTIFIER memprof_${compiler} program)
-  find_program(${program} ${compiler})
-  mark_as_advanced(${program})
-  if(${program})
-    set(warnings ${strict_warnings})
-    if(compiler MATCHES "^g")
-      list(APPEND warnings -Wuseless-cast)
+# Programs and headers with the warnings of a strict project, by every compiler there is: ctest -L compilers. More combinations:
+# tests/language/check_compilers.py --long, which ./dev test --long runs.
+if(Python3_Interpreter_FOUND)
+  set(check_compilers ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/language/check_compilers.py)
+  execute_process(COMMAND ${check_compilers} --list OUTPUT_VARIABLE compilers OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" compilers "${compilers}")
+  foreach(compiler IN LISTS compilers)
+    if(compiler MATCHES "^absent: (.*)")
+      message(STATUS "skipped: tests with ${CMAKE_MATCH_1}")
+    else()
+      memprof_add_static_test("compilers: ${compiler}" ${check_compilers} --only ${compiler})
+      set_tests_properties("compilers: ${compiler}" PROPERTIES LABELS "static;compilers")
     endif()
-    memprof_add_static_test("strict: ${compiler}, C++20" ${${program}} -std=c++20 ${warnings} ${strict_compile})
-    memprof_add_static_test("strict: ${compiler}, C++2b" ${${program}} -std=c++2b ${warnings} ${strict_compile})
-    memprof_add_static_test("strict: ${compiler}, without exceptions and run-time type information"
-      ${${program}} -std=c++20 ${warnings} -fno-exceptions -fno-rtti -DWITHOUT_JSON ${strict_compile})
-  endif()
-endforeach()
+  endforeach()
+endif()
 
 # libc++ before version 16 has no <memory_resource>: memprof::memory_resource says so when it is used, all else works.
 find_program(memprof_clang clang++)
@@ -113,13 +121,6 @@ else()
   memprof_add_static_test("libc++: a program records without memory_resource"
     sh -c "'${memprof_clang}' -stdlib=libc++ -std=c++20 -Wall -Wextra -Werror -I'${PROJECT_SOURCE_DIR}/include' '${libcxx}/records.cpp' \
       -o '${libcxx_program}' -pthread -ldl && '${libcxx_program}'")
-  set(every_header ${CMAKE_CURRENT_BINARY_DIR}/libcxx_every_header.cpp)
-  file(GLOB_RECURSE header_names CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.hpp)
-  list(FILTER header_names EXCLUDE REGEX "/backend/torch|/backend/new_delete|/profile/json|/profile/device_json|/reflect|/report/html|_json\\.hpp$")
-  list(TRANSFORM header_names REPLACE "(.+)" "#include <\\1>\n")
-  string(CONCAT header_names ${header_names})
-  file(CONFIGURE OUTPUT ${every_header} CONTENT "${header_names}")
-  memprof_add_static_test("libc++: every header compiles" ${compile_with_libcxx} -fsyntax-only ${every_header})
   execute_process(COMMAND ${compile_with_libcxx} -fsyntax-only -include memory_resource ${libcxx}/probe.cpp
     RESULT_VARIABLE has_no_memory_resource OUTPUT_QUIET ERROR_QUIET)
   if(has_no_memory_resource)
@@ -184,6 +185,8 @@ memprof_add_consumer_test("find_package" find_package
   -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_consumer_test("find_package COMPONENTS json" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json)
+memprof_add_consumer_test("find_package COMPONENTS compiled" find_package
+  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=compiled)
 
 # memprof_add_refused_consumer_test(<name> <pattern> <option>...): find_package must refuse, and say why.
 function(memprof_add_refused_consumer_test name pattern)
@@ -196,6 +199,8 @@ endfunction()
 math(EXPR next_minor "${PROJECT_VERSION_MINOR} + 1")
 memprof_add_refused_consumer_test("a later minor version" "version: ${PROJECT_VERSION}"
   -DWANTED_VERSION=${PROJECT_VERSION_MAJOR}.${next_minor})
+math(EXPR next_major "${PROJECT_VERSION_MAJOR} + 1")
+memprof_add_refused_consumer_test("a later major version" "version: ${PROJECT_VERSION}" -DWANTED_VERSION=${next_major}.0)
 memprof_add_refused_consumer_test("an unknown component" "has no component \"jsn\""
   -DWANTED_VERSION=${version} -DWANTED_COMPONENT=jsn)
 memprof_add_refused_consumer_test("json without nlohmann" "nlohmann_json"
@@ -204,7 +209,9 @@ memprof_add_refused_consumer_test("json without nlohmann" "nlohmann_json"
 set_tests_properties(
   "consumer: find_package"
   "consumer: find_package COMPONENTS json"
+  "consumer: find_package COMPONENTS compiled"
   "consumer: a later minor version is refused"
+  "consumer: a later major version is refused"
   "consumer: an unknown component is refused"
   "consumer: json without nlohmann is refused"
   PROPERTIES FIXTURES_REQUIRED installed_memprof)

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""What each public header costs a unit that includes it and nothing else.
+
+    compile_cost.py [--rounds N] [--output FILE] [HEADER...]   measures, prints a table, writes JSON
+    compile_cost.py --check [--budget FILE] [HEADER...]        compares lines with benchmarks/compile_budget.txt
+    compile_cost.py --update                                   writes that file
+
+Lines are those that are left after preprocessing, blank ones not counted: of memprof's headers, of third-party ones, and of the
+standard library and the system. Time (CPU, the median of the rounds) and memory (the largest resident set of the compiler) are
+those of `-O2 -c` beyond an empty unit.
+
+The budget has lines only, since they are the same in every run. Those of memprof are compared with any compiler; those of others
+only with the compiler that the file names. More than a tenth above the budget, and more than 100 lines, fails. Headers on libtorch
+are left out, and so are those in detail/.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "include"
+BUDGET = ROOT / "benchmarks" / "compile_budget.txt"
+UPDATE = "./dev bench --compile --update"
+SLACK = 1.1
+SLACK_LINES = 100
+THIRD_PARTY = re.compile(r"/(nlohmann|boost|toml\+\+|protozero)/|/zstd(_errors)?\.h$")
+ORIGINS = ("memprof", "third_party", "standard")
+MARKER = re.compile(r'# \d+ "([^"]*)"')
+FLAGS = ["-std=c++20", f"-I{INCLUDE}", f"-I{ROOT / 'build/packages/usr/include'}"]
+
+
+def public_headers():
+    names = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.hpp"))
+    return [name for name in names if "/detail/" not in name and not name.startswith("memprof/backend/torch")]
+
+
+def unit_of(header):
+    return f"#include <{header}>\n" if header else ""
+
+
+def origin_of(path):
+    if path.startswith(str(INCLUDE)):
+        return "memprof"
+    return "third_party" if THIRD_PARTY.search(path) else "standard"
+
+
+def lines_of(compiler, header):
+    """Lines by origin, or None if the header includes what is not there."""
+    done = subprocess.run([compiler, *FLAGS, "-x", "c++", "-E", "-"], input=unit_of(header), text=True, capture_output=True)
+    if done.returncode != 0:
+        if "No such file" in done.stderr or "file not found" in done.stderr:
+            return None
+        sys.exit(f"{header} cannot be preprocessed:\n{done.stderr}")
+    counts = dict.fromkeys(ORIGINS, 0)
+    origin = None
+    for line in done.stdout.splitlines():
+        if line.startswith("#"):
+            marker = MARKER.match(line)
+            if marker:
+                origin = None if marker[1] == "<stdin>" or marker[1].startswith("<") else origin_of(marker[1])
+                continue
+        if origin and line.strip():
+            counts[origin] += 1
+    return counts
+
+
+def compiled(compiler, source):
+    """CPU seconds and KiB of the largest process for one compilation."""
+    process = subprocess.Popen([compiler, *FLAGS, "-O2", "-c", source, "-o", os.devnull])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{source} does not compile")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+
+
+def compiler_name(compiler):
+    """Name and major version, which decide what the standard library's headers are: "GNU 12"."""
+    text = subprocess.run([compiler, "-std=c++20", "-x", "c++", "-dM", "-E", os.devnull], text=True, capture_output=True, check=True).stdout
+    macros = dict(re.findall(r"#define (__GNUC__|__clang_major__) (\d+)", text))
+    return f"clang {macros['__clang_major__']}" if "__clang_major__" in macros else f"GNU {macros['__GNUC__']}"
+
+
+def count_all(compiler, headers):
+    """Lines of each header that can be preprocessed; says which cannot."""
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        counted = dict(zip(headers, pool.map(lines_of, [compiler] * len(headers), headers, chunksize=8)))
+    missing = [header for header, lines in counted.items() if lines is None]
+    if missing:
+        print(f"skipped: {len(missing)} headers that include what is not here: {', '.join(missing)}")
+    return {header: lines for header, lines in counted.items() if lines is not None}
+
+
+# --- the budget -------------------------------------------------------------------------------------------------------
+
+def write_budget(compiler, counted):
+    rows = [
+        "# Lines after preprocessing of a unit that includes the header: memprof's own, those of third-party libraries, those of the",
+        "# standard library and the system. A test fails where memprof's or, with this compiler, the others' are more than a tenth",
+        f"# (and 100 lines) above these. To accept new numbers: {UPDATE}",
+        f"compiler {compiler_name(compiler)}",
+    ]
+    rows += [f"{header} " + " ".join(str(lines[origin]) for origin in ORIGINS) for header, lines in counted.items()]
+    BUDGET.write_text("\n".join(rows) + "\n")
+    print(f"{len(counted)} headers are in {BUDGET.relative_to(ROOT)}")
+
+
+def read_budget(path):
+    name, budget = "", {}
+    for line in path.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        first, *numbers = line.split()
+        if first == "compiler":
+            name = " ".join(numbers)
+        else:
+            budget[first] = dict(zip(ORIGINS, map(int, numbers)))
+    return name, budget
+
+
+def check(compiler, counted, path):
+    wanted, budget = read_budget(path)
+    compared = ORIGINS if wanted == compiler_name(compiler) else ("memprof",)
+    if len(compared) == 1:
+        print(f"the budget is that of {wanted}, and this is {compiler_name(compiler)}: only memprof's own lines are compared")
+    faults = []
+    for header, lines in counted.items():
+        if header not in budget:
+            faults.append(f"{header} has no budget")
+            continue
+        for origin in compared:
+            allowed = budget[header][origin]
+            if lines[origin] > max(allowed * SLACK, allowed + SLACK_LINES):
+                faults.append(f"{header}: {lines[origin]} {origin.replace('_', '-')} lines, {allowed} in the budget")
+    faults += [f"{header} is in the budget, and is no header" for header in budget if not (INCLUDE / header).exists()]
+    if faults:
+        print("\n".join(faults))
+        print(f"\nInclude less (`g++ -H` shows what is reached), or accept the cost: {UPDATE}")
+        return 1
+    cheaper = [header for header, lines in counted.items() if lines["memprof"] * SLACK + SLACK_LINES < budget[header]["memprof"]]
+    print(f"{len(counted)} headers are within the budget" +
+          (f"; {len(cheaper)} are far below it, so it can be lowered: {UPDATE}" if cheaper else ""))
+    return 0
+
+
+# --- measuring --------------------------------------------------------------------------------------------------------
+
+def measure(compiler, counted, rounds):
+    """The rows of the table, the most expensive header first."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "unit.cpp"
+        for number, (header, lines) in enumerate(counted.items(), 1):
+            print(f"\r{number} of {len(counted)}", end="", file=sys.stderr, flush=True)
+            seconds, kib = [], []
+            for _ in range(rounds):  # in turn with the empty unit, so that a slow moment slows both
+                source.write_text("")
+                empty = compiled(compiler, source)
+                source.write_text(unit_of(header))
+                full = compiled(compiler, source)
+                seconds.append(full[0] - empty[0])
+                kib.append(full[1] - empty[1])
+            rows.append({"header": header, "seconds": round(statistics.median(seconds), 3), "samples": [round(s, 4) for s in seconds],
+                         "mebibytes": round(statistics.median(kib) / 1024, 1),
+                         "lines": {**lines, "total": sum(lines.values())}})
+    print(file=sys.stderr)
+    return sorted(rows, key=lambda row: -row["seconds"])
+
+
+def print_table(rows):
+    width = max(len(row["header"]) for row in rows)
+    print(f"{'Over an empty unit':{width}}  {'seconds':>8} {'MiB':>6}  {'lines':>8} {'memprof':>8} {'third-party':>11} {'standard':>9}")
+    for row in rows:
+        lines = row["lines"]
+        print(f"{row['header']:{width}}  {row['seconds']:8.2f} {row['mebibytes']:6.0f}  {lines['total']:8,} {lines['memprof']:8,} "
+              f"{lines['third_party']:11,} {lines['standard']:9,}")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench --compile", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--check", action="store_true")
+    mode.add_argument("--update", action="store_true")
+    parser.add_argument("--budget", type=pathlib.Path, default=BUDGET)
+    parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "out" / "compile.json")
+    parser.add_argument("headers", nargs="*", metavar="HEADER", help="as in an #include, all public ones if there is none")
+    options = parser.parse_args()
+    if options.headers and options.update:
+        parser.error("the budget is of all headers: name none")
+    if options.rounds < 1:
+        parser.error("at least one round")
+    unknown = [header for header in options.headers if not (INCLUDE / header).exists()]
+    if unknown:
+        parser.error(f"no such header: {', '.join(unknown)} (write it as in an #include: memprof/record.hpp)")
+
+    counted = count_all(options.compiler, options.headers or public_headers())
+    if options.check:
+        sys.exit(check(options.compiler, counted, options.budget))
+    if options.update:
+        write_budget(options.compiler, counted)
+        return
+    rows = measure(options.compiler, counted, options.rounds)
+    print_table(rows)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps({"format": "memprof-compile-cost", "version": 1, "compiler": compiler_name(options.compiler),
+                                          "flags": "-std=c++20 -O2 -c", "rounds": options.rounds, "headers": rows}, indent=1) + "\n")
+    print(f"The results are in {options.output}")
+
+
+if __name__ == "__main__":
+    main()
