@@ -27,6 +27,10 @@
 // OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
 // SOFTWARE.
 
+#if MEMPROF_SEPARATE_COMPILATION
+#error "MEMPROF_SEPARATE_COMPILATION needs the headers under include/: this one is header-only"
+#endif
+
 #if !defined(MEMPROF_SINGLE_HEADER_1)
 #define MEMPROF_SINGLE_HEADER_1
 
@@ -80,6 +84,16 @@ inline constexpr const char* version_string =
 #ifndef MEMPROF_ENABLED
 #define MEMPROF_ENABLED 1
 #endif
+
+/// `MEMPROF_SEPARATE_COMPILATION`: 0 (default) is header-only. 1 leaves captures, profiles and reports to one file of the
+/// program, which includes <memprof/implementation.hpp>; all others compile in a fraction of the time. Of equal value in all
+/// units of a program. CMake: link `memprof::compiled`, which does both.
+#ifndef MEMPROF_SEPARATE_COMPILATION
+#define MEMPROF_SEPARATE_COMPILATION 0
+#endif
+
+// Before what <memprof/implementation.hpp> defines where there is one, and every unit elsewhere.
+#define MEMPROF_SEPARABLE inline
 
 // ---- <memprof/detail/futex_lock.hpp>
 #include <atomic>
@@ -1006,17 +1020,34 @@ struct event_ring {
 /// The ring of threads that have none yet. Never written.
 inline constinit event_ring no_ring{activity::unattached};
 
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// Versions of one layout pass these to each other.
+namespace memprof::abi_1 {
+
 /// What a thread itself holds of the recording path.
 struct thread_slot {
-  event_ring* ring = &no_ring;                               ///< never null
-  std::atomic<activity> doing_without_ring{activity::idle};  ///< in place of the ring's while there is none
+  detail::event_ring* ring = &detail::no_ring;                               ///< never null
+  std::atomic<detail::activity> doing_without_ring{detail::activity::idle};  ///< in place of the ring's while there is none
   std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last; they count from 1
   std::uint32_t innermost_scope = 0;  ///< number of the innermost that is open; 0: none
   label innermost_name = 0;           ///< name of the innermost that the program itself named; 0: none
 
-  [[nodiscard]] bool has_ring() const noexcept { return ring->doing.load(std::memory_order_relaxed) != activity::unattached; }
-  [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
+  [[nodiscard]] bool has_ring() const noexcept {
+    return ring->doing.load(std::memory_order_relaxed) != detail::activity::unattached;
+  }
+  [[nodiscard]] std::atomic<detail::activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
 };
+
+/// What `registry::make_room` did.
+enum class room : std::uint8_t { none, made, made_for_new_thread };
+
+}  // namespace memprof::abi_1
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+using abi_1::room;
+using abi_1::thread_slot;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -1052,477 +1083,6 @@ struct own_file {
     number = -1;
   }
 };
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/crc32c.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The state after each byte, and after it and one to three bytes of zero.
-struct crc32c_tables {
-  std::uint32_t after[4][256];  // no std::array, whose every access the compiler would have to evaluate as a call
-};
-
-[[nodiscard]] constexpr crc32c_tables make_crc32c_tables() noexcept {
-  crc32c_tables made{};
-  // The state is linear in the byte: those of single bits give all others.
-  std::uint32_t crc = 1;
-  for (std::uint32_t bit = 128; bit != 0; bit >>= 1) {
-    crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
-    for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit) made.after[0][bit + byte] = made.after[0][byte] ^ crc;
-  }
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    for (std::size_t step = 1; step < 4; ++step) {
-      made.after[step][byte] = made.after[0][made.after[step - 1][byte] & 0xFF] ^ made.after[step - 1][byte] >> 8;
-    }
-  }
-  return made;
-}
-
-/// CRC-32C (Castagnoli: reflected polynomial 0x82F63B78, initial value and final exclusive-or all ones), as in iSCSI, ext4 and
-/// SCTP: RFC 3720, appendix B.4.
-class crc32c {
- public:
-  /// The checksum of bytes whose first part has the checksum `before`; 0 for none before.
-  [[nodiscard]] static std::uint32_t extend(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
-    const auto* const data = static_cast<const unsigned char*>(bytes);
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
-#endif
-    return ~extend_by_table(~before, data, size);
-  }
-
-  /// The same without the processor's help, for tests.
-  [[nodiscard]] static std::uint32_t extend_portably(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
-    return ~extend_by_table(~before, static_cast<const unsigned char*>(bytes), size);
-  }
-
- private:
-#if defined(__x86_64__)
-  using two_words = long long __attribute__((vector_size(16)));
-
-  [[nodiscard]] static std::uint64_t word_at(const unsigned char* data) noexcept {
-    std::uint64_t word;
-    std::memcpy(&word, data, sizeof word);
-    return word;
-  }
-
-  /// The state after n zero bytes; `factor` is x^(8 n - 33) modulo the polynomial, bits reversed. Gopal et al., "Fast CRC
-  /// Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011.
-  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint64_t shifted(std::uint64_t crc, long long factor) noexcept {
-    const two_words product = __builtin_ia32_pclmulqdq128(two_words{static_cast<long long>(crc), 0}, two_words{factor, 0}, 0);
-    return __builtin_ia32_crc32di(0, static_cast<std::uint64_t>(product[0]));
-  }
-
-  /// The instruction takes three cycles but one can begin in each cycle, so three stretches are summed at a time.
-  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint32_t extend_by_instruction(std::uint32_t crc,
-                                                                                         const unsigned char* data,
-                                                                                         std::size_t size) noexcept {
-    constexpr std::size_t stretch = 256;
-    constexpr long long over_one = 0xB9E02B86;
-    constexpr long long over_two = 0xDD7E3B0C;
-    std::uint64_t first = crc;
-    for (; size >= 3 * stretch; size -= 3 * stretch, data += 3 * stretch) {
-      std::uint64_t second = 0;
-      std::uint64_t third = 0;
-      for (std::size_t offset = 0; offset != stretch; offset += 8) {
-        first = __builtin_ia32_crc32di(first, word_at(data + offset));
-        second = __builtin_ia32_crc32di(second, word_at(data + stretch + offset));
-        third = __builtin_ia32_crc32di(third, word_at(data + 2 * stretch + offset));
-      }
-      first = shifted(first, over_two) ^ shifted(second, over_one) ^ third;
-    }
-    for (; size >= 8; size -= 8, data += 8) first = __builtin_ia32_crc32di(first, word_at(data));
-    crc = static_cast<std::uint32_t>(first);
-    for (; size != 0; --size) crc = __builtin_ia32_crc32qi(crc, *data++);
-    return crc;
-  }
-#endif
-
-  [[nodiscard]] static std::uint32_t extend_by_table(std::uint32_t crc, const unsigned char* data, std::size_t size) noexcept {
-    static constexpr crc32c_tables tables = make_crc32c_tables();
-    for (; size >= 4; size -= 4, data += 4) {
-      std::uint32_t word;
-      std::memcpy(&word, data, 4);
-      crc ^= word;
-      crc = tables.after[3][crc & 0xFF] ^ tables.after[2][crc >> 8 & 0xFF] ^ tables.after[1][crc >> 16 & 0xFF] ^
-            tables.after[0][crc >> 24];
-    }
-    for (; size != 0; --size) crc = tables.after[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
-    return crc;
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/file_layout.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string_view>
-
-/// @file
-/// The fixed parts of a trace file, as docs/trace_format.md describes them. All numbers are little-endian.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-inline constexpr std::string_view trace_magic{"\x89MEMTRC\n", 8};
-inline constexpr std::uint16_t trace_file_version = 1;
-inline constexpr std::uint16_t trace_file_revision = 1;
-
-template <class Number>
-void put_little_endian(unsigned char* out, Number value) noexcept {
-  for (std::size_t byte = 0; byte < sizeof value; ++byte) out[byte] = static_cast<unsigned char>(value >> (8 * byte));
-}
-template <class Number>
-[[nodiscard]] Number get_little_endian(const unsigned char* in) noexcept {
-  Number value = 0;
-  for (std::size_t byte = 0; byte < sizeof value; ++byte)
-    value = static_cast<Number>(value | static_cast<Number>(in[byte]) << (8 * byte));
-  return value;
-}
-
-/// What has become of the file.
-enum class trace_file_state : std::uint32_t {
-  complete = 0,
-  live = 1,     ///< a capture writes it, or its process has ended without ending the capture
-  stopped = 2,  ///< writing it failed
-};
-
-struct trace_file_header {
-  static constexpr std::size_t size = 64;
-  static constexpr std::uint64_t unknown = ~std::uint64_t{0};
-
-  std::uint16_t version = trace_file_version;    ///< a reader of another one cannot read the file
-  std::uint16_t revision = trace_file_revision;  ///< a reader of an older one can
-  std::uint64_t first_chunk = size;              ///< offset
-  std::uint64_t chunks = 0;                      ///< `unknown` in a live file
-  std::uint64_t bytes = 0;                       ///< of the file; likewise
-  trace_file_state state = trace_file_state::complete;
-  std::uint32_t error = 0;         ///< `errno` of what stopped the writing
-  std::uint32_t live_area = 0;     ///< its offset; 0: there is none
-  std::uint32_t first_number = 0;  ///< of the first chunk: those before it are gone
-  std::uint64_t more_chunks = 0;   ///< offset at which the chunks go on, where they do not follow each other; 0: they all do
-
-  bool operator==(const trace_file_header&) const = default;
-
-  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
-    std::array<unsigned char, size> out{};
-    std::memcpy(out.data(), trace_magic.data(), trace_magic.size());
-    put_little_endian(&out[8], version);
-    put_little_endian(&out[10], revision);
-    put_little_endian(&out[12], static_cast<std::uint32_t>(first_chunk));
-    put_little_endian(&out[16], chunks);
-    put_little_endian(&out[24], bytes);
-    put_little_endian(&out[32], static_cast<std::uint32_t>(state));
-    put_little_endian(&out[36], error);
-    put_little_endian(&out[40], live_area);
-    put_little_endian(&out[44], first_number);
-    put_little_endian(&out[48], more_chunks);
-    put_little_endian(&out[56], static_cast<std::uint32_t>(first_chunk >> 32));
-    put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
-    return out;
-  }
-  /// False if the checksum is another one. The magic number is not looked at.
-  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
-    version = get_little_endian<std::uint16_t>(&in[8]);
-    revision = get_little_endian<std::uint16_t>(&in[10]);
-    first_chunk = get_little_endian<std::uint32_t>(&in[12]) | std::uint64_t{get_little_endian<std::uint32_t>(&in[56])} << 32;
-    chunks = get_little_endian<std::uint64_t>(&in[16]);
-    bytes = get_little_endian<std::uint64_t>(&in[24]);
-    state = static_cast<trace_file_state>(get_little_endian<std::uint32_t>(&in[32]));
-    error = get_little_endian<std::uint32_t>(&in[36]);
-    live_area = get_little_endian<std::uint32_t>(&in[40]);
-    first_number = get_little_endian<std::uint32_t>(&in[44]);
-    more_chunks = get_little_endian<std::uint64_t>(&in[48]);
-    return get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4);
-  }
-};
-
-struct chunk_header {
-  static constexpr std::size_t size = 24;
-  static constexpr std::uint32_t magic = 0x4B4E4843;  // "CHNK"
-  /// Longer ones are damage, so that a flipped bit costs no memory.
-  static constexpr std::uint32_t max_bytes = std::uint32_t{16} << 20;
-
-  std::uint32_t bytes = 0;    ///< that follow
-  std::uint32_t number = 0;   ///< from 0
-  std::uint32_t packing = 0;  ///< `not_packed`, `packed_with_zstd` or `begins_generation`
-  std::uint32_t checksum = 0;
-
-  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
-    std::array<unsigned char, size> out{};
-    put_little_endian(&out[0], magic);
-    put_little_endian(&out[4], bytes);
-    put_little_endian(&out[8], number);
-    put_little_endian(&out[12], packing);
-    put_little_endian(&out[16], checksum);
-    put_little_endian(&out[20], crc32c::extend(0, out.data(), 20));
-    return out;
-  }
-  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
-    bytes = get_little_endian<std::uint32_t>(&in[4]);
-    number = get_little_endian<std::uint32_t>(&in[8]);
-    packing = get_little_endian<std::uint32_t>(&in[12]);
-    checksum = get_little_endian<std::uint32_t>(&in[16]);
-    return get_little_endian<std::uint32_t>(in.data()) == magic &&
-           get_little_endian<std::uint32_t>(&in[20]) == crc32c::extend(0, in.data(), 20);
-  }
-};
-
-inline constexpr std::uint32_t not_packed = 0;
-inline constexpr std::uint32_t packed_with_zstd = 1;
-/// Not packed, and no chunk of its own: a part of what was known before the chunk of that number, for whoever begins to read
-/// there.
-inline constexpr std::uint32_t begins_generation = 0x100;
-/// No payload is packed more densely: what a file costs to read is in proportion to its size.
-inline constexpr std::size_t max_packing_ratio = 256;
-
-template <std::size_t Size>
-[[nodiscard]] std::string_view as_text(const std::array<unsigned char, Size>& bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), Size};
-}
-
-/// The part of a live file that its process has mapped: chunks that are not written yet, and the rings of threads.
-struct live_area_header {
-  static constexpr std::size_t size = 64;
-  static constexpr std::uint32_t magic = 0x4556494C;  // "LIVE"
-  static constexpr std::uint32_t max_buffers = 128;
-  static constexpr std::uint64_t max_bytes_of_buffers = std::uint64_t{64} << 20;
-  static constexpr std::uint32_t max_places = 1024;
-
-  /// Offsets from the area's begin of what changes while the file is live.
-  static constexpr std::size_t rings_outside = 64;  ///< 8 bytes: how many rings have no place here
-  static constexpr std::size_t given_places = 72;   ///< 8 bytes: how many places are rings'; these come first
-  static constexpr std::size_t buffer_states = 128;
-
-  std::uint32_t buffers = 0;
-  std::uint32_t buffer_bytes = 0;
-  std::uint32_t places = 0;
-  std::uint32_t place_bytes = 0;
-  std::uint64_t first_buffer = 0;  ///< offset in the file
-  std::uint64_t first_place = 0;   ///< likewise
-
-  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
-    std::array<unsigned char, size> out{};
-    put_little_endian(&out[0], magic);
-    put_little_endian(&out[4], buffers);
-    put_little_endian(&out[8], buffer_bytes);
-    put_little_endian(&out[12], places);
-    put_little_endian(&out[16], place_bytes);
-    put_little_endian(&out[24], first_buffer);
-    put_little_endian(&out[32], first_place);
-    put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
-    return out;
-  }
-  /// False if these bytes begin no area, or one whose parts are impossibly large.
-  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
-    buffers = get_little_endian<std::uint32_t>(&in[4]);
-    buffer_bytes = get_little_endian<std::uint32_t>(&in[8]);
-    places = get_little_endian<std::uint32_t>(&in[12]);
-    place_bytes = get_little_endian<std::uint32_t>(&in[16]);
-    first_buffer = get_little_endian<std::uint64_t>(&in[24]);
-    first_place = get_little_endian<std::uint64_t>(&in[32]);
-    return get_little_endian<std::uint32_t>(in.data()) == magic &&
-           get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4) && buffers <= max_buffers &&
-           std::uint64_t{buffers} * buffer_bytes <= max_bytes_of_buffers && places <= max_places;
-  }
-};
-
-/// What the live area says of each of its buffers. A single store of `commit` makes more of the chunk valid.
-struct live_buffer_state {
-  static constexpr std::size_t size = 16;
-
-  std::uint64_t number = 0;  ///< of the chunk, plus one; 0: the buffer was never used
-  std::uint64_t commit = 0;  ///< low half: bytes of the payload that are whole; high half: `check_of`; 0: none yet
-
-  /// The checksum of the payload, such that it tells a wrong number too.
-  [[nodiscard]] static constexpr std::uint32_t check_of(std::uint32_t checksum, std::uint64_t number) noexcept {
-    return checksum ^ static_cast<std::uint32_t>(number);
-  }
-  [[nodiscard]] static constexpr std::uint64_t commit_of(std::uint32_t bytes, std::uint32_t checksum,
-                                                         std::uint64_t number) noexcept {
-    return bytes | std::uint64_t{check_of(checksum, number)} << 32;
-  }
-};
-
-/// What is before the events in each place of a ring: `ring_slots` (record/event_ring.hpp) as it is in memory.
-struct live_ring_header {
-  static constexpr std::size_t size = 64;
-
-  std::uint64_t published = 0;     ///< address of what follows the last event; 0: the place was never used
-  std::uint64_t first = 0;         ///< address of the first event
-  std::uint64_t first_number = 0;  ///< how many events of the ring there were before it
-  std::uint32_t ring = 0;
-  std::uint32_t capacity = 0;
-  std::uint32_t check = 0;  ///< CRC-32C of the 8 bytes of `first` and the 8 of `ring` and `capacity`
-
-  void decode(const unsigned char* in) noexcept {
-    published = get_little_endian<std::uint64_t>(in);
-    first = get_little_endian<std::uint64_t>(in + 8);
-    first_number = get_little_endian<std::uint64_t>(in + 16);
-    ring = get_little_endian<std::uint32_t>(in + 24);
-    capacity = get_little_endian<std::uint32_t>(in + 28);
-    check = get_little_endian<std::uint32_t>(in + 32);
-  }
-  [[nodiscard]] static std::uint32_t check_of(std::uint64_t first, std::uint32_t ring, std::uint32_t capacity) noexcept {
-    std::array<unsigned char, 16> bytes{};
-    put_little_endian(&bytes[0], first);
-    put_little_endian(&bytes[8], ring);
-    put_little_endian(&bytes[12], capacity);
-    return crc32c::extend(0, bytes.data(), bytes.size());
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/record/ring_places.hpp>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <new>
-
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/mman.h>
-#endif
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Puts pages of zeros, which are the process's own, in the place of mapped ones. False if the system has no memory.
-///
-/// A store of another thread that is on its way goes to the old page or to the new one: the system exchanges each as a whole, and
-/// none is missing in between. That is no data race, as mmap does not access memory in the sense of C++. The thread sanitizer
-/// takes it for a write of every byte, so it is not to see the call; what is stored into the new pages it does see.
-[[nodiscard]] inline bool exchange_pages(void* begin, std::size_t bytes) noexcept {
-  constexpr int access = PROT_READ | PROT_WRITE;
-  constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-#if defined(__linux__) && defined(SYS_mmap)
-  return ::syscall(SYS_mmap, begin, bytes, access, kind, -1, 0L) != -1;
-#else
-  return ::mmap(begin, bytes, access, kind, -1, 0) != MAP_FAILED;
-#endif
-}
-
-/// The pages of the active capture's trace file that are mapped, and the places for rings in them. Used under the registry's
-/// lock, but for what says otherwise.
-struct ring_places {
-  static_assert(sizeof(ring_slots) == detail::live_ring_header::size);
-
-  unsigned char* mapping = nullptr;  ///< of the file, from the page on in which its live area begins
-  std::size_t mapping_bytes = 0;
-
-  unsigned char* first = nullptr;  ///< place
-  std::size_t place_bytes = 0;
-  std::uint32_t capacity = 0;  ///< events that a place holds
-  std::uint32_t count = 0;     ///< of places in the mapping
-  std::uint32_t given = 0;
-  std::uint32_t spare = 0;                 ///< so many are made ready at a time: threads may come faster than a disk gives room
-  std::uint32_t capture = 0;               ///< the number of the capture
-  std::atomic<std::uint32_t> reserved{0};  ///< places for which the file has room on its disk; the file's writer sets it
-  std::atomic<bool> is_short{false};       ///< more should be
-  std::atomic<std::uint32_t>* wake_word = nullptr;  ///< counts up when the file's writer has something to do
-  std::atomic<std::uint64_t>* given_in_file = nullptr;
-  std::atomic<std::uint64_t>* rings_outside = nullptr;  ///< in the file: rings without a place
-
-  /// Whether there is a place for a ring of so many events.
-  [[nodiscard]] bool has_place(std::uint32_t events) const noexcept {
-    // Acquire pairs with the release of who reserved it.
-    return events == capacity && given < reserved.load(std::memory_order_acquire);
-  }
-
-  /// Empty slots for the ring of that id, which has given the capture `drained` events; call it only after `has_place`.
-  [[nodiscard]] ring_slots* take(std::uint32_t ring, std::uint64_t drained) noexcept {
-    unsigned char* const place = first + given++ * place_bytes;
-    const std::uint32_t ready = reserved.load(std::memory_order_relaxed);
-    if (ready < count && given + spare / 2 >= ready) {
-      is_short.store(true, std::memory_order_relaxed);
-      wake_word->fetch_add(1, std::memory_order_release);
-      wake_word->notify_one();
-    }
-    auto* const slots = new (place) ring_slots{};
-    slots->first = reinterpret_cast<event*>(slots + 1);
-    slots->first_number = drained;
-    slots->ring = ring;
-    slots->capacity = capacity;
-    slots->check = detail::live_ring_header::check_of(reinterpret_cast<std::uintptr_t>(slots->first), ring, capacity);
-    slots->file_capture = capture;
-    slots->is_in_file = 1;
-    // Last: it makes the place count. Release, so that who reads the file sees the rest.
-    slots->published.store(slots->first, std::memory_order_release);
-    given_in_file->store(given, std::memory_order_release);
-    return slots;
-  }
-
-  /// Whether these slots lie in the mapping.
-  [[nodiscard]] bool holds(const ring_slots* slots) const noexcept {
-    const auto* const position = reinterpret_cast<const unsigned char*>(slots);
-    return position >= first && position < first + count * place_bytes;
-  }
-
-  /// Parts a ring in the mapping from the file: its slots become pages of the process's own, empty and at the same addresses, so
-  /// that it does no harm if its thread is about to write there. False if the system has no memory for it.
-  bool detach(event_ring& ring) noexcept {
-    ring_slots& slots = *ring.slots;
-    event* const first_slot = slots.first;
-    const std::uint64_t first_number = slots.first_number;
-    const std::uint32_t id = slots.ring;
-    if (!detail::exchange_pages(&slots, place_bytes)) return false;
-    slots.first = first_slot;
-    slots.first_number = first_number;
-    slots.ring = id;
-    slots.capacity = capacity;
-    slots.file_capture = capture;
-    // Its thread stores the cursor before it publishes. Either it has published since the pages are new, or does so later, or is
-    // not writing at all.
-    event* unknown = nullptr;
-    event* const next = ring.cursor.load(std::memory_order_relaxed);
-    (void)slots.published.compare_exchange_strong(unknown, next, std::memory_order_release, std::memory_order_relaxed);
-    ring.tail = slots.published.load(std::memory_order_relaxed);
-    return true;
-  }
-
-  /// Parts all rings from the file. False if one could not be.
-  bool detach_all(event_ring* rings) noexcept {
-    bool are_detached = true;
-    for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
-      if (holds(ring->slots) && !detach(*ring)) are_detached = false;
-    }
-    return are_detached;
-  }
-
-  /// Gives the pages back that are no ring's.
-  void unmap() noexcept {
-    if (mapping == nullptr) return;
-    unsigned char* const unused = first + given * place_bytes;
-    ::munmap(mapping, static_cast<std::size_t>(first - mapping));
-    if (unused != mapping + mapping_bytes) ::munmap(unused, static_cast<std::size_t>(mapping + mapping_bytes - unused));
-    mapping = nullptr;
-  }
-};
-
-/// What a child after `fork` does with rings that lie in a file of its parent's: they lose their slots, and get others from
-/// whoever records next. It needs no memory, so it cannot fail. Returns by how many bytes the rings became smaller.
-inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
-  std::uint64_t bytes = 0;
-  for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
-    if (ring->slots->is_in_file == 0) continue;
-    bytes += ring->bytes();
-    ring->slots = &no_slots;
-    ring->tail = nullptr;
-    ring->cursor.store(nullptr, std::memory_order_relaxed);
-    bytes -= ring->bytes();
-  }
-  return bytes;
-}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -1568,6 +1128,7 @@ struct fact_table;
 namespace detail {
 class hidden_blocks;
 class phantom_addresses;
+struct ring_places;
 }  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -1617,6 +1178,10 @@ struct registry {
   std::atomic<std::uint32_t> revocations{0};
   bool can_grant = false;  ///< whether the system has `membarrier`
 
+  /// Makes room for the thread's next event: gives it a ring, or empties that. Called under the lock; set when the first capture
+  /// begins, and never null again.
+  room (*make_room)(registry&, thread_slot&) noexcept = nullptr;
+
   /// Empties all rings in order into the active capture. Called under the lock; null while there is no capture.
   void (*drain)(registry&) noexcept = nullptr;
   /// Gives the active capture an event of no thread, which comes after all that was drained. Called likewise.
@@ -1659,7 +1224,7 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 
 /// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
-[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local detail::thread_slot this_thread{};
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
 }  // namespace memprof::abi_1
 
@@ -2000,121 +1565,6 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/record/drain.hpp>
-#include <atomic>
-#include <cstdint>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
-[[nodiscard]] inline std::uint64_t pending_key(const event_ring& ring) noexcept {
-  return ring.tail->stamp != 0 ? ring.tail->stamp : ring.last_stamp;
-}
-
-/// The end of the events in [first, last) that took place until `until`: those after it were recorded while the drain ran.
-[[nodiscard]] inline event* trim_to(event* first, event* last, std::uint64_t until) noexcept {
-  // Stamps grow within a ring, and an event without one goes with the last that has one, so only the newest are looked at.
-  for (event* position = last; position != first; --position) {
-    const std::uint64_t stamp = position[-1].stamp;
-    if (stamp == 0) continue;
-    if (stamp <= until) return last;
-    last = position - 1;
-  }
-  return last;
-}
-
-/// Restores the heap (smallest key on top) after the key at `position` grew.
-inline void sift_down(event_ring** heap, std::uint32_t count, std::uint32_t position) noexcept {
-  event_ring* const moving = heap[position];
-  const std::uint64_t key = pending_key(*moving);
-  for (;;) {
-    std::uint32_t child = 2 * position + 1;
-    if (child >= count) break;
-    if (child + 1 < count && pending_key(*heap[child + 1]) < pending_key(*heap[child])) ++child;
-    if (pending_key(*heap[child]) >= key) break;
-    heap[position] = heap[child];
-    position = child;
-  }
-  heap[position] = moving;
-}
-
-/// Gives [tail, last) of a ring to the consumer.
-template <class Consumer>
-void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
-  for (event* position = last; position != ring.tail; --position) {
-    if (position[-1].stamp == 0) continue;
-    ring.last_stamp = position[-1].stamp;
-    break;
-  }
-  consumer.apply(ring.tail, last, ring.id);
-  ring.drained += static_cast<std::uint64_t>(last - ring.tail);
-  ring.tail = last;
-}
-
-/// The stretch that the top ring may give before another ring's turn comes.
-[[nodiscard]] inline event* end_of_run(event_ring** heap, std::uint32_t count) noexcept {
-  const event_ring& ring = *heap[0];
-  if (count == 1) return ring.drain_limit;
-  std::uint64_t until = pending_key(*heap[1]);
-  if (count > 2 && pending_key(*heap[2]) < until) until = pending_key(*heap[2]);
-  event* position = ring.tail + 1;
-  while (position != ring.drain_limit && position->stamp <= until) ++position;  // 0 is below every stamp
-  return position;
-}
-
-/// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that record/event_order.hpp promises. Under the
-/// lock. Costs one clock reading, a look at every ring, and the merge.
-template <class Pauses, class Consumer>
-void drain_rings(registry& shared, Consumer& consumer) noexcept {
-  ++shared.drains;
-  const std::uint64_t until = shared.stamps.next();
-#if defined(__x86_64__)
-  __builtin_ia32_lfence();  // the heads must not be read before the clock
-#endif
-  Pauses::reach(path_step::clock_read);
-  event_ring** const heap = shared.drain_heap;
-  std::uint32_t count = 0;
-  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    // Acquire pairs with the release that publishes an event in `record`.
-    event* const head = ring->slots->published.load(std::memory_order_acquire);
-    Pauses::reach(path_step::head_read);
-    ring->drain_limit = trim_to(ring->tail, head, until);
-    if (ring->drain_limit != ring->tail) heap[count++] = ring;
-  }
-  Pauses::reach(path_step::heads_read);
-
-  const event_ring* const lone = count == 1 ? heap[0] : nullptr;
-  for (std::uint32_t position = count / 2; position-- > 0;) sift_down(heap, count, position);
-  while (count != 0) {
-    event_ring& ring = *heap[0];
-    apply_run(ring, end_of_run(heap, count), consumer);
-    Pauses::reach(path_step::run_applied);
-    if (ring.tail == ring.drain_limit) heap[0] = heap[--count];
-    if (count > 1) sift_down(heap, count, 0);
-  }
-
-  if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
-      shared.order_word.load(std::memory_order_relaxed) == order_shared) {
-    grant_order<Pauses>(shared, *lone);
-  }
-  shared.lone_ring = lone != nullptr ? lone->id : 0;
-}
-
-/// Makes the heap large enough for one more ring; false if the system has no memory. Under the lock.
-[[nodiscard]] inline bool reserve_drain_heap(registry& shared) noexcept {
-  if (shared.ring_count < shared.drain_heap_capacity) return true;
-  const std::uint32_t capacity = shared.drain_heap_capacity == 0 ? 512 : 2 * shared.drain_heap_capacity;
-  void* const pages = map_pages(capacity * sizeof(event_ring*));
-  if (pages == nullptr) return false;
-  unmap_pages(shared.drain_heap, shared.drain_heap_capacity * sizeof(event_ring*));
-  shared.drain_heap = static_cast<event_ring**>(pages);
-  shared.drain_heap_capacity = capacity;
-  return true;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/record/recorder.hpp>
 #include <atomic>
 #include <bit>
@@ -2180,183 +1630,6 @@ class [[nodiscard]] control_guard {
   registry_guard lock_;
 };
 
-/// Where the ring's next event goes, and is drained from. Relaxed: its producer, or nobody records in it.
-inline void begin_at(event_ring& ring, event* slot) noexcept {
-  ring.tail = slot;
-  ring.cursor.store(slot, std::memory_order_relaxed);
-}
-
-/// Makes a drained ring ready for events from its first slot on. Under the lock, by its producer.
-inline void rewind_ring(event_ring& ring) noexcept {
-  ring_slots& slots = *ring.slots;
-  const auto count = static_cast<std::uint64_t>(ring.cursor.load(std::memory_order_relaxed) - slots.first);
-  begin_at(ring, slots.first);
-  // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: a
-  // reader of the pages of a process that was killed in between takes the ring for empty.
-  slots.published.store(slots.first, std::memory_order_release);
-  slots.first_number += count;
-  // Relaxed: written under the lock, and read by its producer.
-  ring.limit.store(slots.first + slots.capacity, std::memory_order_relaxed);
-}
-
-/// Slots in pages of their own, or null if the system has none.
-[[nodiscard]] inline ring_slots* make_slots(std::uint32_t ring, std::uint32_t capacity) noexcept {
-  void* const pages = map_pages(ring_slots::bytes_for(capacity));
-  if (pages == nullptr) return nullptr;
-  auto* const slots = new (pages) ring_slots{};
-  slots->first = reinterpret_cast<event*>(slots + 1);
-  slots->published.store(slots->first, std::memory_order_relaxed);
-  slots->ring = ring;
-  slots->capacity = capacity;
-  return slots;
-}
-
-/// Slots in the trace file's pages if there is a place for them, else in pages of their own; null if the system has none. Under
-/// the lock.
-[[nodiscard]] inline ring_slots* place_slots(registry& shared, std::uint32_t ring, std::uint64_t drained) noexcept {
-  ring_places* const places = shared.places;
-  if (places != nullptr && places->has_place(shared.ring_capacity)) return places->take(ring, drained);
-  ring_slots* const slots = make_slots(ring, shared.ring_capacity);
-  if (slots == nullptr) return nullptr;
-  slots->first_number = drained;
-  if (places == nullptr) return slots;
-  slots->file_capture = places->capture;
-  places->rings_outside->fetch_add(1, std::memory_order_relaxed);
-  return slots;
-}
-
-/// Whether the ring should get other slots: of another number, or in the active capture's file instead of elsewhere.
-[[nodiscard]] inline bool has_old_slots(const registry& shared, const event_ring& ring) noexcept {
-  const ring_slots& slots = *ring.slots;
-  if (slots.capacity != shared.ring_capacity) return true;
-  const ring_places* const places = shared.places;
-  if (places == nullptr) return slots.is_in_file != 0;
-  return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
-}
-
-/// A ring with pages of its own, or null if the system has none. Under the lock.
-[[nodiscard]] inline event_ring* make_ring(registry& shared) noexcept {
-  if (!reserve_drain_heap(shared)) return nullptr;
-  void* const ring_pages = map_pages(sizeof(event_ring));
-  if (ring_pages == nullptr) return nullptr;
-  ring_slots* const slots = place_slots(shared, shared.ring_count + 1, 0);
-  if (slots == nullptr) {
-    unmap_pages(ring_pages, sizeof(event_ring));
-    return nullptr;
-  }
-  event_ring* const ring = new (ring_pages) event_ring;
-  ring->slots = slots;
-  begin_at(*ring, slots->first);
-  ring->id = ++shared.ring_count;
-  ring->next = shared.rings.load(std::memory_order_relaxed);
-  shared.ring_bytes += ring->bytes();
-  // Release pairs with whoever walks the list: the ring is complete.
-  shared.rings.store(ring, std::memory_order_release);
-  return ring;
-}
-
-/// Exchanges a drained ring's slots for as many, and where, as is asked for now. Keeps the old ones if there is no memory.
-inline void replace_slots(registry& shared, event_ring& ring) noexcept {
-  ring_slots* const slots = place_slots(shared, ring.id, ring.drained);
-  if (slots == nullptr) return;
-  shared.ring_bytes -= ring.bytes();
-  const bool was_outside = shared.places != nullptr && ring.slots->file_capture == shared.places->capture;
-  if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
-  if (ring.slots->capacity != 0) unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
-  ring.slots = slots;
-  begin_at(ring, slots->first);
-  shared.ring_bytes += ring.bytes();
-}
-
-/// Empties the calling thread's ring, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
-inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexcept {
-  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
-  if (shared.drain == nullptr) {
-    ring.tail = cursor;  // recorded while the last capture ended: they belong to none
-  } else if (may_drain) {
-    // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
-    while (ring.tail != cursor) shared.drain(shared);
-  }
-  if (ring.tail != cursor) return false;
-  if (has_old_slots(shared, ring)) replace_slots(shared, ring);
-  rewind_ring(ring);
-  return true;
-}
-
-/// A ring whose thread is gone, now the calling thread's; null if there is none. One with room for more events is preferred:
-/// short-lived threads then fill it one after the other, and need a drain only when it is full. Under the lock.
-[[nodiscard]] inline event_ring* take_over_ring(registry& shared) noexcept {
-  event_ring* full = nullptr;
-  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    if (!ring->owner.take()) continue;
-    // Acquire: what its last thread wrote, of which this flag was the last.
-    (void)ring->doing.load(std::memory_order_acquire);
-    event* const published = ring->slots->published.load(std::memory_order_acquire);
-    const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
-    if (has_room || full != nullptr) {
-      if (full != nullptr) full->owner.give_up();
-      return ring;
-    }
-    full = ring;
-  }
-  return full;
-}
-
-/// Gives the thread a ring that no living thread has; false if there is no memory. Under the lock.
-[[nodiscard]] inline bool attach_ring(registry& shared, thread_slot& self) noexcept {
-  event_ring* ring = take_over_ring(shared);
-  if (ring == nullptr) {
-    ring = make_ring(shared);
-    if (ring == nullptr || !ring->owner.take()) return false;
-  }
-  // That thread may have been stopped anywhere, even between two of the stores that publish an event.
-  ring->cursor.store(ring->slots->published.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  ring->limit.store(nullptr, std::memory_order_relaxed);
-  ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
-  ring->capture = 0;
-  ring->thread = ++shared.thread_count;
-  for (event_ring::early_end& early : ring->early_ends) early = {};
-  ring->doing.store(self.doing_without_ring.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  self.ring = ring;
-  return true;
-}
-
-/// Lets go of the thread's ring before the thread ends; its events stay until they are drained.
-inline void detach_ring(registry& shared, thread_slot& self) noexcept {
-  if (!self.has_ring()) return;
-  const registry_guard guard{shared};
-  event_ring& ring = *self.ring;
-  self.doing_without_ring.store(ring.doing.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  self.ring = &no_ring;
-  ring.doing.store(activity::idle, std::memory_order_release);
-  ring.owner.give_up();
-}
-
-/// What `make_room` did.
-enum class room : std::uint8_t { none, made, made_for_new_thread };
-
-/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock.
-[[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
-  if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
-    return room::none;  // the capture is the parent's
-  if (!self.has_ring() && !attach_ring(shared, self)) return room::none;
-  event_ring& ring = *self.ring;
-  const bool is_announced = ring.capture == shared.capture_count;
-  if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
-  event* const end = ring.slots->first + ring.slots->capacity;
-  const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
-  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
-  if ((end - cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
-  if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, for which the system has no memory
-  // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
-  event* const next = ring.cursor.load(std::memory_order_relaxed);
-  ring.limit.store(registry_guard::is_forking(shared) ? next + 1 : ring.slots->first + ring.slots->capacity,
-                   std::memory_order_relaxed);
-  ring.capture = shared.capture_count;
-  return is_announced ? room::made : room::made_for_new_thread;
-}
-
 /// The last fields of an event as the word that they are in memory.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t rest_of(const event& described) noexcept {
   // By shifts: compilers put fields into a word one after the other, and cannot take the constants out of a loop.
@@ -2409,11 +1682,11 @@ template <class Pauses>
     // A thread that asked to drop must not wait, and while the lock is held nobody can say whether its ring was emptied.
     if (may_wait) {
       const registry_guard lock{shared};
-      found = make_room(shared, self);
+      found = shared.make_room(shared, self);
       if (found == room::made_for_new_thread) thread_name = detail::intern(shared, thread_title{}.view());
     } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
       const registry_guard lock{shared, adopt_lock{}};
-      found = make_room(shared, self);
+      found = shared.make_room(shared, self);
     }
   }
   if (found == room::none) {
@@ -3785,6 +3058,8 @@ struct event_tally {
 template <>
 inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
 
+namespace detail {
+
 /// An `event_tally` while events are counted.
 struct tally {
   std::int64_t count = 0;
@@ -3796,8 +3071,6 @@ struct tally {
     bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
   }
 };
-
-namespace detail {
 
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
@@ -3883,7 +3156,7 @@ class wide_integer {
 #include <cstdint>
 #include <limits>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One number over the segments of one name. Trivial; `begin` makes it meaningful.
 struct running_summary {
@@ -3891,7 +3164,7 @@ struct running_summary {
   std::int64_t last;
   std::int64_t least;
   std::int64_t greatest;
-  detail::int128 total;
+  int128 total;
   std::uint64_t least_segment;  ///< number of the first segment with `least`
   std::uint64_t greatest_segment;
 
@@ -3912,13 +3185,13 @@ struct running_summary {
 
   /// The sum, or the nearest number of 64 bits.
   [[nodiscard]] std::int64_t sum() const noexcept {
-    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
-    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
+    constexpr int128 most = std::numeric_limits<std::int64_t>::max();
+    constexpr int128 fewest = std::numeric_limits<std::int64_t>::min();
     return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/value_summary.hpp>
 #include <array>
@@ -4027,7 +3300,7 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
 #include <cstdint>
 #include <utility>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What the ledger keeps of a live allocation, in half a cache line.
 struct block {
@@ -4072,7 +3345,7 @@ class live_blocks {
   live_blocks() = default;
   live_blocks(const live_blocks&) = delete;
   live_blocks& operator=(const live_blocks&) = delete;
-  ~live_blocks() { detail::unmap_pages(groups_, bytes()); }
+  ~live_blocks() { unmap_pages(groups_, bytes()); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// Bytes taken from the system.
@@ -4252,7 +3525,7 @@ class live_blocks {
     group* const old_groups = groups_;
     const std::size_t old_count = group_count();
     const std::size_t count = old_count == 0 ? 32 : 2 * old_count;
-    void* const pages = detail::map_pages(count * sizeof(group));
+    void* const pages = map_pages(count * sizeof(group));
     if (pages == nullptr) return false;
     groups_ = static_cast<group*>(pages);
     mask_ = count - 1;
@@ -4265,7 +3538,7 @@ class live_blocks {
         make_room(moving.address) = moving;
       }
     }
-    detail::unmap_pages(old_groups, old_count * sizeof(group));
+    unmap_pages(old_groups, old_count * sizeof(group));
     return true;
   }
 
@@ -4276,7 +3549,7 @@ class live_blocks {
   std::size_t limit_ = 0;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/partition_point.hpp>
 #include <cstddef>
@@ -4306,19 +3579,19 @@ template <class IsBefore>
 #include <algorithm>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
 /// are small. Trivial, and empty if all bytes are zero.
 struct running_steps {
   std::uint64_t first;
   std::uint64_t count;
-  detail::int128 sum;
-  detail::int128 squares;
+  int128 sum;
+  int128 squares;
 
   void add(std::uint64_t step) noexcept {
     if (count++ == 0) first = step;
-    const auto distance = static_cast<detail::int128>(step - first);
+    const auto distance = static_cast<int128>(step - first);
     sum += distance;
     squares += distance * distance;
   }
@@ -4334,24 +3607,23 @@ struct fitted_line {
 /// so the line does not depend on the order of magnitude of the numbers, nor on how far the first is from the others.
 struct running_line {
   std::int64_t first;
-  detail::int128 sum;
-  detail::wide_integer squares;
-  detail::wide_integer products;  ///< with the steps
+  int128 sum;
+  wide_integer squares;
+  wide_integer products;  ///< with the steps
 
   /// The number, at least 0, of the segment whose step was added to `steps` last.
   void add(std::int64_t value, std::uint64_t step, const running_steps& steps) noexcept {
-    const detail::int128 rise = static_cast<detail::int128>(value) - first;
+    const int128 rise = static_cast<int128>(value) - first;
     if (rise == 0) return;
     sum += rise;
-    squares += detail::wide_integer{rise * rise};
-    products += detail::wide_integer{rise * static_cast<detail::int128>(step - steps.first)};
+    squares += wide_integer{rise * rise};
+    products += wide_integer{rise * static_cast<int128>(step - steps.first)};
   }
 
   /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), each n times the sum of products of the deviations from the
   /// means. Numbers that do not vary lie on any level line, so then R^2 is 1.
   [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
-    using detail::wide_integer;
-    const wide_integer count{static_cast<detail::int128>(steps.count)};
+    const wide_integer count{static_cast<int128>(steps.count)};
     const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};
     const wide_integer vertical = count * squares - wide_integer{sum} * wide_integer{sum};
     const wide_integer both = count * products - wide_integer{steps.sum} * wide_integer{sum};
@@ -4362,7 +3634,7 @@ struct running_line {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/segment_history.hpp>
 #include <algorithm>
@@ -4370,11 +3642,9 @@ struct running_line {
 #include <cstdint>
 #include <limits>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// One finished segment that is kept in full; its end is the next one's begin.
 struct segment_mark {
@@ -4475,7 +3745,7 @@ class segment_history {
 
   /// Takes out of `entries`, which has one for each mark or fewer, those of dropped segments.
   template <class Entry>
-  void compact(detail::page_array<Entry>& entries) const noexcept {
+  void compact(page_array<Entry>& entries) const noexcept {
     std::size_t kept = 0;
     for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
       if (!marks_[position].is_dropped) entries[kept++] = entries[position];
@@ -4493,9 +3763,9 @@ class segment_history {
   }
 
   /// By position, which changes with `compact_marks`.
-  [[nodiscard]] const detail::page_array<segment_mark>& marks() const noexcept { return marks_; }
+  [[nodiscard]] const page_array<segment_mark>& marks() const noexcept { return marks_; }
   /// In the order in which the names first came.
-  [[nodiscard]] const detail::page_array<named_segment_row>& rows() const noexcept { return rows_; }
+  [[nodiscard]] const page_array<named_segment_row>& rows() const noexcept { return rows_; }
   /// How many segments there were.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
@@ -4505,7 +3775,7 @@ class segment_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   static constexpr std::uint32_t no_row = ~std::uint32_t{0};
 
@@ -4513,8 +3783,7 @@ class segment_history {
 
   /// Null if the segment is not kept.
   [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
-    const std::size_t position =
-        detail::partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
+    const std::size_t position = partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
     const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
     return is_there ? &marks_[position] : nullptr;
   }
@@ -4552,23 +3821,21 @@ class segment_history {
   std::uint64_t count_ = 0;
   std::uint64_t step_ = 0;
   std::size_t dropped_ = 0;
-  detail::page_array<segment_mark> marks_;
-  detail::page_array<named_segment_row> rows_;
+  page_array<segment_mark> marks_;
+  page_array<named_segment_row> rows_;
   live_blocks row_index_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/summaries_by_name.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// Numbers over the segments of each name, one record for each row of a `segment_history`. A space that shows up late had zeros
 /// in the segments before.
@@ -4608,13 +3875,13 @@ class summaries_by_name {
   [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
-  detail::page_array<char> known_;
-  detail::page_array<record> records_;
+  page_array<char> known_;
+  page_array<record> records_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/facet/cores.hpp>
 #include <array>
@@ -5056,7 +4323,7 @@ template <class Cores, class Rows, class Names>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an operation had live at a peak.
 struct owner_at_peak {
@@ -5097,17 +4364,15 @@ struct segment_record {
   std::array<category_at_peak, category_names.size()> categories;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/top_blocks.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
 [[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
@@ -5123,10 +4388,10 @@ struct top_blocks_view {
   void offer(const block& candidate) const noexcept {
     if (count < limit) {
       blocks[count] = candidate;
-      detail::push_into_heap(blocks, count++, is_larger);
+      push_into_heap(blocks, count++, is_larger);
     } else if (limit != 0 && is_larger(candidate, blocks[0])) {
       blocks[0] = candidate;
-      detail::sift_into_heap(blocks, count, 0, is_larger);
+      sift_into_heap(blocks, count, 0, is_larger);
     }
   }
 };
@@ -5187,7 +4452,7 @@ class top_blocks_of_segments {
   }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   static constexpr std::size_t max_levels = 32;
 
@@ -5212,11 +4477,11 @@ class top_blocks_of_segments {
   }
 
   std::uint32_t limit_;
-  detail::page_array<std::uint32_t> counts_[max_levels];
-  detail::page_array<block> blocks_[max_levels];
+  page_array<std::uint32_t> counts_[max_levels];
+  page_array<block> blocks_[max_levels];
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/clock_readings.hpp>
 #include <algorithm>
@@ -5496,7 +4761,7 @@ template <class Space, class Rows>
 #include <string>
 #include <vector>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What the ids of a ledger mean to a facet.
 struct facet_names {
@@ -5512,7 +4777,7 @@ struct facet_names {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/facet/lifetimes.hpp>
 #include <algorithm>
@@ -5983,11 +5248,9 @@ template <class Failed, class Rows>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// A number of bytes in one segment: at most, and at its end.
 struct level_record {
@@ -6019,7 +5282,7 @@ class byte_level {
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
   /// One for each mark of the history, or fewer if there was no memory; zeros before the first that ended here.
-  [[nodiscard]] const detail::page_array<level_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] const page_array<level_record>& segments() const noexcept { return segments_; }
   /// Peak and current.
   [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
   [[nodiscard]] level_record open_segment() const noexcept { return {segment_peak_, current_}; }
@@ -6027,16 +5290,14 @@ class byte_level {
   [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
-  detail::page_array<level_record> segments_;
+  page_array<level_record> segments_;
   summaries_by_name<2> by_name_;
   std::int64_t current_ = 0;
   std::int64_t peak_ = 0;
   std::int64_t segment_peak_ = 0;
 };
-
-namespace detail {
 
 /// Fills peak, current and segments of a facet from a level: `rows` are a profile's `segment_rows`, `names` its rows by name.
 template <class Result, class Level, class Rows, class Names>
@@ -6057,9 +5318,7 @@ void fill_level(Result& result, const Level& from, const Rows& rows, const Names
   });
 }
 
-}  // namespace detail
-
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/facet/reserved.hpp>
 #include <algorithm>
@@ -6617,11 +5876,11 @@ using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_st
 /// The folds over the blocks of one space of those that follow blocks.
 class space_facet_folds {
  public:
-  void allocated(const block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
-  void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
+  void allocated(const detail::block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
+  void freed(const detail::block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
   /// `name` is its row in the history.
   void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
-  template <class Names = facet_names>
+  template <class Names = detail::facet_names>
   [[nodiscard]] space_facets build(const Names& names) const {
     return {lifetimes_.build(names)};
   }
@@ -7435,195 +6694,116 @@ struct capture_options {
 
 #endif  // MEMPROF_SINGLE_HEADER_3
 
-#if !defined(MEMPROF_SINGLE_HEADER_4) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#if !defined(MEMPROF_SINGLE_HEADER_4) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_4
 
-// ---- <memprof/ledger/checkpoint_history.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
+// ---- <memprof/record/kept_backends.hpp>
+#include <utility>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
-struct frame_parts;
-}
-
-/// What was live at one moment, in all memory spaces together.
-struct checkpoint_mark {
-  label name;               ///< 0: the periodic ones
-  std::uint32_t row_count;  ///< spaces
-  std::uint64_t number;     ///< among all checkpoints, from 0
-  std::uint64_t stamp;
-  std::int64_t bytes;
-  std::int64_t blocks;
-  std::size_t first_row;
-  bool is_first;  ///< of its name
+/// What a capture does with its backends, of whatever types they are.
+struct backend_calls {
+  void (*detach)(void* backends) noexcept;
+  void (*report_facts)(void* backends);
+  void (*destroy)(void* backends) noexcept;
 };
 
-/// The same in one memory space.
-struct checkpoint_row {
-  std::int64_t bytes;
-  std::int64_t blocks;
-  std::size_t first_block;
-  std::uint32_t block_count;
-  std::uint8_t space;
-};
-
-/// The checkpoints of a capture in bounded memory.
-///
-/// All are kept while they are few. Then only every second is, then every fourth, and so on, so that those that are kept are
-/// spread evenly over a run of any length. The newest stays whatever its number, and so do the first of each name, the one with
-/// the most live bytes and the one with the fewest.
-class checkpoint_history {
+/// Owns the backends of a capture, which outlive it for as long as its profile can be read. None of its functions is to be called
+/// under the registry's lock: backends may call us.
+class kept_backends {
  public:
-  /// How many are kept.
-  static constexpr std::size_t most_kept = 128;
-  /// Of how many names the first checkpoint stays.
-  static constexpr std::size_t most_names = 32;
-
-  /// Begins the next checkpoint. False, and nothing changed, if the system has no memory.
-  [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
-    drop_last_if_unwanted();
-    if (marks_.size() >= most_kept) thin();
-    checkpoint_mark begun{};
-    begun.name = name;
-    begun.number = count_;
-    begun.stamp = stamp;
-    begun.first_row = rows_.size();
-    begun.is_first = is_new(name);
-    if (!marks_.push_back(begun)) return false;
-    ++count_;
-    return true;
+  kept_backends() noexcept = default;
+  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
+  kept_backends(kept_backends&& other) noexcept
+      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
+  kept_backends& operator=(kept_backends&& other) noexcept {
+    std::swap(backends_, other.backends_);
+    std::swap(calls_, other.calls_);
+    std::swap(is_attached_, other.is_attached_);
+    return *this;
+  }
+  ~kept_backends() {
+    if (backends_ == nullptr) return;
+    const recording_suppressor hidden;
+    if (is_attached_) calls_->detach(backends_);
+    calls_->destroy(backends_);
   }
 
-  /// Adds a space to the checkpoint that was begun last, with so many of its largest blocks: a pass over its live ones. False if
-  /// the system has no memory.
-  [[nodiscard]] bool add(std::uint8_t space, const live_blocks& live, std::int64_t bytes, std::uint32_t largest) noexcept {
-    checkpoint_row row{bytes, static_cast<std::int64_t>(live.size()), blocks_.size(), 0, space};
-    const std::size_t room = std::min<std::size_t>(largest, live.size());
-    if (!blocks_.resize(row.first_block + room)) return false;
-    const top_blocks_view best{blocks_.data() + row.first_block, row.block_count, static_cast<std::uint32_t>(room)};
-    live.for_each([&](const block& held) { best.offer(held); });
-    if (!rows_.push_back(row)) {
-      blocks_.truncate(row.first_block);
-      return false;
-    }
-    checkpoint_mark& mark = marks_[marks_.size() - 1];
-    ++mark.row_count;
-    mark.bytes = detail::add_saturating(mark.bytes, row.bytes);
-    mark.blocks += row.blocks;
-    return true;
-  }
-
-  /// Takes back the checkpoint that was begun last.
-  void abandon() noexcept {
-    drop_last();
-    --count_;
-  }
-
-  /// In the order of time.
-  [[nodiscard]] const detail::page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
-  [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
-  /// In no order.
-  [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
-  /// How many there were.
-  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  /// How many blocks are kept for all of them.
-  [[nodiscard]] std::size_t kept_blocks() const noexcept { return blocks_.size(); }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
+  [[nodiscard]] void* get() const noexcept { return backends_; }
+  [[nodiscard]] const backend_calls* calls() const noexcept { return backends_ == nullptr ? nullptr : calls_; }
+  [[nodiscard]] bool is_attached() const noexcept { return backends_ != nullptr && is_attached_; }
+  /// Says that they are off, and whether they were on: of two threads that end the capture only one detaches them.
+  [[nodiscard]] bool take_attached() noexcept { return backends_ != nullptr && std::exchange(is_attached_, false); }
 
  private:
-  friend struct detail::frame_parts;
-
-  /// Whether no checkpoint of the name is kept; not if there are too many names.
-  [[nodiscard]] bool is_new(label name) const noexcept {
-    std::size_t names = 0;
-    for (const checkpoint_mark& mark : marks_) {
-      if (!mark.is_first) continue;
-      if (mark.name == name) return false;
-      ++names;
-    }
-    return names < most_names;
-  }
-
-  /// The positions of those that stay because of their bytes, of equal ones the first.
-  struct extremes {
-    std::size_t least = 0;
-    std::size_t greatest = 0;
-  };
-  [[nodiscard]] extremes find_extremes() const noexcept {
-    extremes found;
-    for (std::size_t position = 1; position < marks_.size(); ++position) {
-      if (marks_[position].bytes < marks_[found.least].bytes) found.least = position;
-      if (marks_[position].bytes > marks_[found.greatest].bytes) found.greatest = position;
-    }
-    return found;
-  }
-
-  [[nodiscard]] bool is_wanted(std::size_t position, const extremes& extreme) const noexcept {
-    const checkpoint_mark& mark = marks_[position];
-    return mark.number % stride_ == 0 || mark.is_first || position == extreme.least || position == extreme.greatest;
-  }
-
-  void drop_last_if_unwanted() noexcept {
-    if (stride_ != 1 && !marks_.empty() && !is_wanted(marks_.size() - 1, find_extremes())) drop_last();
-  }
-
-  void drop_last() noexcept {
-    const checkpoint_mark last = marks_[marks_.size() - 1];
-    if (last.row_count != 0) blocks_.truncate(rows_[last.first_row].first_block);
-    rows_.truncate(last.first_row);
-    marks_.pop_back();
-  }
-
-  /// Drops those that were kept only as extremes, and every second of the others if that is not enough.
-  void thin() noexcept {
-    drop_unwanted();
-    while (marks_.size() > most_kept / 4 * 3) {
-      stride_ *= 2;
-      drop_unwanted();
-    }
-  }
-
-  void drop_unwanted() noexcept {
-    const extremes extreme = find_extremes();
-    std::size_t kept_marks = 0;
-    std::size_t kept_rows = 0;
-    std::size_t kept_blocks = 0;
-    for (std::size_t position = 0; position < marks_.size(); ++position) {
-      if (!is_wanted(position, extreme)) continue;
-      checkpoint_mark mark = marks_[position];
-      const std::size_t first_row = mark.first_row;
-      mark.first_row = kept_rows;
-      for (std::size_t index = 0; index < mark.row_count; ++index) {
-        checkpoint_row row = rows_[first_row + index];
-        const std::size_t first_block = row.first_block;
-        row.first_block = kept_blocks;
-        for (std::size_t each = 0; each < row.block_count; ++each) blocks_[kept_blocks++] = blocks_[first_block + each];
-        rows_[kept_rows++] = row;
-      }
-      marks_[kept_marks++] = mark;
-    }
-    marks_.truncate(kept_marks);
-    rows_.truncate(kept_rows);
-    blocks_.truncate(kept_blocks);
-  }
-
-  std::uint64_t count_ = 0;
-  std::uint64_t stride_ = 1;  ///< a power of two: of the numbers, multiples of it stay
-  detail::page_array<checkpoint_mark> marks_;
-  detail::page_array<checkpoint_row> rows_;
-  detail::page_array<block> blocks_;
+  void* backends_ = nullptr;
+  const backend_calls* calls_ = nullptr;
+  bool is_attached_ = true;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/capture_calls.hpp>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+/// @file
+/// What the interface calls of the control path: record/capture_control.hpp.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
+/// not. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard]] MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode);
+
+[[nodiscard]] inline std::uint32_t active_capture() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+}
+
+/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
+[[nodiscard]] MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept;
+
+/// Ends capture `number` with a last segment. False if it is not the active one.
+MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept;
+
+/// Ends whatever capture is active and forgets the last one.
+MEMPROF_SEPARABLE void clear_session() noexcept;
+
+/// The profile of capture `number`, or of whichever there is for 0. False if it is gone. A template where it is inline, so that
+/// units that read no profile do not compile what builds one.
+template <std::same_as<profile> Profile>
+[[nodiscard]] bool read_session(std::uint32_t number, Profile& result);
+
+/// Calls `visit(context, address, bytes)` for each block of a space that is live in the active capture now, in no order. Costs a
+/// drain and a pass over the live blocks, under the registry's lock: `visit` must not record, and take memory only where no hook
+/// sees it.
+MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context,
+                                         void (*visit)(void* context, const void* address, std::size_t bytes));
+
+/// The same with a function object.
+template <class Visitor>
+void for_each_live_block(space_id space, Visitor&& visit) {
+  visit_live_blocks(space, &visit, [](void* context, const void* address, std::size_t bytes) {
+    (*static_cast<std::remove_reference_t<Visitor>*>(context))(address, bytes);
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_4
+
+#if !defined(MEMPROF_SINGLE_HEADER_5) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_5
 
 // ---- <memprof/ledger/operation_stats.hpp>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Bytes and blocks that one owner has live, and what it had at the space's last peak.
 ///
@@ -7699,279 +6879,7 @@ struct operation_stats {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/operation_tree.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
-///
-/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children. When there are
-/// as many as there may be, each node gets at most one more child, of the name `other_names`: it stands for all others.
-class operation_tree {
- public:
-  /// One path: where it hangs, and how often it was called.
-  struct node {
-    std::uint32_t parent;
-    label name;
-    std::int64_t invocations;
-    std::int64_t finished;  ///< invocations that have ended
-  };
-
-  /// At most `limit` operations, and one more within each of them and within none.
-  explicit operation_tree(std::uint32_t limit = ~std::uint32_t{0}) noexcept : limit_(limit) {
-    is_usable_ = nodes_.push_back({}) && slots_.resize(256);
-  }
-
-  /// At least 1, even if the system had no memory for the tree.
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
-  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
-  void count_invocation(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].invocations;
-  }
-  void count_finished(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].finished;
-  }
-
-  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory. What is called within the
-  /// node of all others once there are too many is that node.
-  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
-    if (!is_usable_) return 0;
-    std::size_t slot = slot_of(parent, name, slots_.size());
-    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-      const node& known = nodes_[slots_[slot]];
-      if (known.parent == parent && known.name == name) return slots_[slot];
-    }
-    return make_child(parent, name, slot);
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
-
- private:
-  friend struct detail::frame_parts;
-
-  [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
-    if (name == other_names || nodes_.size() > limit_) {
-      if (parent != 0 && nodes_[parent].name == other_names) return parent;
-      if (name != other_names) return child(parent, other_names);
-    }
-    if (2 * (nodes_.size() + 1) > slots_.size()) {
-      if (!grow()) return parent;
-      slot = free_slot(slots_, parent, name);
-    }
-    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
-    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
-  }
-
-  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
-    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
-    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 32} & (slots - 1);
-  }
-
-  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
-                                             label name) noexcept {
-    std::size_t slot = slot_of(parent, name, slots.size());
-    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-    return slot;
-  }
-
-  [[nodiscard]] bool grow() noexcept {
-    detail::page_array<std::uint32_t> slots;
-    if (!slots.resize(2 * slots_.size())) return false;
-    for (std::size_t index = 1; index < nodes_.size(); ++index) {
-      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
-    }
-    slots_ = std::move(slots);
-    return true;
-  }
-
-  std::uint32_t limit_;
-  bool is_usable_ = false;
-  detail::page_array<node> nodes_;
-  detail::page_array<std::uint32_t> slots_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/scope_stack.hpp>
-#include <cstdint>
-#include <new>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// One open operation of a thread.
-struct open_scope {
-  std::uint32_t operation;
-  label name;
-  std::uint32_t number;  ///< as its thread counts them
-  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
-  std::uint64_t begin_stamp;
-};
-
-/// What happened in one memory space while one scope was open on its thread.
-struct scope_usage {
-  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
-  std::int64_t self_max;   ///< greatest `self_net`
-  std::int64_t inner_net;  ///< the same of the scopes within that have ended
-  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
-
-  void allocate(std::int64_t bytes) noexcept {
-    self_net += bytes;
-    if (self_net > self_max) self_max = self_net;
-    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
-  }
-  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
-
-  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
-  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
-  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
-    return net() + inner_max > max_net ? net() + inner_max : max_net;
-  }
-};
-
-/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
-using space_scopes = detail::page_array<scope_usage>;
-
-/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
-class scope_stack {
- public:
-  static constexpr std::uint32_t max_spaces = 256;
-  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
-  static constexpr std::size_t max_depth = 256;
-
-  scope_stack() = default;
-  scope_stack(const scope_stack&) = delete;
-  scope_stack& operator=(const scope_stack&) = delete;
-  ~scope_stack() {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes* const scopes = by_space_[used_[index]];
-      scopes->~space_scopes();
-      detail::unmap_pages(scopes, sizeof(space_scopes));
-    }
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
-  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
-  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
-  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
-  /// 0 if no scope is open.
-  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
-  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
-  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
-
-  /// Opens a scope; false if the system has no memory, and then nothing changed.
-  [[nodiscard]] bool push(const open_scope& scope) noexcept {
-    if (!scopes_.push_back(scope)) return false;
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      if (by_space_[used_[index]]->push_back({})) continue;
-      while (index-- > 0) by_space_[used_[index]]->pop_back();
-      scopes_.pop_back();
-      return false;
-    }
-    return true;
-  }
-
-  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
-  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
-    // The innermost is the one that ends next, nearly always.
-    for (std::size_t index = scopes_.size(); index-- > 0;) {
-      if (scopes_[index].number == number) return index;
-    }
-    return scopes_.size();
-  }
-
-  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space this thread touched, where `usage` counts
-  /// the scopes within that have ended. Those within that are still open go on in the one around it.
-  template <class Finish>
-  void close(std::size_t index, Finish&& finish) noexcept {
-    for (std::uint32_t used = 0; used < used_count_; ++used) {
-      space_scopes& scopes = *by_space_[used_[used]];
-      const std::size_t position = index + 1;  // entry 0 is outside
-      std::int64_t inner_net = 0;
-      std::int64_t inner_max = 0;
-      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
-        inner_max = scopes[inner].max_with(inner_max);
-        inner_net += scopes[inner].net();
-      }
-      scope_usage ended = scopes[position];
-      ended.max_net = ended.max_with(inner_max);
-      scope_usage& outer = scopes[position - 1];
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
-      ended.inner_net += inner_net;
-      scopes.erase(position);
-      finish(scopes_[index], used_[used], ended);
-    }
-    scopes_.erase(index);
-  }
-
-  /// Closes the innermost scope and calls `finish` as above.
-  template <class Finish>
-  void close_innermost(Finish&& finish) noexcept {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes& scopes = *by_space_[used_[index]];
-      const scope_usage ended = scopes.back();
-      scopes.pop_back();
-      scope_usage& outer = scopes.back();
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
-      finish(innermost(), used_[index], ended);
-    }
-    scopes_.pop_back();
-  }
-
-  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
-  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
-    if (by_space_[space] != nullptr) [[likely]]
-      return by_space_[space];
-    void* const pages = detail::map_pages(sizeof(space_scopes));
-    if (pages == nullptr) return nullptr;
-    space_scopes* const scopes = new (pages) space_scopes;
-    if (!scopes->resize(scopes_.size() + 1)) {
-      detail::unmap_pages(pages, sizeof(space_scopes));
-      return nullptr;
-    }
-    by_space_[space] = scopes;
-    used_[used_count_++] = space;
-    return scopes;
-  }
-
-  /// Calls `visit(space, scopes)` for each space this thread touched.
-  template <class Visitor>
-  void for_each_space(Visitor&& visit) const {
-    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
-  }
-
-  /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = scopes_.bytes();
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
-    return total;
-  }
-
- private:
-  friend struct detail::frame_parts;
-
-  detail::page_array<open_scope> scopes_;
-  std::uint32_t used_count_ = 0;
-  std::uint8_t used_[max_spaces] = {};
-  space_scopes* by_space_[max_spaces] = {};
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/shared_memory.hpp>
 #include <algorithm>
@@ -7980,13 +6888,11 @@ class scope_stack {
 #include <cstdint>
 #include <limits>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 class space_ledger;
 
-namespace detail {
 struct frame_parts;
-}
 
 /// A memory in which two or more spaces lie, and its joint peak: the greatest sum of what they hold at one moment.
 ///
@@ -8010,7 +6916,7 @@ class shared_memory {
   }
 
   /// Sums of several spaces may be beyond what 64 bits hold; a profile has the greatest number instead.
-  [[nodiscard]] static std::int64_t saturated(detail::int128 bytes) noexcept {
+  [[nodiscard]] static std::int64_t saturated(int128 bytes) noexcept {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     return bytes > most ? most : static_cast<std::int64_t>(bytes);
   }
@@ -8024,8 +6930,8 @@ class shared_memory {
   bool is_known = true;    ///< false: a key frame of an older memprof did not have it
   bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
   space_ledger* active = nullptr;
-  detail::int128 others = 0;  ///< live bytes of all spaces but the active one
-  detail::int128 peak = 0;
+  int128 others = 0;  ///< live bytes of all spaces but the active one
+  int128 peak = 0;
   std::uint64_t peaks = 1;  ///< how often the peak was raised, and one
   std::uint64_t peak_stamp = 0;
   std::uint64_t peak_segment = 0;  ///< number
@@ -8092,7 +6998,7 @@ class memory_share {
   [[nodiscard]] std::size_t bytes() const noexcept { return by_operation_.bytes() + freed_largest_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   /// Of the peak that `epoch` counts; of an older one it means nothing.
   struct freed_bytes {
@@ -8119,23 +7025,21 @@ class memory_share {
   std::int64_t blocks_ = 0;
   std::uint64_t epoch_ = 1;
   std::array<freed_bytes, category_names.size()> by_category_{};
-  detail::page_array<freed_bytes> by_operation_;
-  detail::page_array<block> freed_largest_;
+  page_array<freed_bytes> by_operation_;
+  page_array<block> freed_largest_;
   std::uint8_t space_;
   bool is_usable_ = false;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/timeline.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// Live bytes over time in a bounded number of points, each covering the same number of events.
 ///
@@ -8165,7 +7069,7 @@ class timeline {
 
   /// How many events each finished point covers.
   [[nodiscard]] std::uint64_t events_per_point() const noexcept { return width_; }
-  [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
+  [[nodiscard]] const page_array<point>& finished() const noexcept { return points_; }
   /// The point that is not full yet; `has_open` says whether any event is in it.
   [[nodiscard]] const point& open() const noexcept { return open_; }
   [[nodiscard]] bool has_open() const noexcept { return has_open_; }
@@ -8173,7 +7077,7 @@ class timeline {
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   /// The first event of a point, which begins it, or its last one, which ends it: `remaining_` counts down to either, so that the
   /// events between them need not ask which they are.
@@ -8209,10 +7113,10 @@ class timeline {
   bool has_open_ = false;
   std::uint32_t max_points_;
   point open_{0, 0, 0};
-  detail::page_array<point> points_;
+  page_array<point> points_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/space_ledger.hpp>
 #include <algorithm>
@@ -8223,10 +7127,6 @@ class timeline {
 
 namespace memprof::inline MEMPROF_ABI {
 
-namespace detail {
-struct frame_parts;
-}
-
 /// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
 struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
@@ -8236,6 +7136,12 @@ struct ledger_options {
   std::uint32_t segment_names = 64;       ///< with a row of their own
   std::uint32_t operations = 4096;        ///< with a node of their own
 };
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct frame_parts;
 
 /// What is summed up over all segments of a name, in the order of a space's `by_name`.
 enum class segment_number : std::uint8_t {
@@ -8375,26 +7281,26 @@ class space_ledger {
   /// Costs a step for each of its cores until one was.
   void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
     if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
-    const detail::core_maxima fullest = cores_.fullest(cores);
+    const core_maxima fullest = cores_.fullest(cores);
     if (fullest.peak.total <= core_shortfall_above_) return;
     note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
   }
 
   /// What lies on each core, beside the space's totals.
-  [[nodiscard]] detail::core_ledger& cores() noexcept { return cores_; }
-  [[nodiscard]] const detail::core_ledger& cores() const noexcept { return cores_; }
+  [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
+  [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
   /// What an allocator holds of the space for all of it, beside the space's totals.
-  [[nodiscard]] detail::reserved_ledger& reserved() noexcept { return reserved_; }
-  [[nodiscard]] const detail::reserved_ledger& reserved() const noexcept { return reserved_; }
+  [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
+  [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
   /// What of both was for which stream and from which pool.
-  [[nodiscard]] detail::stream_ledger& streams() noexcept { return streams_; }
-  [[nodiscard]] const detail::stream_ledger& streams() const noexcept { return streams_; }
+  [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
+  [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
   /// What streams use, freed blocks among it.
-  [[nodiscard]] detail::active_ledger& active() noexcept { return active_; }
-  [[nodiscard]] const detail::active_ledger& active() const noexcept { return active_; }
+  [[nodiscard]] active_ledger& active() noexcept { return active_; }
+  [[nodiscard]] const active_ledger& active() const noexcept { return active_; }
   /// What the device had no memory for.
-  [[nodiscard]] detail::out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
-  [[nodiscard]] const detail::out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
+  [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
+  [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -8490,7 +7396,7 @@ class space_ledger {
   }
 
   /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
-  [[nodiscard]] bool collect_owners(detail::page_array<owner_at_peak>& rows) const noexcept {
+  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows) const noexcept {
     rows.clear();
     owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: what the operations leave
     for (std::size_t node = 1; node < operations_.size(); ++node) {
@@ -8502,7 +7408,7 @@ class space_ledger {
       outside.blocks -= blocks;
     }
     if (outside.blocks != 0 && !rows.push_back(outside)) return false;
-    detail::sort_rows(rows.data(), rows.size(), holds_more);
+    sort_rows(rows.data(), rows.size(), holds_more);
     return true;
   }
 
@@ -8511,12 +7417,12 @@ class space_ledger {
   /// How many segments have ended: the number of the open one.
   [[nodiscard]] std::uint64_t segment() const noexcept { return segment_; }
   /// One for each mark of the history; zeros before the space showed up.
-  [[nodiscard]] const detail::page_array<segment_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] const page_array<segment_record>& segments() const noexcept { return segments_; }
   [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
     return owners_.data() + record.first_owner;
   }
   /// All owners at the overall peak of the finished segments, and the number of the segment; meaningful if the peak is not 0.
-  [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
+  [[nodiscard]] const page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
   [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
   /// The greatest live bytes, those of the open segment included.
@@ -8530,7 +7436,7 @@ class space_ledger {
   /// What `limit` set; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
-  [[nodiscard]] const detail::shortfall_record& first_shortfall() const noexcept { return shortfall_; }
+  [[nodiscard]] const shortfall_record& first_shortfall() const noexcept { return shortfall_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -8563,7 +7469,7 @@ class space_ledger {
   tally null_allocations;
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   void start_segment(std::uint64_t stamp) noexcept {
     start_live_ = peak_live_ = live_;
@@ -8645,7 +7551,7 @@ class space_ledger {
   /// Keeps a segment, as far as there is room, in which something had no memory.
   void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
     if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
-    for (const detail::out_of_memory_record& failed : out_of_memory_.kept()) {
+    for (const out_of_memory_record& failed : out_of_memory_.kept()) {
       if (failed.segment == number) history.hold(number);
     }
   }
@@ -8672,8 +7578,8 @@ class space_ledger {
     }
     top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
     if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
-    const std::size_t first = detail::partition_point(
-        segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
+    const std::size_t first =
+        partition_point(segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
     largest_of_finished_.offer(first, segments_.size(), freed);
   }
 
@@ -8693,12 +7599,12 @@ class space_ledger {
   std::uint32_t peak_operation_ = 0;
   std::uint32_t freed_count_ = 0;
   live_blocks live_blocks_;
-  detail::page_array<operation_stats> operations_;
+  page_array<operation_stats> operations_;
   std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is what the rest leaves
   ledger_options options_;
   std::uint64_t segment_;  ///< number of the open one
   timeline line_;
-  detail::page_array<block> freed_since_peak_;
+  page_array<block> freed_since_peak_;
 
   std::uint64_t moves_ = 0;
   std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
@@ -8711,25 +7617,472 @@ class space_ledger {
   std::uint64_t start_ordinal_ = 0;
   std::int64_t start_blocks_ = 0;
 
-  detail::page_array<segment_record> segments_;
-  detail::page_array<owner_at_peak> owners_;
-  detail::page_array<owner_at_peak> owner_scratch_;
-  detail::page_array<owner_at_peak> overall_owners_;
+  page_array<segment_record> segments_;
+  page_array<owner_at_peak> owners_;
+  page_array<owner_at_peak> owner_scratch_;
+  page_array<owner_at_peak> overall_owners_;
   std::int64_t overall_peak_ = 0;
   std::uint64_t overall_segment_ = 0;
   summaries_by_name<segment_number_count> by_name_;
-  detail::page_array<running_line> lines_;  ///< by row
+  page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
-  detail::shortfall_record shortfall_;
+  shortfall_record shortfall_;
   bool is_usable_ = false;
-  detail::core_ledger cores_;
-  detail::reserved_ledger reserved_;
-  detail::stream_ledger streams_;
-  detail::active_ledger active_;
-  detail::out_of_memory_ledger out_of_memory_;
+  core_ledger cores_;
+  reserved_ledger reserved_;
+  stream_ledger streams_;
+  active_ledger active_;
+  out_of_memory_ledger out_of_memory_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/checkpoint_history.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct frame_parts;
+
+/// What was live at one moment, in all memory spaces together.
+struct checkpoint_mark {
+  label name;               ///< 0: the periodic ones
+  std::uint32_t row_count;  ///< spaces
+  std::uint64_t number;     ///< among all checkpoints, from 0
+  std::uint64_t stamp;
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_row;
+  bool is_first;  ///< of its name
+};
+
+/// The same in one memory space.
+struct checkpoint_row {
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_block;
+  std::uint32_t block_count;
+  std::uint8_t space;
+};
+
+/// The checkpoints of a capture in bounded memory.
+///
+/// All are kept while they are few. Then only every second is, then every fourth, and so on, so that those that are kept are
+/// spread evenly over a run of any length. The newest stays whatever its number, and so do the first of each name, the one with
+/// the most live bytes and the one with the fewest.
+class checkpoint_history {
+ public:
+  /// How many are kept.
+  static constexpr std::size_t most_kept = 128;
+  /// Of how many names the first checkpoint stays.
+  static constexpr std::size_t most_names = 32;
+
+  /// Begins the next checkpoint. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
+    drop_last_if_unwanted();
+    if (marks_.size() >= most_kept) thin();
+    checkpoint_mark begun{};
+    begun.name = name;
+    begun.number = count_;
+    begun.stamp = stamp;
+    begun.first_row = rows_.size();
+    begun.is_first = is_new(name);
+    if (!marks_.push_back(begun)) return false;
+    ++count_;
+    return true;
+  }
+
+  /// Adds a space to the checkpoint that was begun last, with so many of its largest blocks: a pass over its live ones. False if
+  /// the system has no memory.
+  [[nodiscard]] bool add(std::uint8_t space, const live_blocks& live, std::int64_t bytes, std::uint32_t largest) noexcept {
+    checkpoint_row row{bytes, static_cast<std::int64_t>(live.size()), blocks_.size(), 0, space};
+    const std::size_t room = std::min<std::size_t>(largest, live.size());
+    if (!blocks_.resize(row.first_block + room)) return false;
+    const top_blocks_view best{blocks_.data() + row.first_block, row.block_count, static_cast<std::uint32_t>(room)};
+    live.for_each([&](const block& held) { best.offer(held); });
+    if (!rows_.push_back(row)) {
+      blocks_.truncate(row.first_block);
+      return false;
+    }
+    checkpoint_mark& mark = marks_[marks_.size() - 1];
+    ++mark.row_count;
+    mark.bytes = add_saturating(mark.bytes, row.bytes);
+    mark.blocks += row.blocks;
+    return true;
+  }
+
+  /// Takes back the checkpoint that was begun last.
+  void abandon() noexcept {
+    drop_last();
+    --count_;
+  }
+
+  /// In the order of time.
+  [[nodiscard]] const page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
+  [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
+  /// In no order.
+  [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
+  /// How many there were.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  /// How many blocks are kept for all of them.
+  [[nodiscard]] std::size_t kept_blocks() const noexcept { return blocks_.size(); }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
+
+ private:
+  friend struct frame_parts;
+
+  /// Whether no checkpoint of the name is kept; not if there are too many names.
+  [[nodiscard]] bool is_new(label name) const noexcept {
+    std::size_t names = 0;
+    for (const checkpoint_mark& mark : marks_) {
+      if (!mark.is_first) continue;
+      if (mark.name == name) return false;
+      ++names;
+    }
+    return names < most_names;
+  }
+
+  /// The positions of those that stay because of their bytes, of equal ones the first.
+  struct extremes {
+    std::size_t least = 0;
+    std::size_t greatest = 0;
+  };
+  [[nodiscard]] extremes find_extremes() const noexcept {
+    extremes found;
+    for (std::size_t position = 1; position < marks_.size(); ++position) {
+      if (marks_[position].bytes < marks_[found.least].bytes) found.least = position;
+      if (marks_[position].bytes > marks_[found.greatest].bytes) found.greatest = position;
+    }
+    return found;
+  }
+
+  [[nodiscard]] bool is_wanted(std::size_t position, const extremes& extreme) const noexcept {
+    const checkpoint_mark& mark = marks_[position];
+    return mark.number % stride_ == 0 || mark.is_first || position == extreme.least || position == extreme.greatest;
+  }
+
+  void drop_last_if_unwanted() noexcept {
+    if (stride_ != 1 && !marks_.empty() && !is_wanted(marks_.size() - 1, find_extremes())) drop_last();
+  }
+
+  void drop_last() noexcept {
+    const checkpoint_mark last = marks_[marks_.size() - 1];
+    if (last.row_count != 0) blocks_.truncate(rows_[last.first_row].first_block);
+    rows_.truncate(last.first_row);
+    marks_.pop_back();
+  }
+
+  /// Drops those that were kept only as extremes, and every second of the others if that is not enough.
+  void thin() noexcept {
+    drop_unwanted();
+    while (marks_.size() > most_kept / 4 * 3) {
+      stride_ *= 2;
+      drop_unwanted();
+    }
+  }
+
+  void drop_unwanted() noexcept {
+    const extremes extreme = find_extremes();
+    std::size_t kept_marks = 0;
+    std::size_t kept_rows = 0;
+    std::size_t kept_blocks = 0;
+    for (std::size_t position = 0; position < marks_.size(); ++position) {
+      if (!is_wanted(position, extreme)) continue;
+      checkpoint_mark mark = marks_[position];
+      const std::size_t first_row = mark.first_row;
+      mark.first_row = kept_rows;
+      for (std::size_t index = 0; index < mark.row_count; ++index) {
+        checkpoint_row row = rows_[first_row + index];
+        const std::size_t first_block = row.first_block;
+        row.first_block = kept_blocks;
+        for (std::size_t each = 0; each < row.block_count; ++each) blocks_[kept_blocks++] = blocks_[first_block + each];
+        rows_[kept_rows++] = row;
+      }
+      marks_[kept_marks++] = mark;
+    }
+    marks_.truncate(kept_marks);
+    rows_.truncate(kept_rows);
+    blocks_.truncate(kept_blocks);
+  }
+
+  std::uint64_t count_ = 0;
+  std::uint64_t stride_ = 1;  ///< a power of two: of the numbers, multiples of it stay
+  page_array<checkpoint_mark> marks_;
+  page_array<checkpoint_row> rows_;
+  page_array<block> blocks_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/operation_tree.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct frame_parts;
+
+/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+///
+/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children. When there are
+/// as many as there may be, each node gets at most one more child, of the name `other_names`: it stands for all others.
+class operation_tree {
+ public:
+  /// One path: where it hangs, and how often it was called.
+  struct node {
+    std::uint32_t parent;
+    label name;
+    std::int64_t invocations;
+    std::int64_t finished;  ///< invocations that have ended
+  };
+
+  /// At most `limit` operations, and one more within each of them and within none.
+  explicit operation_tree(std::uint32_t limit = ~std::uint32_t{0}) noexcept : limit_(limit) {
+    is_usable_ = nodes_.push_back({}) && slots_.resize(256);
+  }
+
+  /// At least 1, even if the system had no memory for the tree.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
+  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
+  void count_invocation(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].invocations;
+  }
+  void count_finished(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].finished;
+  }
+
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory. What is called within the
+  /// node of all others once there are too many is that node.
+  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+    if (!is_usable_) return 0;
+    std::size_t slot = slot_of(parent, name, slots_.size());
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const node& known = nodes_[slots_[slot]];
+      if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    return make_child(parent, name, slot);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  friend struct frame_parts;
+
+  [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
+    if (name == other_names || nodes_.size() > limit_) {
+      if (parent != 0 && nodes_[parent].name == other_names) return parent;
+      if (name != other_names) return child(parent, other_names);
+    }
+    if (2 * (nodes_.size() + 1) > slots_.size()) {
+      if (!grow()) return parent;
+      slot = free_slot(slots_, parent, name);
+    }
+    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
+    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
+    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 32} & (slots - 1);
+  }
+
+  [[nodiscard]] static std::size_t free_slot(const page_array<std::uint32_t>& slots, std::uint32_t parent, label name) noexcept {
+    std::size_t slot = slot_of(parent, name, slots.size());
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    page_array<std::uint32_t> slots;
+    if (!slots.resize(2 * slots_.size())) return false;
+    for (std::size_t index = 1; index < nodes_.size(); ++index) {
+      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  std::uint32_t limit_;
+  bool is_usable_ = false;
+  page_array<node> nodes_;
+  page_array<std::uint32_t> slots_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/scope_stack.hpp>
+#include <cstdint>
+#include <new>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct frame_parts;
+
+/// One open operation of a thread.
+struct open_scope {
+  std::uint32_t operation;
+  label name;
+  std::uint32_t number;  ///< as its thread counts them
+  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
+  std::uint64_t begin_stamp;
+};
+
+/// What happened in one memory space while one scope was open on its thread.
+struct scope_usage {
+  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
+  std::int64_t self_max;   ///< greatest `self_net`
+  std::int64_t inner_net;  ///< the same of the scopes within that have ended
+  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
+
+  void allocate(std::int64_t bytes) noexcept {
+    self_net += bytes;
+    if (self_net > self_max) self_max = self_net;
+    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
+  }
+  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
+
+  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
+  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
+  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
+    return net() + inner_max > max_net ? net() + inner_max : max_net;
+  }
+};
+
+/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
+using space_scopes = page_array<scope_usage>;
+
+/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
+class scope_stack {
+ public:
+  static constexpr std::uint32_t max_spaces = 256;
+  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
+  static constexpr std::size_t max_depth = 256;
+
+  scope_stack() = default;
+  scope_stack(const scope_stack&) = delete;
+  scope_stack& operator=(const scope_stack&) = delete;
+  ~scope_stack() {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes* const scopes = by_space_[used_[index]];
+      scopes->~space_scopes();
+      unmap_pages(scopes, sizeof(space_scopes));
+    }
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
+  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  /// 0 if no scope is open.
+  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
+  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
+  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
+
+  /// Opens a scope; false if the system has no memory, and then nothing changed.
+  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+    if (!scopes_.push_back(scope)) return false;
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      if (by_space_[used_[index]]->push_back({})) continue;
+      while (index-- > 0) by_space_[used_[index]]->pop_back();
+      scopes_.pop_back();
+      return false;
+    }
+    return true;
+  }
+
+  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
+  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
+    // The innermost is the one that ends next, nearly always.
+    for (std::size_t index = scopes_.size(); index-- > 0;) {
+      if (scopes_[index].number == number) return index;
+    }
+    return scopes_.size();
+  }
+
+  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space this thread touched, where `usage` counts
+  /// the scopes within that have ended. Those within that are still open go on in the one around it.
+  template <class Finish>
+  void close(std::size_t index, Finish&& finish) noexcept {
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = *by_space_[used_[used]];
+      const std::size_t position = index + 1;  // entry 0 is outside
+      std::int64_t inner_net = 0;
+      std::int64_t inner_max = 0;
+      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
+        inner_max = scopes[inner].max_with(inner_max);
+        inner_net += scopes[inner].net();
+      }
+      scope_usage ended = scopes[position];
+      ended.max_net = ended.max_with(inner_max);
+      scope_usage& outer = scopes[position - 1];
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      ended.inner_net += inner_net;
+      scopes.erase(position);
+      finish(scopes_[index], used_[used], ended);
+    }
+    scopes_.erase(index);
+  }
+
+  /// Closes the innermost scope and calls `finish` as above.
+  template <class Finish>
+  void close_innermost(Finish&& finish) noexcept {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes& scopes = *by_space_[used_[index]];
+      const scope_usage ended = scopes.back();
+      scopes.pop_back();
+      scope_usage& outer = scopes.back();
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      finish(innermost(), used_[index], ended);
+    }
+    scopes_.pop_back();
+  }
+
+  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
+  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
+    if (by_space_[space] != nullptr) [[likely]]
+      return by_space_[space];
+    void* const pages = map_pages(sizeof(space_scopes));
+    if (pages == nullptr) return nullptr;
+    space_scopes* const scopes = new (pages) space_scopes;
+    if (!scopes->resize(scopes_.size() + 1)) {
+      unmap_pages(pages, sizeof(space_scopes));
+      return nullptr;
+    }
+    by_space_[space] = scopes;
+    used_[used_count_++] = space;
+    return scopes;
+  }
+
+  /// Calls `visit(space, scopes)` for each space this thread touched.
+  template <class Visitor>
+  void for_each_space(Visitor&& visit) const {
+    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = scopes_.bytes();
+    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
+    return total;
+  }
+
+ private:
+  friend struct frame_parts;
+
+  page_array<open_scope> scopes_;
+  std::uint32_t used_count_ = 0;
+  std::uint8_t used_[max_spaces] = {};
+  space_scopes* by_space_[max_spaces] = {};
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/varint.hpp>
 #include <array>
@@ -9670,24 +9023,22 @@ struct frame_parts {
 // ---- <memprof/ledger/category_tag.hpp>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
 [[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
 /// The category's number, from 0; that of `other` where the tag names none.
 [[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/operation_follower.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace detail {
 struct frame_parts;
-}
 
 /// The thread whose events a ring holds, and its open operations.
 struct followed_thread {
@@ -9766,7 +9117,7 @@ class operation_follower {
   [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
   template <class Finish>
@@ -9795,12 +9146,12 @@ class operation_follower {
   std::uint64_t too_deep_ = 0;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/thread_state.hpp>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
 /// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
@@ -9826,7 +9177,7 @@ struct thread_state : followed_thread {
         return true;
       }
       account.replaced_allocations.add(made.entry->bytes);
-      release(account.find(recorded.address));
+      if (const live_blocks::place replaced = account.find(recorded.address)) release(replaced);
       made = account.insert(recorded.address);
     }
     const std::uint64_t owned_by = is_category(recorded.tag) ? with_category(recorded.tag) : owner;
@@ -9888,7 +9239,7 @@ struct thread_state : followed_thread {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/allocator_event.hpp>
 #include <cstdint>
@@ -9898,7 +9249,7 @@ struct thread_state : followed_thread {
 /// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
 /// and gives back, which freed blocks streams still use, and when the device has no more.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether the event is one of these.
 [[nodiscard]] inline bool is_allocator_event(event_kind kind) noexcept {
@@ -9908,20 +9259,20 @@ namespace memprof::inline MEMPROF_ABI {
 /// Applies such an event to the space to which the thread has been turned. False if it must be rejected.
 [[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   switch (recorded.kind) {
-    case event_kind::allocate_on_stream: return detail::allocate_on_stream(run, recorded, stamp);
-    case event_kind::deallocate_on_stream: return detail::deallocate_on_stream(run, recorded, stamp);
+    case event_kind::allocate_on_stream: return allocate_on_stream(run, recorded, stamp);
+    case event_kind::deallocate_on_stream: return deallocate_on_stream(run, recorded, stamp);
     case event_kind::complete_deallocation: run.space->active().complete(recorded.address, recorded.bytes); return true;
-    case event_kind::out_of_memory: return detail::note_out_of_memory(run, recorded, stamp);
-    default: return detail::change_reserved(*run.space, recorded);
+    case event_kind::out_of_memory: return note_out_of_memory(run, recorded, stamp);
+    default: return change_reserved(*run.space, recorded);
   }
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/range_deallocation.hpp>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a `deallocate_range` frees the block at `address`.
 [[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
@@ -9933,7 +9284,7 @@ namespace memprof::inline MEMPROF_ABI {
 /// addresses.
 [[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   space_ledger& space = *run.space;
-  detail::page_array<std::uint64_t> addresses;
+  page_array<std::uint64_t> addresses;
   bool has_memory = true;
   space.blocks().for_each([&](const block& live) {
     if (is_in_range(recorded, live.address)) has_memory = has_memory && addresses.push_back(live.address);
@@ -9941,13 +9292,13 @@ namespace memprof::inline MEMPROF_ABI {
   if (!has_memory) return false;
   for (const std::uint64_t address : addresses) {
     space.cores().deallocate(address);
-    run.take_away(space.find(address));
+    if (const live_blocks::place entry = space.find(address)) run.take_away(entry);
   }
   space.mark_event(stamp);
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/ledger.hpp>
 #include <cstddef>
@@ -10010,21 +9361,21 @@ class ledger {
 
   /// Forgets all but the options, limits and places.
   void forget() noexcept {
-    for (space_ledger* space : spaces_) {
+    for (detail::space_ledger* space : spaces_) {
       if (space != nullptr) destroy(space->shared());
     }
-    for (shared_memory* memory : memories_) destroy(memory);
+    for (detail::shared_memory* memory : memories_) destroy(memory);
     memories_.clear();
-    for (space_ledger*& space : spaces_) {
+    for (detail::space_ledger*& space : spaces_) {
       destroy(space);
       space = nullptr;
     }
-    for (thread_state* thread : threads_) destroy(thread);
+    for (detail::thread_state* thread : threads_) destroy(thread);
     threads_.clear();
     history_.~segment_history();
-    new (&history_) segment_history{options_.kept_segments, options_.segment_names};
-    checkpoints_ = checkpoint_history{};
-    operations_ = operation_follower{options_.operations};
+    new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
+    checkpoints_ = detail::checkpoint_history{};
+    operations_ = detail::operation_follower{options_.operations};
     clock_ = clock_readings{};
     stamp_ = segment_begin_ = 0;
     events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
@@ -10034,15 +9385,15 @@ class ledger {
   /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
   /// `scope_end` and growing tables.
   void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
-    thread_state* const state = find_thread(ring);
+    detail::thread_state* const state = find_thread(ring);
     events_ += static_cast<std::uint64_t>(last - first);
     if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
       return;
     }
-    thread_state& run = *state;
+    detail::thread_state& run = *state;
     if (run.space != nullptr) {
-      if (run.moves != run.space->moves()) run.space_id = thread_state::no_space;
+      if (run.moves != run.space->moves()) run.space_id = detail::thread_state::no_space;
       if (run.space->shared() != nullptr) activate(*run.space);
       run.prefetches = run.space->is_large();
     }
@@ -10083,13 +9434,13 @@ class ledger {
       return;
     }
     segment_begin_ = stamp_;
-    for (space_ledger* space : spaces_) {
+    for (detail::space_ledger* space : spaces_) {
       if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
     }
     pin_joint_peaks();
     history_.drop_surplus();
     if (!history_.is_sparse()) return;
-    for (space_ledger* space : spaces_) {
+    for (detail::space_ledger* space : spaces_) {
       if (space != nullptr) space->compact(history_);
     }
     history_.compact_marks();
@@ -10097,10 +9448,10 @@ class ledger {
 
   /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
   void settle_open_scopes() noexcept {
-    for (const thread_state* thread : threads_) {
+    for (const detail::thread_state* thread : threads_) {
       if (thread == nullptr) continue;
-      const scope_stack& open = thread->scopes;
-      open.for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
+      const detail::scope_stack& open = thread->scopes;
+      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
         std::int64_t inner_max = 0;
         for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
@@ -10110,14 +9461,14 @@ class ledger {
     }
   }
 
-  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return operations_.operations(); }
   /// The finished segments.
-  [[nodiscard]] const segment_history& segments() const noexcept { return history_; }
-  [[nodiscard]] const checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
+  [[nodiscard]] const detail::segment_history& segments() const noexcept { return history_; }
+  [[nodiscard]] const detail::checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
   /// The ledger of a memory space, or null if no event named it.
-  [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  [[nodiscard]] const detail::space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
   /// The memories in which more than one space lies: the host's first, the others in the order of their labels.
-  [[nodiscard]] const detail::page_array<shared_memory*>& memories() const noexcept { return memories_; }
+  [[nodiscard]] const detail::page_array<detail::shared_memory*>& memories() const noexcept { return memories_; }
   [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
@@ -10140,7 +9491,7 @@ class ledger {
   /// What turns stamps into time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   /// The thread whose events a ring holds, and its open operations; null if there were no events.
-  [[nodiscard]] const followed_thread* thread(std::size_t ring) const noexcept {
+  [[nodiscard]] const detail::followed_thread* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
   /// Whether the capture's last event has come.
@@ -10151,13 +9502,14 @@ class ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
                         threads_.bytes() + settings_.bytes();
-    total += memories_.bytes() + memories_.size() * sizeof(shared_memory);
-    for (const space_ledger* space : spaces_) {
+    total += memories_.bytes() + memories_.size() * sizeof(detail::shared_memory);
+    for (const detail::space_ledger* space : spaces_) {
       if (space == nullptr) continue;
-      total += sizeof(space_ledger) + space->bytes();
-      if (space->shared() != nullptr) total += sizeof(memory_share) + space->shared()->bytes();
+      total += sizeof(detail::space_ledger) + space->bytes();
+      if (space->shared() != nullptr) total += sizeof(detail::memory_share) + space->shared()->bytes();
     }
-    for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
+    for (const detail::thread_state* thread : threads_)
+      total += thread == nullptr ? 0 : sizeof(detail::thread_state) + thread->scopes.bytes();
     return total;
   }
 
@@ -10173,7 +9525,8 @@ class ledger {
   struct finish_operation {
     ledger& owner;
 
-    void operator()(std::uint32_t thread, const open_scope& scope, std::uint8_t space, const scope_usage& usage) const noexcept {
+    void operator()(std::uint32_t thread, const detail::open_scope& scope, std::uint8_t space,
+                    const detail::scope_usage& usage) const noexcept {
       owner.spaces_[space]
           ->operation(scope.operation)
           .finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
@@ -10195,15 +9548,15 @@ class ledger {
   }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
-  [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
+  [[nodiscard]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
       return true;
     return enter_other(run, space);
   }
 
-  [[gnu::noinline]] bool enter_other(thread_state& run, std::uint8_t id) noexcept {
-    space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
+  [[gnu::noinline]] bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
+    detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
+    detail::space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
     if (usage == nullptr) {
       ++rejected_events_;
       return false;
@@ -10213,19 +9566,19 @@ class ledger {
     run.space = space;
     run.prefetches = space->is_large();
     run.usage = &usage->back();
-    run.owner = block::owner_word(run.scopes.operation(), category_of(run.scopes.tag()), 0);
+    run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
     run.here = &space->operation(run.scopes.operation());
     run.moves = space->moves();
     return true;
   }
 
-  [[gnu::noinline]] void apply_control(thread_state& run, const event& recorded) noexcept {
+  [[gnu::noinline]] void apply_control(detail::thread_state& run, const event& recorded) noexcept {
     switch (recorded.kind) {
       case event_kind::annotate:
         if (recorded.label == memprof::other_names) ++other_names_;
         if (recorded.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (space_ledger* const space =
+        } else if (detail::space_ledger* const space =
                        recorded.space == any_space ? space_of(recorded.address) : spaces_[recorded.space]) {
           space->annotate(recorded);
         } else {
@@ -10233,22 +9586,22 @@ class ledger {
         }
         break;
       case event_kind::thread_begin:
-        run.space_id = thread_state::no_space;
+        run.space_id = detail::thread_state::no_space;
         // Threads beyond the last number are taken for one: a program has a million before.
-        operations_.begin_thread(run, recorded.address, block::max_thread, finish_operation{*this});
+        operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
         break;
       default: apply_rare(run, recorded); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
-  [[gnu::noinline]] void apply_rare(thread_state& run, const event& recorded) noexcept {
+  [[gnu::noinline]] void apply_rare(detail::thread_state& run, const event& recorded) noexcept {
     if (recorded.kind == event_kind::deallocate_range) {
       if (enter(run, recorded.space) && !deallocate_range(run, recorded, stamp_)) ++rejected_events_;
       return;
     }
-    if (is_allocator_event(recorded.kind)) {
+    if (detail::is_allocator_event(recorded.kind)) {
       if (enter(run, recorded.space) &&
-          (!take_work(run.space->reserved().ranges() / 4) || !apply_allocator_event(run, recorded, stamp_))) {
+          (!take_work(run.space->reserved().ranges() / 4) || !detail::apply_allocator_event(run, recorded, stamp_))) {
         ++rejected_events_;
       }
       return;
@@ -10287,13 +9640,13 @@ class ledger {
     constexpr std::size_t blocks_a_step = 8;
     if (name == memprof::other_names) ++other_names_;
     std::size_t blocks = 0;
-    for (const space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
+    for (const detail::space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
     if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
       ++rejected_events_;
       return;
     }
     for (std::uint8_t id = 0; id < max_spaces; ++id) {
-      const space_ledger* const space = spaces_[id];
+      const detail::space_ledger* const space = spaces_[id];
       if (space == nullptr || checkpoints_.add(id, space->blocks(), space->live(), options_.largest_blocks)) continue;
       checkpoints_.abandon();
       ++rejected_events_;
@@ -10301,25 +9654,25 @@ class ledger {
     }
   }
 
-  [[gnu::noinline]] void begin_scope(thread_state& run, const event& recorded) noexcept {
-    run.space_id = thread_state::no_space;
+  [[gnu::noinline]] void begin_scope(detail::thread_state& run, const event& recorded) noexcept {
+    run.space_id = detail::thread_state::no_space;
     if (recorded.label == memprof::other_names) [[unlikely]]
       ++other_names_;
     if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
   }
 
-  [[gnu::noinline]] void end_scope(thread_state& run, const event& recorded) noexcept {
-    run.space_id = thread_state::no_space;
+  [[gnu::noinline]] void end_scope(detail::thread_state& run, const event& recorded) noexcept {
+    run.space_id = detail::thread_state::no_space;
     operations_.end(run, recorded, finish_operation{*this},
                     [this](std::uint32_t number) { return turn_thread_of_number(number); });
   }
 
   /// The thread of that number, which will look anew at the space that it has turned to.
-  [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
+  [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
     if (!take_work(8 * threads_.size())) return nullptr;  // each a page of its own
-    for (thread_state* thread : threads_) {
+    for (detail::thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
-      thread->space_id = thread_state::no_space;
+      thread->space_id = detail::thread_state::no_space;
       return thread;
     }
     return nullptr;
@@ -10337,24 +9690,24 @@ class ledger {
   }
   [[nodiscard]] std::uint64_t work_of_segment_end() const noexcept {
     std::uint64_t steps = 0;
-    for (const space_ledger* space : spaces_) {
+    for (const detail::space_ledger* space : spaces_) {
       if (space != nullptr) steps += space->operation_count() + space->cores().grid_size();
     }
     return steps;
   }
 
-  [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
+  [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept {
     if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
       return threads_[ring];
-    if (ring > block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
-    return threads_[ring] = make<thread_state>(ring);
+    if (ring > detail::block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
+    return threads_[ring] = make<detail::thread_state>(ring);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
   /// that is `cpu`. Null if the system has no memory for it.
-  [[nodiscard]] space_ledger* space_of(std::uint64_t address) noexcept {
-    space_ledger* first = nullptr;
-    for (space_ledger* space : spaces_) {
+  [[nodiscard]] detail::space_ledger* space_of(std::uint64_t address) noexcept {
+    detail::space_ledger* first = nullptr;
+    for (detail::space_ledger* space : spaces_) {
       if (space == nullptr) continue;
       if (space->find(address)) return space;
       if (first == nullptr) first = space;
@@ -10362,8 +9715,9 @@ class ledger {
     return first == nullptr ? make_space(cpu_space) : first;
   }
 
-  [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
-    space_ledger* const space = make<space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
+  [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept {
+    detail::space_ledger* const space =
+        make<detail::space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
     if (space == nullptr) return nullptr;
     if (!space->is_usable()) {
       destroy(space);
@@ -10380,9 +9734,9 @@ class ledger {
   // --- memories that several spaces share ---------------------------------------------------------------------------
 
   /// Makes a space the one that changes in the memory which it shares. Before its events.
-  void activate(space_ledger& space) noexcept {
-    memory_share& share = *space.shared();
-    shared_memory& memory = share.memory();
+  void activate(detail::space_ledger& space) noexcept {
+    detail::memory_share& share = *space.shared();
+    detail::shared_memory& memory = share.memory();
     if (memory.active == &space) return;
     if (memory.active != nullptr) memory.others += memory.active->live();
     memory.others -= space.live();
@@ -10392,11 +9746,11 @@ class ledger {
   }
 
   /// A new space: if it is not the first in its memory, that is shared from now on.
-  void join_memory(std::uint8_t id, space_ledger& space) noexcept {
+  void join_memory(std::uint8_t id, detail::space_ledger& space) noexcept {
     const label name = settings_[id].memory;
     for (std::size_t other = 0; other < settings_.size(); ++other) {
       if (other == id || settings_[other].memory != name || spaces_[other] == nullptr) continue;
-      shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
+      detail::shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
       if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
       if (memory != nullptr) return;
       settings_[id].memory = 0;  // without memory for it, the joint peak is not followed
@@ -10405,11 +9759,11 @@ class ledger {
   }
 
   /// The memory of a space that was the only one in it; null if the system has no memory for what is known of it.
-  [[nodiscard]] shared_memory* memory_of(std::uint8_t id) noexcept {
-    space_ledger& space = *spaces_[id];
+  [[nodiscard]] detail::shared_memory* memory_of(std::uint8_t id) noexcept {
+    detail::space_ledger& space = *spaces_[id];
     if (space.shared() != nullptr) return &space.shared()->memory();
     if (!memories_.reserve(memories_.size() + 1)) return nullptr;
-    auto* const memory = make<shared_memory>(settings_[id].memory);
+    auto* const memory = make<detail::shared_memory>(settings_[id].memory);
     if (memory == nullptr) return nullptr;
     if (!share(*memory, id, space)) {
       destroy(memory);
@@ -10420,14 +9774,14 @@ class ledger {
     if (memory->peak != 0) memory->lone_space = id;
     (void)memories_.push_back(memory);
     // In an order that does not depend on which memory was shared first: the host's, then by label.
-    const auto rank = [](const shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
+    const auto rank = [](const detail::shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
     for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
       std::swap(memories_[at], memories_[at - 1]);
     return memory;
   }
 
-  [[nodiscard]] bool share(shared_memory& memory, std::uint8_t id, space_ledger& space) noexcept {
-    auto* const part = make<memory_share>(&memory, id, options_.largest_blocks);
+  [[nodiscard]] bool share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept {
+    auto* const part = make<detail::memory_share>(&memory, id, options_.largest_blocks);
     if (part == nullptr) return false;
     if (!part->is_usable()) {
       destroy(part);
@@ -10440,7 +9794,7 @@ class ledger {
 
   /// Keeps the segments with joint peaks. A segment has just ended.
   void pin_joint_peaks() noexcept {
-    for (shared_memory* memory : memories_) {
+    for (detail::shared_memory* memory : memories_) {
       if (memory->lone_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
       if (memory->is_pinned) history_.unpin(memory->pinned_segment);
       memory->is_pinned = true;
@@ -10480,13 +9834,13 @@ class ledger {
   bool has_ended_ = false;
   bool is_behind_ = false;
   clock_readings clock_;
-  space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
-  operation_follower operations_;
-  segment_history history_;
-  checkpoint_history checkpoints_;
-  detail::page_array<thread_state*> threads_;   ///< by ring
-  detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
-  detail::page_array<shared_memory*> memories_;
+  detail::space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
+  detail::operation_follower operations_;
+  detail::segment_history history_;
+  detail::checkpoint_history checkpoints_;
+  detail::page_array<detail::thread_state*> threads_;  ///< by ring
+  detail::page_array<space_setting> settings_;         ///< by space. Empty unless `limit` or `place` was called
+  detail::page_array<detail::shared_memory*> memories_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -10499,8 +9853,7 @@ class ledger {
 /// @file
 /// A ledger as a key frame of a trace: whoever reads it goes on from there as if it had seen all events before.
 
-namespace memprof::inline MEMPROF_ABI {
-namespace detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The ledger's sections of a frame, for writing and reading.
 template <class State, class Ledger>
@@ -10631,13 +9984,11 @@ class ledger_frame {
   Ledger& events_;
 };
 
-}  // namespace detail
-
 /// Writes what a ledger knows as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
 /// operations and segments.
-[[nodiscard]] inline bool write_key_frame(const ledger& events, detail::page_array<unsigned char>& bytes) noexcept {
-  detail::frame_writer out{bytes};
-  detail::ledger_frame{out, events}.transfer();
+[[nodiscard]] inline bool write_key_frame(const ledger& events, page_array<unsigned char>& bytes) noexcept {
+  frame_writer out{bytes};
+  ledger_frame{out, events}.transfer();
   return out.finish();
 }
 
@@ -10646,16 +9997,16 @@ class ledger_frame {
 /// frame of another revision, as a newer memprof writes, is left alone.
 [[nodiscard]] inline bool read_key_frame(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
   std::uint32_t revision = 0;
-  detail::frame_reader{bytes, size}.number(revision);
-  if (revision > detail::frame_revision) return true;
+  frame_reader{bytes, size}.number(revision);
+  if (revision > frame_revision) return true;
   events.forget();
-  detail::frame_reader in{bytes, size};
-  detail::ledger_frame{in, events}.transfer();
+  frame_reader in{bytes, size};
+  ledger_frame{in, events}.transfer();
   if (in.has_failed()) events.forget();
   return !in.has_failed();
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/coding.hpp>
 #include <cstddef>
@@ -10997,8 +10348,8 @@ inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
       out.signed_number(*integer);
     } else if (const auto* real = std::get_if<double>(&value)) {
       out.real(*real);
-    } else {
-      out.text(*std::get_if<std::string>(&value));
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      out.text(*text);
     }
   }
 }
@@ -11252,7 +10603,7 @@ class trace_fold {
   bool key_frame(const key_frame_part& part) noexcept {
     if (!events().is_behind()) return true;
     if (!frame_.add(part)) return true;
-    const bool is_sound = read_key_frame(events(), frame_.data(), frame_.size());
+    const bool is_sound = detail::read_key_frame(events(), frame_.data(), frame_.size());
     frame_.clear();
     if (is_sound) return true;
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
@@ -11279,7 +10630,7 @@ class trace_fold {
   /// Writes a key frame of the trace up to now; all its names must be known to whoever reads it. False if the system has no
   /// memory for it.
   [[nodiscard]] bool write_key_frame(detail::page_array<unsigned char>& bytes) noexcept {
-    return memprof::write_key_frame(events(), bytes);
+    return detail::write_key_frame(events(), bytes);
   }
 
   /// Bytes taken from the system.
@@ -11965,10 +11316,10 @@ class trace {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_4
+#endif  // MEMPROF_SINGLE_HEADER_5
 
-#if !defined(MEMPROF_SINGLE_HEADER_5) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_5
+#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_6
 
 // ---- <memprof/trace/kept_facts.hpp>
 #include <cstddef>
@@ -12018,10 +11369,109 @@ class kept_facts {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_5
+// ---- <memprof/profile/folded_head.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string_view>
 
-#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_6
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Follows the events that a trace drops with a ledger of its own, so that the rest can begin with a key frame. Dropping costs
+/// what folding the events costs, a chunk at a time; the frame is made when the trace is read.
+class folded_head final : public trace_head {
+ public:
+  /// Null if the system has no memory for it. In pages of its own: `operator new` is what may be watched.
+  [[nodiscard]] static folded_head* make() noexcept {
+    void* const pages = map_pages(sizeof(folded_head));
+    return pages == nullptr ? nullptr : new (pages) folded_head;
+  }
+
+  void info(const capture_info& info) override { fold_.info(info); }
+  void name(label id, std::string_view text) noexcept override {
+    fold_.name(id, text);
+    names_ = std::max(names_, id);
+  }
+  void space(const space_definition& space) noexcept override {
+    fold_.space(space);
+    spaces_[space.id] = space;
+    is_space_[space.id] = true;
+  }
+  void facts(fact_table&& table) override { facts_.put(table); }
+
+  std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
+    const std::uint64_t before = dropped_;
+    events_only each{*this};
+    decoder_.restart();
+    (void)decoder_.decode(bytes, bytes + size, each);
+    return dropped_ - before;
+  }
+  [[nodiscard]] std::uint64_t dropped() const noexcept override { return dropped_; }
+
+  void write(trace& beginning) override {
+    beginning.info(fold_.info());
+    for (label id = 1; id <= names_; ++id) beginning.name(id, fold_.names().text(id));
+    for (std::size_t id = 0; id < any_space; ++id) {
+      if (is_space_[id]) beginning.space(spaces_[id]);
+    }
+    for (const fact_table& table : facts_.tables()) beginning.facts(table);
+    if (dropped_ == 0) return;
+    const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
+    beginning.events(&gap, &gap + 1, no_ring_id);
+    page_array<unsigned char> frame;
+    if (fold_.write_key_frame(frame)) beginning.key_frame(frame);  // else the gap says that events are missing
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept override {
+    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.encoded().bytes();
+  }
+  void destroy() noexcept override {
+    this->~folded_head();
+    unmap_pages(this, sizeof(folded_head));
+  }
+
+ private:
+  struct events_only {
+    folded_head& owner;
+    void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+      owner.fold_.events(first, last, ring);
+      owner.dropped_ += static_cast<std::uint64_t>(last - first);
+    }
+    void definition(control, std::string_view) noexcept {}  // none goes into a chunk
+  };
+
+  folded_head() = default;
+  ~folded_head() = default;
+
+  trace_fold fold_;
+  trace_decoder decoder_;
+  std::uint64_t dropped_ = 0;
+  label names_ = 0;
+  kept_facts facts_;
+  space_definition spaces_[any_space] = {};
+  bool is_space_[any_space] = {};
+};
+
+/// Lets a trace keep the newest events within `bytes`: at least 64 KiB. False if the system has no memory for it.
+[[nodiscard]] inline bool limit_trace(trace& target, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t smallest = 4096;
+  constexpr std::uint64_t largest = std::uint64_t{256} * 1024;
+  folded_head* const head = folded_head::make();
+  if (head == nullptr) return false;
+  target.keep_newest(std::size_t{bytes}, std::size_t{std::clamp(bytes / 16, smallest, largest)}, head);
+  return true;
+}
+
+/// The least that `capture_options::trace_limit` may be.
+inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_6
+
+#if !defined(MEMPROF_SINGLE_HEADER_7) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_7
 
 // ---- <memprof/profile/live_sets.hpp>
 #include <algorithm>
@@ -12885,7 +12335,7 @@ template <class Ledger>
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
   result.spaces = std::vector<space_profile>(space_count);
   for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
-    const space_ledger* const space = events.space(id);
+    const detail::space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const label name = names.space_names[id];
     result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
@@ -12938,10 +12388,10 @@ template <class Fold>
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_6
+#endif  // MEMPROF_SINGLE_HEADER_7
 
-#if !defined(MEMPROF_SINGLE_HEADER_7)
-#define MEMPROF_SINGLE_HEADER_7
+#if !defined(MEMPROF_SINGLE_HEADER_8)
+#define MEMPROF_SINGLE_HEADER_8
 
 // ---- <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <cstdint>
@@ -12990,10 +12440,125 @@ struct unrecorded_module {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_7
+#endif  // MEMPROF_SINGLE_HEADER_8
 
-#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_8
+#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_9
+
+// ---- <memprof/record/drain.hpp>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
+[[nodiscard]] inline std::uint64_t pending_key(const event_ring& ring) noexcept {
+  return ring.tail->stamp != 0 ? ring.tail->stamp : ring.last_stamp;
+}
+
+/// The end of the events in [first, last) that took place until `until`: those after it were recorded while the drain ran.
+[[nodiscard]] inline event* trim_to(event* first, event* last, std::uint64_t until) noexcept {
+  // Stamps grow within a ring, and an event without one goes with the last that has one, so only the newest are looked at.
+  for (event* position = last; position != first; --position) {
+    const std::uint64_t stamp = position[-1].stamp;
+    if (stamp == 0) continue;
+    if (stamp <= until) return last;
+    last = position - 1;
+  }
+  return last;
+}
+
+/// Restores the heap (smallest key on top) after the key at `position` grew.
+inline void sift_down(event_ring** heap, std::uint32_t count, std::uint32_t position) noexcept {
+  event_ring* const moving = heap[position];
+  const std::uint64_t key = pending_key(*moving);
+  for (;;) {
+    std::uint32_t child = 2 * position + 1;
+    if (child >= count) break;
+    if (child + 1 < count && pending_key(*heap[child + 1]) < pending_key(*heap[child])) ++child;
+    if (pending_key(*heap[child]) >= key) break;
+    heap[position] = heap[child];
+    position = child;
+  }
+  heap[position] = moving;
+}
+
+/// Gives [tail, last) of a ring to the consumer.
+template <class Consumer>
+void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
+  for (event* position = last; position != ring.tail; --position) {
+    if (position[-1].stamp == 0) continue;
+    ring.last_stamp = position[-1].stamp;
+    break;
+  }
+  consumer.apply(ring.tail, last, ring.id);
+  ring.drained += static_cast<std::uint64_t>(last - ring.tail);
+  ring.tail = last;
+}
+
+/// The stretch that the top ring may give before another ring's turn comes.
+[[nodiscard]] inline event* end_of_run(event_ring** heap, std::uint32_t count) noexcept {
+  const event_ring& ring = *heap[0];
+  if (count == 1) return ring.drain_limit;
+  std::uint64_t until = pending_key(*heap[1]);
+  if (count > 2 && pending_key(*heap[2]) < until) until = pending_key(*heap[2]);
+  event* position = ring.tail + 1;
+  while (position != ring.drain_limit && position->stamp <= until) ++position;  // 0 is below every stamp
+  return position;
+}
+
+/// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that record/event_order.hpp promises. Under the
+/// lock. Costs one clock reading, a look at every ring, and the merge.
+template <class Pauses, class Consumer>
+void drain_rings(registry& shared, Consumer& consumer) noexcept {
+  ++shared.drains;
+  const std::uint64_t until = shared.stamps.next();
+#if defined(__x86_64__)
+  __builtin_ia32_lfence();  // the heads must not be read before the clock
+#endif
+  Pauses::reach(path_step::clock_read);
+  event_ring** const heap = shared.drain_heap;
+  std::uint32_t count = 0;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    // Acquire pairs with the release that publishes an event in `record`.
+    event* const head = ring->slots->published.load(std::memory_order_acquire);
+    Pauses::reach(path_step::head_read);
+    ring->drain_limit = trim_to(ring->tail, head, until);
+    if (ring->drain_limit != ring->tail) heap[count++] = ring;
+  }
+  Pauses::reach(path_step::heads_read);
+
+  const event_ring* const lone = count == 1 ? heap[0] : nullptr;
+  for (std::uint32_t position = count / 2; position-- > 0;) sift_down(heap, count, position);
+  while (count != 0) {
+    event_ring& ring = *heap[0];
+    apply_run(ring, end_of_run(heap, count), consumer);
+    Pauses::reach(path_step::run_applied);
+    if (ring.tail == ring.drain_limit) heap[0] = heap[--count];
+    if (count > 1) sift_down(heap, count, 0);
+  }
+
+  if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
+      shared.order_word.load(std::memory_order_relaxed) == order_shared) {
+    grant_order<Pauses>(shared, *lone);
+  }
+  shared.lone_ring = lone != nullptr ? lone->id : 0;
+}
+
+/// Makes the heap large enough for one more ring; false if the system has no memory. Under the lock.
+[[nodiscard]] inline bool reserve_drain_heap(registry& shared) noexcept {
+  if (shared.ring_count < shared.drain_heap_capacity) return true;
+  const std::uint32_t capacity = shared.drain_heap_capacity == 0 ? 512 : 2 * shared.drain_heap_capacity;
+  void* const pages = map_pages(capacity * sizeof(event_ring*));
+  if (pages == nullptr) return false;
+  unmap_pages(shared.drain_heap, shared.drain_heap_capacity * sizeof(event_ring*));
+  shared.drain_heap = static_cast<event_ring**>(pages);
+  shared.drain_heap_capacity = capacity;
+  return true;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/duplicate_registries.hpp>
 #include <cstddef>
@@ -13042,17 +12607,27 @@ struct module_query {
   return ::dl_iterate_phdr(visit, &query) != 0;
 }
 
+inline constexpr const char* registry_symbol = "_ZN7memprof5abi_116process_registryE";
+
+/// Whether a library that has a registry may be bound to this code's all the same, which the program then exports.
+[[nodiscard]] inline bool is_exported() noexcept { return ::dlsym(RTLD_DEFAULT, registry_symbol) == &abi_1::process_registry; }
+
 /// Whether a loaded library records in a registry of its own.
 [[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
   // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
   void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return false;
-  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
-  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
-  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
-                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
+  const auto* const found = static_cast<const registry*>(::dlsym(handle, registry_symbol));
+  Dl_info place{};
+  // What a library depends on is looked through as well, and speaks for itself. A library that uses nothing of a registry has
+  // none.
+  const bool has_own = found != nullptr && found != &abi_1::process_registry &&
+                       found->layout_version == registry::current_layout_version && ::dladdr(found, &place) != 0 &&
+                       place.dli_fname != nullptr && std::strcmp(place.dli_fname, path) == 0;
+  // One that is bound to another registry leaves its own untouched: without a name in it.
+  const bool is_apart = has_own && (found->labels != nullptr || !is_exported());
   ::dlclose(handle);
-  return is_in_use;
+  return is_apart;
 }
 
 /// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
@@ -13087,10 +12662,10 @@ inline void warn_about_duplicate_registries(const module_paths& paths) noexcept 
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_8
+#endif  // MEMPROF_SINGLE_HEADER_9
 
-#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_9
+#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_10
 
 // ---- <memprof/record/hidden_blocks.hpp>
 #include <atomic>
@@ -13211,57 +12786,341 @@ class hidden_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_9
+#endif  // MEMPROF_SINGLE_HEADER_10
 
-#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_10
+#if !defined(MEMPROF_SINGLE_HEADER_11) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_11
 
-// ---- <memprof/record/kept_backends.hpp>
-#include <utility>
+// ---- <memprof/trace/crc32c.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What a capture does with its backends, of whatever types they are.
-struct backend_calls {
-  void (*detach)(void* backends) noexcept;
-  void (*report_facts)(void* backends);
-  void (*destroy)(void* backends) noexcept;
+/// The state after each byte, and after it and one to three bytes of zero.
+struct crc32c_tables {
+  std::uint32_t after[4][256];  // no std::array, whose every access the compiler would have to evaluate as a call
 };
 
-/// Owns the backends of a capture, which outlive it for as long as its profile can be read. None of its functions is to be called
-/// under the registry's lock: backends may call us.
-class kept_backends {
- public:
-  kept_backends() noexcept = default;
-  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
-  kept_backends(kept_backends&& other) noexcept
-      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
-  kept_backends& operator=(kept_backends&& other) noexcept {
-    std::swap(backends_, other.backends_);
-    std::swap(calls_, other.calls_);
-    std::swap(is_attached_, other.is_attached_);
-    return *this;
+[[nodiscard]] constexpr crc32c_tables make_crc32c_tables() noexcept {
+  crc32c_tables made{};
+  // The state is linear in the byte: those of single bits give all others.
+  std::uint32_t crc = 1;
+  for (std::uint32_t bit = 128; bit != 0; bit >>= 1) {
+    crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
+    for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit) made.after[0][bit + byte] = made.after[0][byte] ^ crc;
   }
-  ~kept_backends() {
-    if (backends_ == nullptr) return;
-    const recording_suppressor hidden;
-    if (is_attached_) calls_->detach(backends_);
-    calls_->destroy(backends_);
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    for (std::size_t step = 1; step < 4; ++step) {
+      made.after[step][byte] = made.after[0][made.after[step - 1][byte] & 0xFF] ^ made.after[step - 1][byte] >> 8;
+    }
+  }
+  return made;
+}
+
+/// CRC-32C (Castagnoli: reflected polynomial 0x82F63B78, initial value and final exclusive-or all ones), as in iSCSI, ext4 and
+/// SCTP: RFC 3720, appendix B.4.
+class crc32c {
+ public:
+  /// The checksum of bytes whose first part has the checksum `before`; 0 for none before.
+  [[nodiscard]] static std::uint32_t extend(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
+    const auto* const data = static_cast<const unsigned char*>(bytes);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
+#endif
+    return ~extend_by_table(~before, data, size);
   }
 
-  [[nodiscard]] void* get() const noexcept { return backends_; }
-  [[nodiscard]] const backend_calls* calls() const noexcept { return backends_ == nullptr ? nullptr : calls_; }
-  [[nodiscard]] bool is_attached() const noexcept { return backends_ != nullptr && is_attached_; }
-  /// Says that they are off, and whether they were on: of two threads that end the capture only one detaches them.
-  [[nodiscard]] bool take_attached() noexcept { return backends_ != nullptr && std::exchange(is_attached_, false); }
+  /// The same without the processor's help, for tests.
+  [[nodiscard]] static std::uint32_t extend_portably(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
+    return ~extend_by_table(~before, static_cast<const unsigned char*>(bytes), size);
+  }
 
  private:
-  void* backends_ = nullptr;
-  const backend_calls* calls_ = nullptr;
-  bool is_attached_ = true;
+#if defined(__x86_64__)
+  using two_words = long long __attribute__((vector_size(16)));
+
+  [[nodiscard]] static std::uint64_t word_at(const unsigned char* data) noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, data, sizeof word);
+    return word;
+  }
+
+  /// The state after n zero bytes; `factor` is x^(8 n - 33) modulo the polynomial, bits reversed. Gopal et al., "Fast CRC
+  /// Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011.
+  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint64_t shifted(std::uint64_t crc, long long factor) noexcept {
+    const two_words product = __builtin_ia32_pclmulqdq128(two_words{static_cast<long long>(crc), 0}, two_words{factor, 0}, 0);
+    return __builtin_ia32_crc32di(0, static_cast<std::uint64_t>(product[0]));
+  }
+
+  /// The instruction takes three cycles but one can begin in each cycle, so three stretches are summed at a time.
+  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint32_t extend_by_instruction(std::uint32_t crc,
+                                                                                         const unsigned char* data,
+                                                                                         std::size_t size) noexcept {
+    constexpr std::size_t stretch = 256;
+    constexpr long long over_one = 0xB9E02B86;
+    constexpr long long over_two = 0xDD7E3B0C;
+    std::uint64_t first = crc;
+    for (; size >= 3 * stretch; size -= 3 * stretch, data += 3 * stretch) {
+      std::uint64_t second = 0;
+      std::uint64_t third = 0;
+      for (std::size_t offset = 0; offset != stretch; offset += 8) {
+        first = __builtin_ia32_crc32di(first, word_at(data + offset));
+        second = __builtin_ia32_crc32di(second, word_at(data + stretch + offset));
+        third = __builtin_ia32_crc32di(third, word_at(data + 2 * stretch + offset));
+      }
+      first = shifted(first, over_two) ^ shifted(second, over_one) ^ third;
+    }
+    for (; size >= 8; size -= 8, data += 8) first = __builtin_ia32_crc32di(first, word_at(data));
+    crc = static_cast<std::uint32_t>(first);
+    for (; size != 0; --size) crc = __builtin_ia32_crc32qi(crc, *data++);
+    return crc;
+  }
+#endif
+
+  [[nodiscard]] static std::uint32_t extend_by_table(std::uint32_t crc, const unsigned char* data, std::size_t size) noexcept {
+    static constexpr crc32c_tables tables = make_crc32c_tables();
+    for (; size >= 4; size -= 4, data += 4) {
+      std::uint32_t word;
+      std::memcpy(&word, data, 4);
+      crc ^= word;
+      crc = tables.after[3][crc & 0xFF] ^ tables.after[2][crc >> 8 & 0xFF] ^ tables.after[1][crc >> 16 & 0xFF] ^
+            tables.after[0][crc >> 24];
+    }
+    for (; size != 0; --size) crc = tables.after[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
+    return crc;
+  }
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/file_layout.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+/// @file
+/// The fixed parts of a trace file, as docs/trace_format.md describes them. All numbers are little-endian.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+inline constexpr std::string_view trace_magic{"\x89MEMTRC\n", 8};
+inline constexpr std::uint16_t trace_file_version = 1;
+inline constexpr std::uint16_t trace_file_revision = 1;
+
+template <class Number>
+void put_little_endian(unsigned char* out, Number value) noexcept {
+  for (std::size_t byte = 0; byte < sizeof value; ++byte) out[byte] = static_cast<unsigned char>(value >> (8 * byte));
+}
+template <class Number>
+[[nodiscard]] Number get_little_endian(const unsigned char* in) noexcept {
+  Number value = 0;
+  for (std::size_t byte = 0; byte < sizeof value; ++byte)
+    value = static_cast<Number>(value | static_cast<Number>(in[byte]) << (8 * byte));
+  return value;
+}
+
+/// What has become of the file.
+enum class trace_file_state : std::uint32_t {
+  complete = 0,
+  live = 1,     ///< a capture writes it, or its process has ended without ending the capture
+  stopped = 2,  ///< writing it failed
+};
+
+struct trace_file_header {
+  static constexpr std::size_t size = 64;
+  static constexpr std::uint64_t unknown = ~std::uint64_t{0};
+
+  std::uint16_t version = trace_file_version;    ///< a reader of another one cannot read the file
+  std::uint16_t revision = trace_file_revision;  ///< a reader of an older one can
+  std::uint64_t first_chunk = size;              ///< offset
+  std::uint64_t chunks = 0;                      ///< `unknown` in a live file
+  std::uint64_t bytes = 0;                       ///< of the file; likewise
+  trace_file_state state = trace_file_state::complete;
+  std::uint32_t error = 0;         ///< `errno` of what stopped the writing
+  std::uint32_t live_area = 0;     ///< its offset; 0: there is none
+  std::uint32_t first_number = 0;  ///< of the first chunk: those before it are gone
+  std::uint64_t more_chunks = 0;   ///< offset at which the chunks go on, where they do not follow each other; 0: they all do
+
+  bool operator==(const trace_file_header&) const = default;
+
+  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
+    std::array<unsigned char, size> out{};
+    std::memcpy(out.data(), trace_magic.data(), trace_magic.size());
+    put_little_endian(&out[8], version);
+    put_little_endian(&out[10], revision);
+    put_little_endian(&out[12], static_cast<std::uint32_t>(first_chunk));
+    put_little_endian(&out[16], chunks);
+    put_little_endian(&out[24], bytes);
+    put_little_endian(&out[32], static_cast<std::uint32_t>(state));
+    put_little_endian(&out[36], error);
+    put_little_endian(&out[40], live_area);
+    put_little_endian(&out[44], first_number);
+    put_little_endian(&out[48], more_chunks);
+    put_little_endian(&out[56], static_cast<std::uint32_t>(first_chunk >> 32));
+    put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
+    return out;
+  }
+  /// False if the checksum is another one. The magic number is not looked at.
+  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
+    version = get_little_endian<std::uint16_t>(&in[8]);
+    revision = get_little_endian<std::uint16_t>(&in[10]);
+    first_chunk = get_little_endian<std::uint32_t>(&in[12]) | std::uint64_t{get_little_endian<std::uint32_t>(&in[56])} << 32;
+    chunks = get_little_endian<std::uint64_t>(&in[16]);
+    bytes = get_little_endian<std::uint64_t>(&in[24]);
+    state = static_cast<trace_file_state>(get_little_endian<std::uint32_t>(&in[32]));
+    error = get_little_endian<std::uint32_t>(&in[36]);
+    live_area = get_little_endian<std::uint32_t>(&in[40]);
+    first_number = get_little_endian<std::uint32_t>(&in[44]);
+    more_chunks = get_little_endian<std::uint64_t>(&in[48]);
+    return get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4);
+  }
+};
+
+struct chunk_header {
+  static constexpr std::size_t size = 24;
+  static constexpr std::uint32_t magic = 0x4B4E4843;  // "CHNK"
+  /// Longer ones are damage, so that a flipped bit costs no memory.
+  static constexpr std::uint32_t max_bytes = std::uint32_t{16} << 20;
+
+  std::uint32_t bytes = 0;    ///< that follow
+  std::uint32_t number = 0;   ///< from 0
+  std::uint32_t packing = 0;  ///< `not_packed`, `packed_with_zstd` or `begins_generation`
+  std::uint32_t checksum = 0;
+
+  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
+    std::array<unsigned char, size> out{};
+    put_little_endian(&out[0], magic);
+    put_little_endian(&out[4], bytes);
+    put_little_endian(&out[8], number);
+    put_little_endian(&out[12], packing);
+    put_little_endian(&out[16], checksum);
+    put_little_endian(&out[20], crc32c::extend(0, out.data(), 20));
+    return out;
+  }
+  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
+    bytes = get_little_endian<std::uint32_t>(&in[4]);
+    number = get_little_endian<std::uint32_t>(&in[8]);
+    packing = get_little_endian<std::uint32_t>(&in[12]);
+    checksum = get_little_endian<std::uint32_t>(&in[16]);
+    return get_little_endian<std::uint32_t>(in.data()) == magic &&
+           get_little_endian<std::uint32_t>(&in[20]) == crc32c::extend(0, in.data(), 20);
+  }
+};
+
+inline constexpr std::uint32_t not_packed = 0;
+inline constexpr std::uint32_t packed_with_zstd = 1;
+/// Not packed, and no chunk of its own: a part of what was known before the chunk of that number, for whoever begins to read
+/// there.
+inline constexpr std::uint32_t begins_generation = 0x100;
+/// No payload is packed more densely: what a file costs to read is in proportion to its size.
+inline constexpr std::size_t max_packing_ratio = 256;
+
+template <std::size_t Size>
+[[nodiscard]] std::string_view as_text(const std::array<unsigned char, Size>& bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), Size};
+}
+
+/// The part of a live file that its process has mapped: chunks that are not written yet, and the rings of threads.
+struct live_area_header {
+  static constexpr std::size_t size = 64;
+  static constexpr std::uint32_t magic = 0x4556494C;  // "LIVE"
+  static constexpr std::uint32_t max_buffers = 128;
+  static constexpr std::uint64_t max_bytes_of_buffers = std::uint64_t{64} << 20;
+  static constexpr std::uint32_t max_places = 1024;
+
+  /// Offsets from the area's begin of what changes while the file is live.
+  static constexpr std::size_t rings_outside = 64;  ///< 8 bytes: how many rings have no place here
+  static constexpr std::size_t given_places = 72;   ///< 8 bytes: how many places are rings'; these come first
+  static constexpr std::size_t buffer_states = 128;
+
+  std::uint32_t buffers = 0;
+  std::uint32_t buffer_bytes = 0;
+  std::uint32_t places = 0;
+  std::uint32_t place_bytes = 0;
+  std::uint64_t first_buffer = 0;  ///< offset in the file
+  std::uint64_t first_place = 0;   ///< likewise
+
+  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
+    std::array<unsigned char, size> out{};
+    put_little_endian(&out[0], magic);
+    put_little_endian(&out[4], buffers);
+    put_little_endian(&out[8], buffer_bytes);
+    put_little_endian(&out[12], places);
+    put_little_endian(&out[16], place_bytes);
+    put_little_endian(&out[24], first_buffer);
+    put_little_endian(&out[32], first_place);
+    put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
+    return out;
+  }
+  /// False if these bytes begin no area, or one whose parts are impossibly large.
+  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
+    buffers = get_little_endian<std::uint32_t>(&in[4]);
+    buffer_bytes = get_little_endian<std::uint32_t>(&in[8]);
+    places = get_little_endian<std::uint32_t>(&in[12]);
+    place_bytes = get_little_endian<std::uint32_t>(&in[16]);
+    first_buffer = get_little_endian<std::uint64_t>(&in[24]);
+    first_place = get_little_endian<std::uint64_t>(&in[32]);
+    return get_little_endian<std::uint32_t>(in.data()) == magic &&
+           get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4) && buffers <= max_buffers &&
+           std::uint64_t{buffers} * buffer_bytes <= max_bytes_of_buffers && places <= max_places;
+  }
+};
+
+/// What the live area says of each of its buffers. A single store of `commit` makes more of the chunk valid.
+struct live_buffer_state {
+  static constexpr std::size_t size = 16;
+
+  std::uint64_t number = 0;  ///< of the chunk, plus one; 0: the buffer was never used
+  std::uint64_t commit = 0;  ///< low half: bytes of the payload that are whole; high half: `check_of`; 0: none yet
+
+  /// The checksum of the payload, such that it tells a wrong number too.
+  [[nodiscard]] static constexpr std::uint32_t check_of(std::uint32_t checksum, std::uint64_t number) noexcept {
+    return checksum ^ static_cast<std::uint32_t>(number);
+  }
+  [[nodiscard]] static constexpr std::uint64_t commit_of(std::uint32_t bytes, std::uint32_t checksum,
+                                                         std::uint64_t number) noexcept {
+    return bytes | std::uint64_t{check_of(checksum, number)} << 32;
+  }
+};
+
+/// What is before the events in each place of a ring: `ring_slots` (record/event_ring.hpp) as it is in memory.
+struct live_ring_header {
+  static constexpr std::size_t size = 64;
+
+  std::uint64_t published = 0;     ///< address of what follows the last event; 0: the place was never used
+  std::uint64_t first = 0;         ///< address of the first event
+  std::uint64_t first_number = 0;  ///< how many events of the ring there were before it
+  std::uint32_t ring = 0;
+  std::uint32_t capacity = 0;
+  std::uint32_t check = 0;  ///< CRC-32C of the 8 bytes of `first` and the 8 of `ring` and `capacity`
+
+  void decode(const unsigned char* in) noexcept {
+    published = get_little_endian<std::uint64_t>(in);
+    first = get_little_endian<std::uint64_t>(in + 8);
+    first_number = get_little_endian<std::uint64_t>(in + 16);
+    ring = get_little_endian<std::uint32_t>(in + 24);
+    capacity = get_little_endian<std::uint32_t>(in + 28);
+    check = get_little_endian<std::uint32_t>(in + 32);
+  }
+  [[nodiscard]] static std::uint32_t check_of(std::uint64_t first, std::uint32_t ring, std::uint32_t capacity) noexcept {
+    std::array<unsigned char, 16> bytes{};
+    put_little_endian(&bytes[0], first);
+    put_little_endian(&bytes[8], ring);
+    put_little_endian(&bytes[12], capacity);
+    return crc32c::extend(0, bytes.data(), bytes.size());
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_11
+
+#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_12
 
 // ---- <memprof/record/live_pages.hpp>
 #include <algorithm>
@@ -13551,6 +13410,151 @@ class chunk_buffers {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/ring_places.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Puts pages of zeros, which are the process's own, in the place of mapped ones. False if the system has no memory.
+///
+/// A store of another thread that is on its way goes to the old page or to the new one: the system exchanges each as a whole, and
+/// none is missing in between. That is no data race, as mmap does not access memory in the sense of C++. The thread sanitizer
+/// takes it for a write of every byte, so it is not to see the call; what is stored into the new pages it does see.
+[[nodiscard]] inline bool exchange_pages(void* begin, std::size_t bytes) noexcept {
+  constexpr int access = PROT_READ | PROT_WRITE;
+  constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+#if defined(__linux__) && defined(SYS_mmap)
+  return ::syscall(SYS_mmap, begin, bytes, access, kind, -1, 0L) != -1;
+#else
+  return ::mmap(begin, bytes, access, kind, -1, 0) != MAP_FAILED;
+#endif
+}
+
+/// The pages of the active capture's trace file that are mapped, and the places for rings in them. Used under the registry's
+/// lock, but for what says otherwise.
+struct ring_places {
+  static_assert(sizeof(ring_slots) == detail::live_ring_header::size);
+
+  unsigned char* mapping = nullptr;  ///< of the file, from the page on in which its live area begins
+  std::size_t mapping_bytes = 0;
+
+  unsigned char* first = nullptr;  ///< place
+  std::size_t place_bytes = 0;
+  std::uint32_t capacity = 0;  ///< events that a place holds
+  std::uint32_t count = 0;     ///< of places in the mapping
+  std::uint32_t given = 0;
+  std::uint32_t spare = 0;                 ///< so many are made ready at a time: threads may come faster than a disk gives room
+  std::uint32_t capture = 0;               ///< the number of the capture
+  std::atomic<std::uint32_t> reserved{0};  ///< places for which the file has room on its disk; the file's writer sets it
+  std::atomic<bool> is_short{false};       ///< more should be
+  std::atomic<std::uint32_t>* wake_word = nullptr;  ///< counts up when the file's writer has something to do
+  std::atomic<std::uint64_t>* given_in_file = nullptr;
+  std::atomic<std::uint64_t>* rings_outside = nullptr;  ///< in the file: rings without a place
+
+  /// Whether there is a place for a ring of so many events.
+  [[nodiscard]] bool has_place(std::uint32_t events) const noexcept {
+    // Acquire pairs with the release of who reserved it.
+    return events == capacity && given < reserved.load(std::memory_order_acquire);
+  }
+
+  /// Empty slots for the ring of that id, which has given the capture `drained` events; call it only after `has_place`.
+  [[nodiscard]] ring_slots* take(std::uint32_t ring, std::uint64_t drained) noexcept {
+    unsigned char* const place = first + given++ * place_bytes;
+    const std::uint32_t ready = reserved.load(std::memory_order_relaxed);
+    if (ready < count && given + spare / 2 >= ready) {
+      is_short.store(true, std::memory_order_relaxed);
+      wake_word->fetch_add(1, std::memory_order_release);
+      wake_word->notify_one();
+    }
+    auto* const slots = new (place) ring_slots{};
+    slots->first = reinterpret_cast<event*>(slots + 1);
+    slots->first_number = drained;
+    slots->ring = ring;
+    slots->capacity = capacity;
+    slots->check = detail::live_ring_header::check_of(reinterpret_cast<std::uintptr_t>(slots->first), ring, capacity);
+    slots->file_capture = capture;
+    slots->is_in_file = 1;
+    // Last: it makes the place count. Release, so that who reads the file sees the rest.
+    slots->published.store(slots->first, std::memory_order_release);
+    given_in_file->store(given, std::memory_order_release);
+    return slots;
+  }
+
+  /// Whether these slots lie in the mapping.
+  [[nodiscard]] bool holds(const ring_slots* slots) const noexcept {
+    const auto* const position = reinterpret_cast<const unsigned char*>(slots);
+    return position >= first && position < first + count * place_bytes;
+  }
+
+  /// Parts a ring in the mapping from the file: its slots become pages of the process's own, empty and at the same addresses, so
+  /// that it does no harm if its thread is about to write there. False if the system has no memory for it.
+  bool detach(event_ring& ring) noexcept {
+    ring_slots& slots = *ring.slots;
+    event* const first_slot = slots.first;
+    const std::uint64_t first_number = slots.first_number;
+    const std::uint32_t id = slots.ring;
+    if (!detail::exchange_pages(&slots, place_bytes)) return false;
+    slots.first = first_slot;
+    slots.first_number = first_number;
+    slots.ring = id;
+    slots.capacity = capacity;
+    slots.file_capture = capture;
+    // Its thread stores the cursor before it publishes. Either it has published since the pages are new, or does so later, or is
+    // not writing at all.
+    event* unknown = nullptr;
+    event* const next = ring.cursor.load(std::memory_order_relaxed);
+    (void)slots.published.compare_exchange_strong(unknown, next, std::memory_order_release, std::memory_order_relaxed);
+    ring.tail = slots.published.load(std::memory_order_relaxed);
+    return true;
+  }
+
+  /// Parts all rings from the file. False if one could not be.
+  bool detach_all(event_ring* rings) noexcept {
+    bool are_detached = true;
+    for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
+      if (holds(ring->slots) && !detach(*ring)) are_detached = false;
+    }
+    return are_detached;
+  }
+
+  /// Gives the pages back that are no ring's.
+  void unmap() noexcept {
+    if (mapping == nullptr) return;
+    unsigned char* const unused = first + given * place_bytes;
+    ::munmap(mapping, static_cast<std::size_t>(first - mapping));
+    if (unused != mapping + mapping_bytes) ::munmap(unused, static_cast<std::size_t>(mapping + mapping_bytes - unused));
+    mapping = nullptr;
+  }
+};
+
+/// What a child after `fork` does with rings that lie in a file of its parent's: they lose their slots, and get others from
+/// whoever records next. It needs no memory, so it cannot fail. Returns by how many bytes the rings became smaller.
+inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
+  std::uint64_t bytes = 0;
+  for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
+    if (ring->slots->is_in_file == 0) continue;
+    bytes += ring->bytes();
+    ring->slots = &no_slots;
+    ring->tail = nullptr;
+    ring->cursor.store(nullptr, std::memory_order_relaxed);
+    bytes -= ring->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/live_area.hpp>
 #include <atomic>
 #include <cerrno>
@@ -13676,10 +13680,10 @@ class live_area {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_10
+#endif  // MEMPROF_SINGLE_HEADER_12
 
-#if !defined(MEMPROF_SINGLE_HEADER_11) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_11
+#if !defined(MEMPROF_SINGLE_HEADER_13) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_13
 
 // ---- <memprof/detail/file_lock.hpp>
 #include <cerrno>
@@ -13719,10 +13723,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_11
+#endif  // MEMPROF_SINGLE_HEADER_13
 
-#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_12
+#if !defined(MEMPROF_SINGLE_HEADER_14) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_14
 
 // ---- <memprof/record/open_trace_file.hpp>
 #include <array>
@@ -14602,8 +14606,196 @@ class live_trace {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/rings.hpp>
+#include <atomic>
+#include <cstdint>
+#include <new>
+
+/// @file
+/// The rings of threads: made, taken over, emptied and given other slots. All of it under the registry's lock, and reached
+/// through `registry::make_room`, so that files that only record do not compile it.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Where the ring's next event goes, and is drained from. Relaxed: its producer, or nobody records in it.
+inline void begin_at(event_ring& ring, event* slot) noexcept {
+  ring.tail = slot;
+  ring.cursor.store(slot, std::memory_order_relaxed);
+}
+
+/// Makes a drained ring ready for events from its first slot on. Under the lock, by its producer.
+inline void rewind_ring(event_ring& ring) noexcept {
+  ring_slots& slots = *ring.slots;
+  const auto count = static_cast<std::uint64_t>(ring.cursor.load(std::memory_order_relaxed) - slots.first);
+  begin_at(ring, slots.first);
+  // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: a
+  // reader of the pages of a process that was killed in between takes the ring for empty.
+  slots.published.store(slots.first, std::memory_order_release);
+  slots.first_number += count;
+  // Relaxed: written under the lock, and read by its producer.
+  ring.limit.store(slots.first + slots.capacity, std::memory_order_relaxed);
+}
+
+/// Slots in pages of their own, or null if the system has none.
+[[nodiscard]] inline ring_slots* make_slots(std::uint32_t ring, std::uint32_t capacity) noexcept {
+  void* const pages = map_pages(ring_slots::bytes_for(capacity));
+  if (pages == nullptr) return nullptr;
+  auto* const slots = new (pages) ring_slots{};
+  slots->first = reinterpret_cast<event*>(slots + 1);
+  slots->published.store(slots->first, std::memory_order_relaxed);
+  slots->ring = ring;
+  slots->capacity = capacity;
+  return slots;
+}
+
+/// Slots in the trace file's pages if there is a place for them, else in pages of their own; null if the system has none. Under
+/// the lock.
+[[nodiscard]] inline ring_slots* place_slots(registry& shared, std::uint32_t ring, std::uint64_t drained) noexcept {
+  ring_places* const places = shared.places;
+  if (places != nullptr && places->has_place(shared.ring_capacity)) return places->take(ring, drained);
+  ring_slots* const slots = make_slots(ring, shared.ring_capacity);
+  if (slots == nullptr) return nullptr;
+  slots->first_number = drained;
+  if (places == nullptr) return slots;
+  slots->file_capture = places->capture;
+  places->rings_outside->fetch_add(1, std::memory_order_relaxed);
+  return slots;
+}
+
+/// Whether the ring should get other slots: of another number, or in the active capture's file instead of elsewhere.
+[[nodiscard]] inline bool has_old_slots(const registry& shared, const event_ring& ring) noexcept {
+  const ring_slots& slots = *ring.slots;
+  if (slots.capacity != shared.ring_capacity) return true;
+  const ring_places* const places = shared.places;
+  if (places == nullptr) return slots.is_in_file != 0;
+  return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
+}
+
+/// A ring with pages of its own, or null if the system has none. Under the lock.
+[[nodiscard]] inline event_ring* make_ring(registry& shared) noexcept {
+  if (!reserve_drain_heap(shared)) return nullptr;
+  void* const ring_pages = map_pages(sizeof(event_ring));
+  if (ring_pages == nullptr) return nullptr;
+  ring_slots* const slots = place_slots(shared, shared.ring_count + 1, 0);
+  if (slots == nullptr) {
+    unmap_pages(ring_pages, sizeof(event_ring));
+    return nullptr;
+  }
+  event_ring* const ring = new (ring_pages) event_ring;
+  ring->slots = slots;
+  begin_at(*ring, slots->first);
+  ring->id = ++shared.ring_count;
+  ring->next = shared.rings.load(std::memory_order_relaxed);
+  shared.ring_bytes += ring->bytes();
+  // Release pairs with whoever walks the list: the ring is complete.
+  shared.rings.store(ring, std::memory_order_release);
+  return ring;
+}
+
+/// Exchanges a drained ring's slots for as many, and where, as is asked for now. Keeps the old ones if there is no memory.
+inline void replace_slots(registry& shared, event_ring& ring) noexcept {
+  ring_slots* const slots = place_slots(shared, ring.id, ring.drained);
+  if (slots == nullptr) return;
+  shared.ring_bytes -= ring.bytes();
+  const bool was_outside = shared.places != nullptr && ring.slots->file_capture == shared.places->capture;
+  if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
+  if (ring.slots->capacity != 0) unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
+  ring.slots = slots;
+  begin_at(ring, slots->first);
+  shared.ring_bytes += ring.bytes();
+}
+
+/// Empties the calling thread's ring, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
+inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexcept {
+  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
+  if (shared.drain == nullptr) {
+    ring.tail = cursor;  // recorded while the last capture ended: they belong to none
+  } else if (may_drain) {
+    // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
+    while (ring.tail != cursor) shared.drain(shared);
+  }
+  if (ring.tail != cursor) return false;
+  if (has_old_slots(shared, ring)) replace_slots(shared, ring);
+  rewind_ring(ring);
+  return true;
+}
+
+/// A ring whose thread is gone, now the calling thread's; null if there is none. One with room for more events is preferred:
+/// short-lived threads then fill it one after the other, and need a drain only when it is full. Under the lock.
+[[nodiscard]] inline event_ring* take_over_ring(registry& shared) noexcept {
+  event_ring* full = nullptr;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (!ring->owner.take()) continue;
+    // Acquire: what its last thread wrote, of which this flag was the last.
+    (void)ring->doing.load(std::memory_order_acquire);
+    event* const published = ring->slots->published.load(std::memory_order_acquire);
+    const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
+    if (has_room || full != nullptr) {
+      if (full != nullptr) full->owner.give_up();
+      return ring;
+    }
+    full = ring;
+  }
+  return full;
+}
+
+/// Gives the thread a ring that no living thread has; false if there is no memory. Under the lock.
+[[nodiscard]] inline bool attach_ring(registry& shared, thread_slot& self) noexcept {
+  event_ring* ring = take_over_ring(shared);
+  if (ring == nullptr) {
+    ring = make_ring(shared);
+    if (ring == nullptr || !ring->owner.take()) return false;
+  }
+  // That thread may have been stopped anywhere, even between two of the stores that publish an event.
+  ring->cursor.store(ring->slots->published.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  ring->limit.store(nullptr, std::memory_order_relaxed);
+  ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
+  ring->capture = 0;
+  ring->thread = ++shared.thread_count;
+  for (event_ring::early_end& early : ring->early_ends) early = {};
+  ring->doing.store(self.doing_without_ring.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  self.ring = ring;
+  return true;
+}
+
+/// Lets go of the thread's ring before the thread ends; its events stay until they are drained.
+inline void detach_ring(registry& shared, thread_slot& self) noexcept {
+  if (!self.has_ring()) return;
+  const registry_guard guard{shared};
+  event_ring& ring = *self.ring;
+  self.doing_without_ring.store(ring.doing.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  self.ring = &no_ring;
+  ring.doing.store(activity::idle, std::memory_order_release);
+  ring.owner.give_up();
+}
+
+/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock.
+[[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
+  if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
+    return room::none;  // the capture is the parent's
+  if (!self.has_ring() && !attach_ring(shared, self)) return room::none;
+  event_ring& ring = *self.ring;
+  const bool is_announced = ring.capture == shared.capture_count;
+  if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
+  event* const end = ring.slots->first + ring.slots->capacity;
+  const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
+  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
+  if ((end - cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
+  if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, for which the system has no memory
+  // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
+  event* const next = ring.cursor.load(std::memory_order_relaxed);
+  ring.limit.store(registry_guard::is_forking(shared) ? next + 1 : ring.slots->first + ring.slots->capacity,
+                   std::memory_order_relaxed);
+  ring.capture = shared.capture_count;
+  return is_announced ? room::made : room::made_for_new_thread;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/capture_state.hpp>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -14778,7 +14970,9 @@ inline constexpr std::uint64_t million = 1'000'000;
 /// Empties the rings into the active capture: what `registry::drain` points to.
 inline void drain_into_capture(registry& shared) noexcept {
   constexpr std::int64_t between_readings_ns = 1'000'000'000;
-  capture_state& state = *state_of(shared);
+  capture_state* const active = state_of(shared);
+  if (active == nullptr) return;
+  capture_state& state = *active;
   const std::uint64_t before = shared.stamps.next();
   if (state.file.resume()) continue_file(shared, state);
   drain_rings<no_pauses>(shared, state);
@@ -14795,12 +14989,19 @@ inline void drain_into_capture(registry& shared) noexcept {
   }
 }
 
-inline void put_event_into_capture(registry& shared, const event& own) noexcept { state_of(shared)->put(own); }
-inline void define_name_in_capture(registry& shared, label id) noexcept { state_of(shared)->name(id, shared.labels->text(id)); }
-inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
-  state_of(shared)->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
+inline void put_event_into_capture(registry& shared, const event& own) noexcept {
+  if (capture_state* const state = state_of(shared)) state->put(own);
 }
-inline void add_facts_to_capture(registry& shared, const fact_table& table) { state_of(shared)->facts(table); }
+inline void define_name_in_capture(registry& shared, label id) noexcept {
+  if (capture_state* const state = state_of(shared)) state->name(id, shared.labels->text(id));
+}
+inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
+  if (capture_state* const state = state_of(shared))
+    state->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
+}
+inline void add_facts_to_capture(registry& shared, const fact_table& table) {
+  if (capture_state* const state = state_of(shared)) state->facts(table);
+}
 
 /// Lets the registry speak to the capture, or to nobody.
 inline void connect_capture(registry& shared) noexcept {
@@ -14867,14 +15068,14 @@ inline void end_trace(registry& shared, capture_state& state, std::string_view l
 }
 
 /// Makes a profile of what the capture knows now. Under the lock, drained.
-template <class State>
-[[nodiscard]] profile make_profile(registry& shared, State& state) {
+template <std::same_as<profile> Profile>
+[[nodiscard]] Profile make_profile(registry& shared, capture_state& state) {
   if (!state.has_ended) {
     put_lost_events(shared, state);
     put_clock_reading(shared, state);
     put_incomplete_file(state);
   }
-  profile result = build_profile_of(state.fold);
+  Profile result = build_profile_of(state.fold);
   const std::uint64_t events = state.fold.events().events();
   result.cost.events = static_cast<std::int64_t>(events);
   result.cost.drains = static_cast<std::int64_t>((state.has_ended ? state.end_drains : shared.drains) - state.begin_drains);
@@ -14916,115 +15117,6 @@ template <class State>
   unmap_pages(slots, ring_slots::bytes_for(events_per_round));
   return best;
 }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_12
-
-#if !defined(MEMPROF_SINGLE_HEADER_13)
-#define MEMPROF_SINGLE_HEADER_13
-
-// ---- <memprof/record/capture.hpp>
-#include <string_view>
-
-#if MEMPROF_ENABLED
-// ---- <memprof/record/capture_control.hpp>
-// ---- <memprof/profile/folded_head.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <new>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Follows the events that a trace drops with a ledger of its own, so that the rest can begin with a key frame. Dropping costs
-/// what folding the events costs, a chunk at a time; the frame is made when the trace is read.
-class folded_head final : public trace_head {
- public:
-  /// Null if the system has no memory for it. In pages of its own: `operator new` is what may be watched.
-  [[nodiscard]] static folded_head* make() noexcept {
-    void* const pages = map_pages(sizeof(folded_head));
-    return pages == nullptr ? nullptr : new (pages) folded_head;
-  }
-
-  void info(const capture_info& info) override { fold_.info(info); }
-  void name(label id, std::string_view text) noexcept override {
-    fold_.name(id, text);
-    names_ = std::max(names_, id);
-  }
-  void space(const space_definition& space) noexcept override {
-    fold_.space(space);
-    spaces_[space.id] = space;
-    is_space_[space.id] = true;
-  }
-  void facts(fact_table&& table) override { facts_.put(table); }
-
-  std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
-    const std::uint64_t before = dropped_;
-    events_only each{*this};
-    decoder_.restart();
-    (void)decoder_.decode(bytes, bytes + size, each);
-    return dropped_ - before;
-  }
-  [[nodiscard]] std::uint64_t dropped() const noexcept override { return dropped_; }
-
-  void write(trace& beginning) override {
-    beginning.info(fold_.info());
-    for (label id = 1; id <= names_; ++id) beginning.name(id, fold_.names().text(id));
-    for (std::size_t id = 0; id < any_space; ++id) {
-      if (is_space_[id]) beginning.space(spaces_[id]);
-    }
-    for (const fact_table& table : facts_.tables()) beginning.facts(table);
-    if (dropped_ == 0) return;
-    const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
-    beginning.events(&gap, &gap + 1, no_ring_id);
-    page_array<unsigned char> frame;
-    if (fold_.write_key_frame(frame)) beginning.key_frame(frame);  // else the gap says that events are missing
-  }
-
-  [[nodiscard]] std::size_t bytes() const noexcept override {
-    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.encoded().bytes();
-  }
-  void destroy() noexcept override {
-    this->~folded_head();
-    unmap_pages(this, sizeof(folded_head));
-  }
-
- private:
-  struct events_only {
-    folded_head& owner;
-    void events(const event* first, const event* last, std::uint32_t ring) noexcept {
-      owner.fold_.events(first, last, ring);
-      owner.dropped_ += static_cast<std::uint64_t>(last - first);
-    }
-    void definition(control, std::string_view) noexcept {}  // none goes into a chunk
-  };
-
-  folded_head() = default;
-  ~folded_head() = default;
-
-  trace_fold fold_;
-  trace_decoder decoder_;
-  std::uint64_t dropped_ = 0;
-  label names_ = 0;
-  kept_facts facts_;
-  space_definition spaces_[any_space] = {};
-  bool is_space_[any_space] = {};
-};
-
-/// Lets a trace keep the newest events within `bytes`: at least 64 KiB. False if the system has no memory for it.
-[[nodiscard]] inline bool limit_trace(trace& target, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t smallest = 4096;
-  constexpr std::uint64_t largest = std::uint64_t{256} * 1024;
-  folded_head* const head = folded_head::make();
-  if (head == nullptr) return false;
-  target.keep_newest(std::size_t{bytes}, std::size_t{std::clamp(bytes / 16, smallest, largest)}, head);
-  return true;
-}
-
-/// The least that `capture_options::trace_limit` may be.
-inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -15234,6 +15326,7 @@ struct discarded_events {
 /// kept returns after the cut, so its free finds recording switched on.
 template <class Pauses>
 void start_recording(registry& shared) noexcept {
+  shared.make_room = make_room;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->limit.store(nullptr, std::memory_order_relaxed);  // each thread announces itself to the new capture
   }
@@ -15323,14 +15416,17 @@ inline constexpr launcher_variables launchers[] = {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/capture_control.hpp>
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 /// @file
@@ -15472,9 +15568,7 @@ struct capture_state_deleter {
   return state;
 }
 
-/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
-/// not. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard, gnu::noinline]] inline std::uint32_t start_capture(const capture_options& options, run_mode mode) {
+MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
@@ -15512,15 +15606,10 @@ struct capture_state_deleter {
   return number;
 }
 
-[[nodiscard]] inline std::uint32_t active_capture() noexcept {
-  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
 /// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.
 [[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
 
-/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
-[[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
+MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
   if (active_capture() != number) return backends;
   reachable_backends = backends.get();
@@ -15611,16 +15700,14 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   return true;
 }
 
-/// Ends capture `number` with a last segment. False if it is not the active one.
-[[gnu::noinline]] inline bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
+MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
   if (!close_session(number, name)) return false;
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
   return true;
 }
 
-/// Ends whatever capture is active and forgets the last one.
-inline void clear_session() noexcept {
+MEMPROF_SEPARABLE void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   finish_capture(active_capture(), end_segment_name);
   const lock_guard serial{backend_lock()};
@@ -15630,9 +15717,8 @@ inline void clear_session() noexcept {
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
 
-/// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
-template <class State = capture_state>
-[[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
+template <std::same_as<profile> Profile>
+bool read_session(std::uint32_t number, Profile& result) {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
@@ -15640,19 +15726,42 @@ template <class State = capture_state>
   const module_paths unrecorded = find_duplicate_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
-  State* const state = state_of(shared);
+  capture_state* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {
     shared.drain(shared);
     put_unrecorded_modules(*state, unrecorded);  // of a capture that has ended, those that were there at its end count
   }
-  result = make_profile(shared, *state);
+  result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
   if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
   return true;
 }
 
+MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*visit)(void*, const void*, std::size_t)) {
+  registry& shared = abi_1::process_registry;
+  const control_guard control;
+  if (shared.drain == nullptr) return;
+  shared.drain(shared);
+  capture_state* const state = state_of(shared);
+  if (state == nullptr) return;
+  const space_ledger* const known = state->fold.events().space(space.value);
+  if (known == nullptr) return;
+  known->blocks().for_each([&](const block& live) {
+    visit(context, reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
+  });
+}
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_14
+
+#if !defined(MEMPROF_SINGLE_HEADER_15)
+#define MEMPROF_SINGLE_HEADER_15
+
+// ---- <memprof/record/capture.hpp>
+#include <string_view>
+
+#if MEMPROF_ENABLED
 
 #include <cstdint>
 #include <cstdio>
@@ -15754,10 +15863,10 @@ inline void clear() { detail::clear_session(); }
 /// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden
 /// from the hooks, and so is the freeing of it. A template only so that units that read no profile do not compile what builds
 /// one; call it without arguments.
-template <class State = detail::capture_state>
-[[nodiscard]] profile current_profile() {
-  memprof::profile result;
-  (void)detail::read_session<State>(0, result);
+template <std::same_as<profile> Profile = profile>
+[[nodiscard]] Profile current_profile() {
+  Profile result;
+  (void)detail::read_session(0, result);
   return result;
 }
 
@@ -15779,10 +15888,10 @@ class [[nodiscard]] capture_guard {
 
   /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
   /// template for the reason that `current_profile` is one.
-  template <class State = detail::capture_state>
-  [[nodiscard]] memprof::profile profile() const {
-    memprof::profile result;
-    if (number_ == 0 || !detail::read_session<State>(number_, result)) {
+  template <std::same_as<memprof::profile> Profile = memprof::profile>
+  [[nodiscard]] Profile profile() const {
+    Profile result;
+    if (number_ == 0 || !detail::read_session(number_, result)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
           "profile before that, or use current_profile()");
@@ -15842,6 +15951,41 @@ template <backend... Backends>
 
 }  // namespace disabled
 #endif
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/report/text/text_options.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What kind of text a report is.
+enum class text_format : std::uint8_t {
+  summary,  ///< answers for people, in at most `text_options::max_lines` lines
+  tracker,  ///< what tt-train's memory tracker prints, every segment: for scripts that read its logs
+};
+
+/// What a text report shows. What is asked for beyond the defaults may take more lines than `max_lines`.
+struct text_options {
+  text_format format = text_format::summary;
+  /// The memory space that comes first, and whose lines say "DRAM" in the tracker's format. Empty: of a summary, the space that
+  /// is full, else the one with the greatest peak; of the tracker's format, the space "dram" if there is one, else the first that
+  /// is not "cpu" and not on cores, else "cpu".
+  std::string_view primary_space = {};
+  std::size_t columns = 100;       ///< width of the text, at least 60; names are shortened to fit
+  std::size_t max_lines = 40;      ///< at least 32
+  bool is_colored = false;         ///< with the control sequences of terminals (ECMA-48)
+  std::size_t owners = 5;          ///< operations named at the peak, and at the end
+  std::size_t largest_blocks = 0;  ///< blocks named at the peak
+  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator reports them
+  std::size_t checkpoints = 4;  ///< named, of those that the profile keeps; with as many blocks each as `largest_blocks`, or one
+  std::size_t core_ranges = 0;  ///< rectangles of cores named, for a space whose blocks lie on cores
+  bool all_spaces = false;      ///< the whole answer for every memory space, not for the first one alone
+  bool all_faults = false;      ///< a line for every kind of fault in the numbers
+  bool all_segments = false;    ///< a line for each segment in the order of time, in place of one for each name
+};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -16184,41 +16328,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/text_options.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What kind of text a report is.
-enum class text_format : std::uint8_t {
-  summary,  ///< answers for people, in at most `text_options::max_lines` lines
-  tracker,  ///< what tt-train's memory tracker prints, every segment: for scripts that read its logs
-};
-
-/// What a text report shows. What is asked for beyond the defaults may take more lines than `max_lines`.
-struct text_options {
-  text_format format = text_format::summary;
-  /// The memory space that comes first, and whose lines say "DRAM" in the tracker's format. Empty: of a summary, the space that
-  /// is full, else the one with the greatest peak; of the tracker's format, the space "dram" if there is one, else the first that
-  /// is not "cpu" and not on cores, else "cpu".
-  std::string_view primary_space = {};
-  std::size_t columns = 100;       ///< width of the text, at least 60; names are shortened to fit
-  std::size_t max_lines = 40;      ///< at least 32
-  bool is_colored = false;         ///< with the control sequences of terminals (ECMA-48)
-  std::size_t owners = 5;          ///< operations named at the peak, and at the end
-  std::size_t largest_blocks = 0;  ///< blocks named at the peak
-  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator reports them
-  std::size_t checkpoints = 4;  ///< named, of those that the profile keeps; with as many blocks each as `largest_blocks`, or one
-  std::size_t core_ranges = 0;  ///< rectangles of cores named, for a space whose blocks lie on cores
-  bool all_spaces = false;      ///< the whole answer for every memory space, not for the first one alone
-  bool all_faults = false;      ///< a line for every kind of fault in the numbers
-  bool all_segments = false;    ///< a line for each segment in the order of time, in place of one for each name
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/text/segment_lines.hpp>
 #include <algorithm>
@@ -17895,7 +18004,11 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
     }
     for (const auto& [room, cells] : cells_with_room) {
       std::vector<std::string> names;
-      for (const page_line* cell : cells) names.push_back(only_name(*cell)->text);
+      for (const page_line* cell : cells) {
+        for (const page_part& part : cell->parts()) {
+          if (part.is_name) names.push_back(part.text);
+        }
+      }
       const std::vector<std::string> shown = shortened_apart(names, room);
       for (std::size_t index = 0; index < cells.size(); ++index) {
         page_line shortened_cell;
@@ -18409,9 +18522,30 @@ inline constexpr std::size_t least_segment_rows = 8;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text.hpp>
+// ---- <memprof/report/text/make_text.hpp>
 #include <concepts>
 #include <string>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// `to_text`. A template, as are the parts of the report, so that units that print no profile do not compile it.
+template <std::same_as<profile> Profile>
+[[nodiscard]] std::string make_text(const Profile& source, const text_options& options) {
+  std::string text;
+  if (options.format == text_format::tracker) {
+    append_tracker_lines(text, source, options);
+    return text;
+  }
+  for (const std::string& line : summary_lines(source, options)) text += line + '\n';
+  return text;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text.hpp>
+#include <string>
+
+#include <concepts>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -18422,17 +18556,10 @@ namespace memprof::inline MEMPROF_ABI {
 /// wrong with the numbers; and the segments, folded by name. Bytes have three significant digits, in units of 1024 (KiB, MiB),
 /// and totals all their digits too. Text is UTF-8. `parse_summary_text` reads back what `memprof analyze` needs.
 ///
-/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile. A template, as are the parts of the
-/// report, only so that units that print no profile do not compile it.
+/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
 template <std::same_as<profile> Profile = profile>
 [[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
-  std::string text;
-  if (options.format == text_format::tracker) {
-    detail::append_tracker_lines(text, source, options);
-    return text;
-  }
-  for (const std::string& line : detail::summary_lines(source, options)) text += line + '\n';
-  return text;
+  return detail::make_text(source, options);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -18488,6 +18615,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// @namespace memprof
 /// All that users name. What is in a namespace `detail` may change at any time.
 
+#include <concepts>
 #include <cstdio>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -18497,9 +18625,9 @@ inline namespace enabled {
 
 /// Prints the summary of the active capture up to now, or of the last one, on stdout: in colours where that is a terminal, and no
 /// wider than it.
-template <class State = detail::capture_state>
+template <std::same_as<profile> Profile = profile>
 void print_memory_usage(const text_options& options = {}) {
-  const profile current = current_profile<State>();
+  const Profile current = current_profile<Profile>();
   const detail::internal_guard hidden;  // the text must not show in what it reports
   std::fputs(to_text(current, detail::fitted_to(stdout, options)).c_str(), stdout);
 }
@@ -18515,10 +18643,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_13
+#endif  // MEMPROF_SINGLE_HEADER_15
 
-#if !defined(MEMPROF_SINGLE_HEADER_14) && (defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_14
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_16
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -18739,10 +18867,10 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_14
+#endif  // MEMPROF_SINGLE_HEADER_16
 
-#if !defined(MEMPROF_SINGLE_HEADER_15) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_15
+#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/analysis/caching_allocator_options.hpp>
 #include <array>
@@ -18814,7 +18942,7 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 
 [[nodiscard]] constexpr std::int64_t roundup_divisions(const caching_allocator_options& options, std::int64_t bytes) noexcept {
   constexpr int first_interval = 20;  // log2 of 1 MiB
-  const int interval = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes))) - 1 - first_interval;
+  const int interval = 63 - std::countl_zero(static_cast<std::uint64_t>(bytes)) - first_interval;
   constexpr int last = static_cast<int>(caching_allocator_options::roundup_intervals) - 1;
   return options.roundup_power2_divisions[static_cast<std::size_t>(interval < 0 ? 0 : interval > last ? last : interval)];
 }
@@ -18858,10 +18986,10 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 }  // namespace detail
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/detail/parse_double.hpp>
 #include <charconv>
@@ -18901,10 +19029,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/analysis/cuda_alloc_conf.hpp>
 #include <array>
@@ -19025,7 +19153,7 @@ class alloc_conf_reader {
 
   [[nodiscard]] std::size_t interval_of_megabytes() {
     const std::int64_t size = power_of_two("sizes in MB that are powers of two, or >");
-    const auto interval = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(size))) - 1;
+    const auto interval = static_cast<std::size_t>(63 - std::countl_zero(static_cast<std::uint64_t>(size)));
     return interval < caching_allocator_options::roundup_intervals ? interval : caching_allocator_options::roundup_intervals - 1;
   }
 
@@ -19163,10 +19291,10 @@ class alloc_conf_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/analysis/estimate/decoder_shape.hpp>
 #include <array>
@@ -19552,7 +19680,7 @@ class allocation_sequence {
   /// Adds events [first, last) of one thread, for which `ring` stands, in order; those of other memory spaces are only counted.
   /// Raises an error if the system has no memory for the table of live blocks.
   void events(const event* first, const event* last, std::uint32_t ring) {
-    followed_thread& on = thread_in(ring);
+    detail::followed_thread& on = thread_in(ring);
     for (const event* next = first; next != last; ++next, ++events_) {
       switch (next->kind) {
         case event_kind::allocate:
@@ -19571,7 +19699,7 @@ class allocation_sequence {
           follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
           break;
         case event_kind::gap: is_behind_ = true; break;
-        case event_kind::thread_begin: follower_.begin_thread(on, next->address, block::max_thread, no_usage); break;
+        case event_kind::thread_begin: follower_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
         default: break;  // what lies on single cores has no caching allocator
       }
     }
@@ -19589,7 +19717,7 @@ class allocation_sequence {
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
   /// The numbers of blocks are below it: the greatest number that were live at once.
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
-  [[nodiscard]] const operation_tree& operations() const noexcept { return follower_.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower_.operations(); }
   /// Those that the trace gave.
   [[nodiscard]] const label_table& names() const noexcept { return names_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
@@ -19602,14 +19730,14 @@ class allocation_sequence {
   /// In place of a number, for blocks of 0 bytes: as in PyTorch they do not reach the allocator.
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
 
-  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
+  static constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint8_t, const detail::scope_usage&) {};
 
-  [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
-    std::unique_ptr<followed_thread>& thread = threads_[ring];
-    if (thread == nullptr) thread = std::make_unique<followed_thread>(ring);
+  [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
+    std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
+    if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
     return *thread;
   }
-  [[nodiscard]] followed_thread* thread_of_number(std::uint32_t number) {
+  [[nodiscard]] detail::followed_thread* thread_of_number(std::uint32_t number) {
     for (const auto& [ring, thread] : threads_) {
       if (thread->thread == number) return thread.get();
     }
@@ -19623,10 +19751,10 @@ class allocation_sequence {
     std::uint32_t revision = 0;
     in.number(revision);
     if (revision > detail::frame_revision) return true;
-    follower_ = operation_follower{};
+    follower_ = detail::operation_follower{};
     threads_.clear();
     in.section(frame_section::operations, [&] { frame_parts::operations(in, follower_); });
-    live_blocks found;
+    detail::live_blocks found;
     while (!in.is_at_end() && !in.has_failed()) {
       switch (in.next_section()) {
         case frame_section::blocks: in.section(frame_section::blocks, [&] { take_blocks(in, found); }); break;
@@ -19640,12 +19768,12 @@ class allocation_sequence {
     return true;
   }
 
-  void take_blocks(detail::frame_reader& in, live_blocks& found) {
+  void take_blocks(detail::frame_reader& in, detail::live_blocks& found) {
     std::uint8_t space = 0;
     in.number(space);
     std::uint64_t born = 0;
-    live_blocks of_others;
-    detail::frame_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](block& held) {
+    detail::live_blocks of_others;
+    detail::frame_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](detail::block& held) {
       std::int64_t distance = 0;
       std::uint32_t thread = 0;
       std::uint32_t node = 0;
@@ -19666,32 +19794,32 @@ class allocation_sequence {
       std::uint32_t ring = 0;
       in.number(ring);
       if (in.has_failed()) return;
-      followed_thread& on = thread_in(ring);
+      detail::followed_thread& on = thread_in(ring);
       in.require(on.scopes.empty());
       in.numbers(on.thread, on.unfollowed_scopes);
       detail::frame_parts::open_operations(in, on.scopes, follower_.operations().size());
     }
   }
 
-  void go_on_with(live_blocks& found) {
-    std::vector<block> gone;
-    live_.for_each([&](const block& held) {
-      const live_blocks::place now = found.find(held.address);
+  void go_on_with(detail::live_blocks& found) {
+    std::vector<detail::block> gone;
+    live_.for_each([&](const detail::block& held) {
+      const detail::live_blocks::place now = found.find(held.address);
       if (!now || now->bytes != held.bytes) gone.push_back(held);
     });
-    for (const block& held : gone) {
+    for (const detail::block& held : gone) {
       free_block(held.owner, 0);
       live_.erase(live_.find(held.address));
     }
-    std::vector<block> come;
-    found.for_each([&](const block& held) {
+    std::vector<detail::block> come;
+    found.for_each([&](const detail::block& held) {
       if (!live_.find(held.address)) come.push_back(held);
     });
-    detail::sort_rows(come.data(), come.size(), [](const block& left, const block& right) {
+    detail::sort_rows(come.data(), come.size(), [](const detail::block& left, const detail::block& right) {
       return left.born_thread != right.born_thread ? left.born_thread < right.born_thread : left.address < right.address;
     });
-    for (const block& held : come) {
-      const live_blocks::insertion made = live_.insert(held.address);
+    for (const detail::block& held : come) {
+      const detail::live_blocks::insertion made = live_.insert(held.address);
       if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
       made.entry->bytes = held.bytes;
       made.entry->owner = held.bytes == 0 ? no_block : number_of_new_block();
@@ -19699,8 +19827,8 @@ class allocation_sequence {
     }
   }
 
-  void allocate(const event& recorded, const followed_thread& on) {
-    const live_blocks::insertion made = live_.insert(recorded.address);
+  void allocate(const event& recorded, const detail::followed_thread& on) {
+    const detail::live_blocks::insertion made = live_.insert(recorded.address);
     if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
     std::uint64_t& block = made.entry->owner;
     if (!made.is_new) {
@@ -19712,8 +19840,8 @@ class allocation_sequence {
     if (block != no_block) add_step(recorded.bytes, block, on.scopes.operation());
   }
 
-  void deallocate(std::uint64_t address, const followed_thread& on) {
-    const live_blocks::place found = live_.find(address);
+  void deallocate(std::uint64_t address, const detail::followed_thread& on) {
+    const detail::live_blocks::place found = live_.find(address);
     if (!found) {
       ++unmatched_frees_;
       return;
@@ -19723,10 +19851,10 @@ class allocation_sequence {
   }
 
   /// In the order of addresses.
-  void deallocate_range(const event& recorded, const followed_thread& on) {
+  void deallocate_range(const event& recorded, const detail::followed_thread& on) {
     std::vector<std::uint64_t> addresses;
-    live_.for_each([&](const block& live) {
-      if (is_in_range(recorded, live.address)) addresses.push_back(live.address);
+    live_.for_each([&](const detail::block& live) {
+      if (detail::is_in_range(recorded, live.address)) addresses.push_back(live.address);
     });
     std::sort(addresses.begin(), addresses.end());
     for (const std::uint64_t address : addresses) deallocate(address, on);
@@ -19758,11 +19886,11 @@ class allocation_sequence {
   std::uint64_t replaced_allocations_ = 0;
   std::uint32_t block_count_ = 0;
   std::vector<allocation_step> steps_;
-  live_blocks live_;                   // `owner` is the block's number
+  detail::live_blocks live_;           // `owner` is the block's number
   std::vector<std::uint32_t> unused_;  // numbers of freed blocks
   label_table names_;
-  operation_follower follower_;
-  std::map<std::uint32_t, std::unique_ptr<followed_thread>> threads_;  // by ring
+  detail::operation_follower follower_;
+  std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
 };
 static_assert(trace_visitor<allocation_sequence>);
 
@@ -21108,10 +21236,10 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/analysis/cached_block.hpp>
 #include <cstddef>
@@ -22459,10 +22587,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_22
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -22498,10 +22626,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -22532,7 +22660,7 @@ struct operator_key_hash {
   [[nodiscard]] std::size_t operator()(const operator_key& key) const noexcept {
     std::uint64_t hash = key.name;
     for (const std::int64_t number : key.inputs) hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15U;
-    return static_cast<std::size_t>(hash ^ hash >> 32);
+    return hash ^ hash >> 32;
   }
 };
 
@@ -22924,6 +23052,136 @@ enum class onednn_pass : std::uint8_t {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/backend/torch/simulation/cuda_memory.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+/// @file
+/// What kernels of CUDA hold beside their results, where the way they work leaves no doubt. It was compared neither with a GPU
+/// nor line by line with libtorch's sources (aten/src/ATen/native/cuda/). Calls of all other kernels are listed as
+/// approximations.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+enum class cuda_memory : std::uint8_t {
+  unknown,
+  results,                ///< nothing else: the kernel fills, draws, or goes element by element
+  results_if_contiguous,  ///< inputs with gaps may be copied first
+  results_if_short        ///< reductions: partial results of several blocks of threads, where many numbers become one
+};
+
+/// Whether blocks of threads may share the work of one result (Reduce.cuh). Each thread takes 256 elements before they do; a
+/// block has 512 threads for a single result, and at least 16 rows of them for several, or half of both for complex numbers.
+[[nodiscard]] constexpr bool is_shared_reduction(std::int64_t elements, std::int64_t results) noexcept {
+  constexpr std::int64_t least_of_one = 256 * 256;
+  constexpr std::int64_t least_of_several = 256 * 8;
+  return results != 0 && elements / results >= (results == 1 ? least_of_one : least_of_several);
+}
+
+/// Operators without a rule, by their names without an overload; in order.
+inline constexpr std::string_view kernels_of_cuda_with_results_alone[] = {"aten::_efficientzerotensor",
+                                                                          "aten::_fused_sdp_choice",
+                                                                          "aten::arange",
+                                                                          "aten::cat",
+                                                                          "aten::cauchy_",
+                                                                          "aten::copysign_",
+                                                                          "aten::elu",
+                                                                          "aten::elu_backward",
+                                                                          "aten::empty",
+                                                                          "aten::empty_strided",
+                                                                          "aten::eq_",
+                                                                          "aten::exponential_",
+                                                                          "aten::eye",
+                                                                          "aten::fill_",
+                                                                          "aten::floor_divide_",
+                                                                          "aten::gcd_",
+                                                                          "aten::ge_",
+                                                                          "aten::gelu",
+                                                                          "aten::gelu_",
+                                                                          "aten::geometric_",
+                                                                          "aten::gt_",
+                                                                          "aten::hardshrink",
+                                                                          "aten::hardshrink_backward",
+                                                                          "aten::hardsigmoid",
+                                                                          "aten::hardsigmoid_backward",
+                                                                          "aten::hardswish_",
+                                                                          "aten::heaviside_",
+                                                                          "aten::lcm_",
+                                                                          "aten::le_",
+                                                                          "aten::leaky_relu",
+                                                                          "aten::leaky_relu_backward",
+                                                                          "aten::linspace",
+                                                                          "aten::log_normal_",
+                                                                          "aten::logspace",
+                                                                          "aten::lt_",
+                                                                          "aten::masked_fill_",
+                                                                          "aten::mish",
+                                                                          "aten::mish_",
+                                                                          "aten::ne_",
+                                                                          "aten::normal_",
+                                                                          "aten::random_",
+                                                                          "aten::range",
+                                                                          "aten::resize_",
+                                                                          "aten::softplus",
+                                                                          "aten::softplus_backward",
+                                                                          "aten::softshrink",
+                                                                          "aten::softshrink_backward",
+                                                                          "aten::threshold",
+                                                                          "aten::threshold_",
+                                                                          "aten::threshold_backward",
+                                                                          "aten::uniform_",
+                                                                          "aten::zero_"};
+
+/// The same for inputs without gaps.
+inline constexpr std::string_view kernels_of_cuda_with_results_alone_if_contiguous[] = {"aten::_log_softmax",
+                                                                                        "aten::_log_softmax_backward_data",
+                                                                                        "aten::_softmax",
+                                                                                        "aten::_softmax_backward_data",
+                                                                                        "aten::adaptive_max_pool2d",
+                                                                                        "aten::avg_pool2d",
+                                                                                        "aten::avg_pool2d_backward",
+                                                                                        "aten::gather",
+                                                                                        "aten::glu",
+                                                                                        "aten::index",
+                                                                                        "aten::index_fill_",
+                                                                                        "aten::max_pool2d_with_indices",
+                                                                                        "aten::nll_loss_backward",
+                                                                                        "aten::scatter",
+                                                                                        "aten::scatter_",
+                                                                                        "aten::scatter_add",
+                                                                                        "aten::scatter_add_",
+                                                                                        "aten::tril",
+                                                                                        "aten::tril_",
+                                                                                        "aten::triu",
+                                                                                        "aten::triu_",
+                                                                                        "aten::upsample_bilinear2d",
+                                                                                        "aten::upsample_bilinear2d_backward",
+                                                                                        "aten::upsample_nearest1d",
+                                                                                        "aten::upsample_nearest1d_backward",
+                                                                                        "aten::upsample_nearest2d",
+                                                                                        "aten::upsample_nearest2d_backward",
+                                                                                        "aten::upsample_nearest3d",
+                                                                                        "aten::upsample_nearest3d_backward"};
+
+/// Reductions, also those with a rule; in order.
+inline constexpr std::string_view reductions_on_cuda[] = {
+    "aten::all",       "aten::amax",   "aten::amin",    "aten::aminmax",
+    "aten::any",       "aten::argmax", "aten::argmin",  "aten::linalg_vector_norm",
+    "aten::logsumexp", "aten::max",    "aten::mean",    "aten::min",
+    "aten::norm",      "aten::prod",   "aten::std",     "aten::std_mean",
+    "aten::sum",       "aten::var",    "aten::var_mean"};
+
+[[nodiscard]] inline cuda_memory memory_on_cuda(std::string_view schema_name, bool is_pointwise) {
+  const auto has = [&](const auto& names) { return std::binary_search(std::begin(names), std::end(names), schema_name); };
+  if (is_pointwise || has(kernels_of_cuda_with_results_alone)) return cuda_memory::results;
+  if (has(kernels_of_cuda_with_results_alone_if_contiguous)) return cuda_memory::results_if_contiguous;
+  return has(reductions_on_cuda) ? cuda_memory::results_if_short : cuda_memory::unknown;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/backend/torch/simulation/exact_shape_functions.hpp>
 #include <algorithm>
 #include <iterator>
@@ -22939,7 +23197,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Whatever the arguments are; in order.
 inline constexpr std::string_view exact_shape_functions[] = {"aten::_ctc_loss",
                                                              "aten::_efficientzerotensor",
-                                                             "aten::_linalg_slogdet.sign",
                                                              "aten::adaptive_max_pool3d",
                                                              "aten::adaptive_max_pool3d.out",
                                                              "aten::all",
@@ -22952,7 +23209,6 @@ inline constexpr std::string_view exact_shape_functions[] = {"aten::_ctc_loss",
                                                              "aten::amax.out",
                                                              "aten::amin",
                                                              "aten::amin.out",
-                                                             "aten::aminmax.out",
                                                              "aten::any",
                                                              "aten::any.all_out",
                                                              "aten::any.dim",
@@ -23041,7 +23297,6 @@ inline constexpr std::string_view exact_shape_functions[] = {"aten::_ctc_loss",
                                                              "aten::ne_.Scalar",
                                                              "aten::ne_.Tensor",
                                                              "aten::nll_loss_backward.grad_input",
-                                                             "aten::nll_loss_forward.output",
                                                              "aten::norm.ScalarOpt_dim",
                                                              "aten::norm.out",
                                                              "aten::normal.Tensor_float",
@@ -23051,8 +23306,6 @@ inline constexpr std::string_view exact_shape_functions[] = {"aten::_ctc_loss",
                                                              "aten::resize_",
                                                              "aten::rrelu_with_noise_",
                                                              "aten::scatter_.value",
-                                                             "aten::scatter_add.out",
-                                                             "aten::scatter_add_",
                                                              "aten::scatter_reduce.two_out",
                                                              "aten::scatter_reduce_.two",
                                                              "aten::softplus.out",
@@ -23061,7 +23314,6 @@ inline constexpr std::string_view exact_shape_functions[] = {"aten::_ctc_loss",
                                                              "aten::softshrink.out",
                                                              "aten::softshrink_backward",
                                                              "aten::softshrink_backward.grad_input",
-                                                             "aten::sum.IntList_out",
                                                              "aten::threshold.out",
                                                              "aten::threshold_",
                                                              "aten::threshold_backward.grad_input",
@@ -23082,6 +23334,7 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
                                                                               "aten::addmv.out",
                                                                               "aten::addmv_",
                                                                               "aten::aminmax",
+                                                                              "aten::aminmax.out",
                                                                               "aten::argmax",
                                                                               "aten::argmax.out",
                                                                               "aten::argmin",
@@ -23107,6 +23360,8 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
                                                                               "aten::scatter_.reduce",
                                                                               "aten::scatter_.src",
                                                                               "aten::scatter_add",
+                                                                              "aten::scatter_add.out",
+                                                                              "aten::scatter_add_",
                                                                               "aten::scatter_reduce.two",
                                                                               "aten::tril",
                                                                               "aten::tril.out",
@@ -23214,8 +23469,8 @@ struct page_classes {
   [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes) noexcept {
     const std::size_t pages = whole_pages(bytes) / page_bytes;
     if (pages <= 4) return pages == 0 ? 0 : pages - 1;
-    const auto exponent = static_cast<std::size_t>(std::bit_width(pages - 1)) - 1;  // 2^exponent < pages <= 2^(exponent + 1)
-    const std::size_t quarter = (pages - 1) >> (exponent - 2);                      // 4 to 7
+    const auto exponent = static_cast<std::size_t>(63 - std::countl_zero(pages - 1));  // 2^exponent < pages <= 2^(exponent + 1)
+    const std::size_t quarter = (pages - 1) >> (exponent - 2);                         // 4 to 7
     return 4 * (exponent - 1) + quarter - 4;
   }
   [[nodiscard]] static constexpr std::size_t bytes_of(std::size_t size_class) noexcept {
@@ -23347,10 +23602,10 @@ struct text_sink {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/format/json_text.hpp>
 #include <cstddef>
@@ -23419,10 +23674,10 @@ inline void append_json_key(std::string& out, std::string_view key) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/format/trace_replay.hpp>
 #include <cstddef>
@@ -23461,9 +23716,9 @@ struct replay_state {
   capture_info info;
   label_table names;
   label space_names[any_space + 1] = {};
-  operation_follower follower;
+  detail::operation_follower follower;
 
-  [[nodiscard]] const operation_tree& operations() const noexcept { return follower.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower.operations(); }
   [[nodiscard]] std::string_view space_name(std::uint8_t space) const noexcept { return names.text(space_names[space]); }
 };
 
@@ -23476,7 +23731,7 @@ struct replay_handler {
   /// It got a name, or another category than `before`: what it was since it was allocated.
   void on_annotation(const replay_state&, const replayed_block&, category /*before*/) {}
   /// Operations began or ended on a thread; `open` are those that are open now.
-  void on_operations(const replay_state&, std::uint32_t /*thread*/, const scope_stack& /*open*/) {}
+  void on_operations(const replay_state&, std::uint32_t /*thread*/, const detail::scope_stack& /*open*/) {}
   void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
   void on_segment_end(const replay_state&, label /*name*/) {}
   /// Somebody wants to know what is live; the name is 0 for a periodic one.
@@ -23503,7 +23758,7 @@ class trace_replay {
   template <class Visitor>
   void for_each_live(std::uint8_t space, Visitor&& visit) const {
     if (spaces_[space] == nullptr) return;
-    spaces_[space]->live.for_each([&](const block& entry) { visit(spaces_[space]->slots[entry.owner]); });
+    spaces_[space]->live.for_each([&](const detail::block& entry) { visit(spaces_[space]->slots[entry.owner]); });
   }
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
@@ -23515,7 +23770,7 @@ class trace_replay {
   void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
   void facts(const fact_table&, bool) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
-    followed_thread& on = thread_in(ring);
+    detail::followed_thread& on = thread_in(ring);
     for (const event* next = first; next != last; ++next) {
       if (next->stamp > stamp_) {
         stamp_ = next->stamp;
@@ -23526,19 +23781,19 @@ class trace_replay {
   }
 
  private:
-  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
+  static constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint8_t, const detail::scope_usage&) {};
 
   struct space_blocks {
-    live_blocks live;  ///< `owner` is the index of the slot
+    detail::live_blocks live;  ///< `owner` is the index of the slot
     std::vector<replayed_block> slots;
     std::vector<std::uint32_t> unused;
     std::uint64_t ordinal = 0;
     std::uint64_t allocated = 0;
   };
 
-  [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
-    std::unique_ptr<followed_thread>& thread = threads_[ring];
-    if (thread == nullptr) thread = std::make_unique<followed_thread>(ring);
+  [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
+    std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
+    if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
     return *thread;
   }
   [[nodiscard]] space_blocks& blocks_of(std::uint8_t space) {
@@ -23546,7 +23801,7 @@ class trace_replay {
     return *spaces_[space];
   }
 
-  void apply(const event& happened, followed_thread& on) {
+  void apply(const event& happened, detail::followed_thread& on) {
     switch (happened.kind) {
       case event_kind::allocate:
       case event_kind::allocate_on_stream:
@@ -23562,7 +23817,7 @@ class trace_replay {
         break;
       case event_kind::scope_end: end_scope(happened, on); break;
       case event_kind::thread_begin:
-        state_.follower.begin_thread(on, happened.address, block::max_thread, no_usage);
+        state_.follower.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
         handler_.on_operations(state_, on.thread, on.scopes);
         handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
         break;
@@ -23581,7 +23836,7 @@ class trace_replay {
     }
   }
 
-  void allocate(const event& happened, const followed_thread& on) {
+  void allocate(const event& happened, const detail::followed_thread& on) {
     if (happened.space == any_space || happened.address == 0) return;
     replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, on.scopes.operation()};
     made.space = happened.space;
@@ -23598,13 +23853,13 @@ class trace_replay {
     } else if (happened.kind == event_kind::allocate_on_stream) {
       made.stream = happened.label;
     }
-    made.category = static_cast<category>(category_of(is_category(tag) ? tag : on.scopes.tag()));
+    made.category = static_cast<category>(detail::category_of(detail::is_category(tag) ? tag : on.scopes.tag()));
     space_blocks& blocks = blocks_of(happened.space);
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (made.bytes > most - blocks.allocated) return;
     blocks.allocated += made.bytes;
     if (blocks.live.find(happened.address)) remove(blocks, happened.address, on.thread);
-    const live_blocks::insertion entry = blocks.live.insert(happened.address);
+    const detail::live_blocks::insertion entry = blocks.live.insert(happened.address);
     if (entry.entry == nullptr) detail::raise("trace_replay: the system has no memory for the table of live blocks");
     made.ordinal = ++blocks.ordinal;
     if (blocks.unused.empty()) {
@@ -23618,7 +23873,7 @@ class trace_replay {
     handler_.on_allocation(state_, made);
   }
 
-  void deallocate(const event& happened, const followed_thread& on) {
+  void deallocate(const event& happened, const detail::followed_thread& on) {
     if (happened.space == any_space) return;
     const bool is_awaited = happened.kind == event_kind::deallocate_on_stream && happened.tag != 0;
     if (remove(blocks_of(happened.space), happened.address, on.thread, is_awaited)) return;
@@ -23626,7 +23881,7 @@ class trace_replay {
   }
 
   bool remove(space_blocks& blocks, std::uint64_t address, std::uint32_t thread, bool is_awaited = false) {
-    const live_blocks::place found = blocks.live.find(address);
+    const detail::live_blocks::place found = blocks.live.find(address);
     if (!found) return false;
     const auto slot = static_cast<std::uint32_t>(found->owner);
     blocks.live.erase(found);
@@ -23636,22 +23891,22 @@ class trace_replay {
     return true;
   }
 
-  void deallocate_range(const event& happened, const followed_thread& on) {
+  void deallocate_range(const event& happened, const detail::followed_thread& on) {
     if (happened.space == any_space) return;
     space_blocks& blocks = blocks_of(happened.space);
     std::vector<std::uint64_t> addresses;
-    blocks.live.for_each([&](const block& entry) {
-      if (is_in_range(happened, entry.address)) addresses.push_back(entry.address);
+    blocks.live.for_each([&](const detail::block& entry) {
+      if (detail::is_in_range(happened, entry.address)) addresses.push_back(entry.address);
     });
     for (const std::uint64_t address : addresses) remove(blocks, address, on.thread);
   }
 
-  void deallocate_circular_buffers(const event& happened, const followed_thread& on) {
+  void deallocate_circular_buffers(const event& happened, const detail::followed_thread& on) {
     const core_range cores = core_range::unpacked(happened.label);
     if (happened.space == any_space || !cores.is_valid()) return;
     space_blocks& blocks = blocks_of(happened.space);
     std::vector<std::uint64_t> ended;
-    blocks.live.for_each([&](const block& entry) {
+    blocks.live.for_each([&](const detail::block& entry) {
       const replayed_block& live = blocks.slots[entry.owner];
       if (live.is_circular_buffer && core_range::unpacked(live.cores).overlaps(cores)) ended.push_back(live.address);
     });
@@ -23664,7 +23919,7 @@ class trace_replay {
     const std::size_t last = happened.space == any_space ? any_space : first + 1U;
     for (std::size_t space = first; space < last; ++space) {
       if (spaces_[space] == nullptr) continue;
-      const live_blocks::place found = spaces_[space]->live.find(happened.address);
+      const detail::live_blocks::place found = spaces_[space]->live.find(happened.address);
       if (!found) continue;
       replayed_block& named = spaces_[space]->slots[found->owner];
       const category before = named.category;
@@ -23675,9 +23930,9 @@ class trace_replay {
     }
   }
 
-  void end_scope(const event& happened, followed_thread& on) {
-    followed_thread* ended_on = &on;
-    state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> followed_thread* {
+  void end_scope(const event& happened, detail::followed_thread& on) {
+    detail::followed_thread* ended_on = &on;
+    state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::followed_thread* {
       for (const auto& [ring, thread] : threads_) {
         if (thread->thread == number) return ended_on = thread.get();
       }
@@ -23691,7 +23946,7 @@ class trace_replay {
   std::uint64_t stamp_ = 0;
   replay_state state_;
   std::unique_ptr<space_blocks> spaces_[any_space + 1];
-  std::map<std::uint32_t, std::unique_ptr<followed_thread>> threads_;  // by ring
+  std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
 };
 
 /// Whatever can hand a trace to a visitor, again and again: a `trace`, a `trace_file`.
@@ -23702,10 +23957,10 @@ concept trace_source = requires(const T& source, trace_replay<replay_handler>& v
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -23951,18 +24206,26 @@ class live_snapshot {
   }
 
   void read_chunks() {
+    // Chunks that are opened from here on are left out: one may come into a buffer that was looked at already, and the next into
+    // one that was not.
+    std::uint64_t opened = 0;
+    for (std::uint32_t index = 0; index < header_.buffers; ++index) opened = std::max(opened, state_of(index).number);
+    if (opened != 0) chunks_so_far_ = opened;
     for (std::uint32_t index = 0; index < header_.buffers; ++index) {
       // It may be filled, or become another chunk's, while it is read.
       constexpr int attempts = 100;
       bool is_read = false;
-      for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_chunk(index);
+      for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_chunk(index, opened);
       if (!is_read) is_damaged_ = true;
     }
   }
 
-  [[nodiscard]] bool read_chunk(std::uint32_t index) {
+  /// Reads the chunk in a buffer, unless it was opened after the one of that number, from 1: then what was there before is in the
+  /// file.
+  [[nodiscard]] bool read_chunk(std::uint32_t index, std::uint64_t opened) {
     const live_buffer_state state = state_of(index);
     if (state.number == 0) return state.commit == 0;
+    if (state.number > opened) return true;
     const auto size = static_cast<std::uint32_t>(state.commit);
     const std::uint64_t buffer = header_.first_buffer + std::uint64_t{index} * header_.buffer_bytes;
     if (size > header_.buffer_bytes || !has_bytes(buffer, size)) return false;
@@ -23971,7 +24234,6 @@ class live_snapshot {
     const std::uint32_t checksum = crc32c::extend(0, found.payload.data(), size);
     if (state.commit != 0 && live_buffer_state::commit_of(size, checksum, state.number) != state.commit) return false;
     if (state_of(index).number != state.number) return false;
-    chunks_so_far_ = std::max(chunks_so_far_.value_or(0), state.number);
     chunks_.push_back(std::move(found));
     return true;
   }
@@ -23992,7 +24254,7 @@ class live_snapshot {
                           live_ring_header::size + std::uint64_t{header.capacity} * sizeof(event) <= header_.place_bytes &&
                           has_bytes(place(index), live_ring_header::size + held);
     if (!is_sound) is_damaged_ = true;
-    events = is_sound ? static_cast<std::size_t>(held / sizeof(event)) : 0;
+    events = is_sound ? held / sizeof(event) : 0;
     return is_sound;
   }
 
@@ -24218,7 +24480,8 @@ class trace_file_reader {
       if (is_at_beginning_) {
         const char* const fault = read_chunk();
         if (fault == nullptr && begins_generation_) return take_beginning();
-        if (fault != nullptr && !has_beginning_) {
+        // Without a chunk behind the beginning, the first is in the live area alone, or both were overwritten.
+        if (fault != nullptr && (!has_beginning_ || is_gone_meanwhile())) {
           if (has_changed_meanwhile()) continue;
           return stop(fault);
         }
@@ -24290,8 +24553,17 @@ class trace_file_reader {
 
   [[nodiscard]] bool read_header(trace_file_header& now) const {
     std::array<unsigned char, trace_file_header::size> bytes{};
-    return read_at(::fileno(file_), begin_, bytes.data(), bytes.size()) && now.decode(bytes) &&
-           now.first_chunk >= trace_file_header::size;
+    constexpr int attempts = 100;  // it may be written while it is read
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      if (!read_at(::fileno(file_), begin_, bytes.data(), bytes.size())) return false;
+      if (now.decode(bytes)) return now.first_chunk >= trace_file_header::size;
+    }
+    return false;
+  }
+  /// Whether the file no longer has the chunk that comes next, nor what stands before it.
+  [[nodiscard]] bool is_gone_meanwhile() const {
+    trace_file_header now;
+    return live_ && read_header(now) && now.first_number > number_;
   }
   void take_changed(const trace_file_header& now) noexcept {
     header_ = now;
@@ -24599,10 +24871,10 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/format/trace_source.hpp>
 #include <cstdint>
@@ -25063,10 +25335,10 @@ class chrome_trace_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/format/stack_table.hpp>
 #include <algorithm>
@@ -25217,10 +25489,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/format/collapsed.hpp>
 #include <cstdint>
@@ -25779,10 +26051,10 @@ class heaptrack_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/format/function_name.hpp>
 #include <cstddef>
@@ -25845,10 +26117,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/format/heaptrack_stacks.hpp>
 #include <algorithm>
@@ -26103,10 +26375,10 @@ class line_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_30
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/format/quoted_text.hpp>
 #include <cstddef>
@@ -26154,10 +26426,10 @@ concept recorded_event_writer = event_writer<T> &&
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_30
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_31
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/format/heaptrack.hpp>
 #include <array>
@@ -26438,10 +26710,10 @@ class heaptrack_source {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -26517,10 +26789,10 @@ class json_value_text {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_34
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_35
 
 // ---- <memprof/format/mapped_file.hpp>
 #include <sys/mman.h>
@@ -26871,10 +27143,10 @@ class perfetto_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/format/gzip.hpp>
 #include <array>
@@ -26925,10 +27197,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_34
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/format/pprof.hpp>
 #include <algorithm>
@@ -27038,10 +27310,10 @@ void write_pprof(const stack_table& table, Sink& out) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+#endif  // MEMPROF_SINGLE_HEADER_37
 
-#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_36
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/format/byte_reader.hpp>
 #include <algorithm>
@@ -27082,7 +27354,7 @@ class byte_reader {
     out.clear();
     while (out.size() < size) {
       if (position_ == filled_ && !fill()) return false;
-      const std::size_t part = std::min(static_cast<std::size_t>(size) - out.size(), filled_ - position_);
+      const std::size_t part = std::min<std::size_t>(size - out.size(), filled_ - position_);
       out.append(buffer_.data() + position_, part);
       position_ += part;
     }
@@ -27147,10 +27419,10 @@ class byte_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+#endif  // MEMPROF_SINGLE_HEADER_38
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_37
+#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_39
 
 // ---- <memprof/format/rmm_log.hpp>
 #include <array>
@@ -28483,7 +28755,7 @@ class stack_fold : public replay_handler {
     if (!by_category_ || before == block.category) return;
     space_state& space = spaces_[block.space];
     const bool is_in_peak = block.ordinal <= space.peak_ordinal && space.peak_segment == at.segment;
-    const auto move = is_in_peak ? &owner_stats::correct : &owner_stats::change;
+    const auto move = is_in_peak ? &detail::owner_stats::correct : &detail::owner_stats::change;
     const auto bytes = static_cast<std::int64_t>(block.bytes);
     const auto add = [&](category which, std::int64_t sign) {
       row_state& row = row_of(block, which);
@@ -28508,7 +28780,7 @@ class stack_fold : public replay_handler {
     result.has_categories = by_category_;
     result.has_lifetimes = true;
     for (std::size_t node = 1; node < at.operations().size(); ++node) {
-      const operation_tree::node& operation = at.operations()[node];
+      const detail::operation_tree::node& operation = at.operations()[node];
       result.operations.push_back({operation.parent, std::string{at.names.text(operation.name)}});
     }
     std::array<std::uint32_t, any_space + 1> index{};
@@ -28544,7 +28816,7 @@ class stack_fold : public replay_handler {
     std::uint8_t space = 0;
     std::uint32_t operation = 0;
     category of = category::other;
-    owner_stats owned{};
+    detail::owner_stats owned{};
     std::int64_t total_bytes = 0;
     std::int64_t total_blocks = 0;
     std::int64_t max_bytes = 0;
@@ -29436,10 +29708,10 @@ std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_39
 
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_38
+#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_40
 
 // ---- <memprof/format/torch_snapshot_facts.hpp>
 #include <cstdint>
@@ -30982,10 +31254,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_40
 
-#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_39
+#if !defined(MEMPROF_SINGLE_HEADER_41) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_41
 
 // ---- <memprof/detail/byte_size.hpp>
 #include <algorithm>
@@ -31556,10 +31828,10 @@ template <std::size_t Count>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_39
+#endif  // MEMPROF_SINGLE_HEADER_41
 
-#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_40
+#if !defined(MEMPROF_SINGLE_HEADER_42) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_42
 
 // ---- <memprof/profile/fact/model_parameters.hpp>
 #include <cstdint>
@@ -31582,10 +31854,10 @@ struct model_parameters {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_40
+#endif  // MEMPROF_SINGLE_HEADER_42
 
-#if !defined(MEMPROF_SINGLE_HEADER_41) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_41
+#if !defined(MEMPROF_SINGLE_HEADER_43) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_43
 
 // ---- <memprof/format/tracker_reader.hpp>
 #include <algorithm>
@@ -34501,10 +34773,306 @@ struct xla_live_block_fact {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_41
+// ---- <memprof/ledger/follow_blocks.hpp>
+#include <concepts>
+#include <cstdint>
 
-#if !defined(MEMPROF_SINGLE_HEADER_42) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_42
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Something that learns of each block that comes or goes in a memory space, and at which stamp. A block that is replaced at its
+/// address goes first. `segment_ended` comes when `history` has got the segment.
+template <class T>
+concept follows_blocks = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
+                                  const segment_history& history) {
+  follower.allocated(space, one, stamp);
+  follower.freed(space, one, stamp);
+  follower.segment_ended(history);
+};
+
+/// Applies events as `ledger::apply` does and tells `follower` of each block that came or went and of each segment that ended.
+///
+/// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which follows none,
+/// does not pay for it. Costs a few lookups an event, and a pass over the live blocks of the space for an event that may free
+/// many.
+template <follows_blocks Follower>
+void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
+  page_array<block> before;
+  for (; first != last; ++first) {
+    const event& recorded = *first;
+    before.clear();
+    std::uint64_t allocations = 0;
+    if (const space_ledger* const space = events.space(recorded.space)) {
+      allocations = space->allocation_count();
+      if (recorded.kind == event_kind::deallocate_circular_buffers || recorded.kind == event_kind::deallocate_range) {
+        space->blocks().for_each([&](const block& live) { (void)before.push_back(live); });
+      } else if (const block* const live = space->blocks().at(recorded.address)) {
+        (void)before.push_back(*live);
+      }
+    }
+    const std::uint64_t segments = events.segments().count();
+    events.apply(first, first + 1, ring);
+    if (events.segments().count() != segments) follower.segment_ended(events.segments());
+    const space_ledger* const space = events.space(recorded.space);
+    if (space == nullptr) continue;
+    for (const block& old : before) {
+      const block* const now = space->blocks().at(old.address);
+      if (now == nullptr || now->born() != old.born()) follower.freed(recorded.space, old, events.last_stamp());
+    }
+    if (space->allocation_count() == allocations) continue;
+    if (const block* const made = space->blocks().at(recorded.address))
+      follower.allocated(recorded.space, *made, events.last_stamp());
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/facet_folds.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The facets that follow single blocks, of all memory spaces: it `follows_blocks`.
+class facet_folds {
+ public:
+  void allocated(std::uint8_t space, const detail::block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
+  void freed(std::uint8_t space, const detail::block& gone, std::uint64_t stamp) { of(space).freed(gone, stamp); }
+  void segment_ended(const detail::segment_history& history) noexcept {
+    const std::uint32_t name = history.marks()[history.marks().size() - 1].row;
+    for (const auto& space : spaces_) {
+      if (space) space->segment_ended(name);
+    }
+  }
+
+  /// Fills the facets of a profile that was made of the same ledger.
+  void fill(profile& result, ledger& events, name_view labels) const {
+    const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
+    std::vector<std::string> segments;
+    for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
+    const detail::facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
+    for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
+      if (events.space(id) == nullptr) continue;
+      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : space_facet_folds{}.build(names);
+    }
+  }
+
+ private:
+  [[nodiscard]] space_facet_folds& of(std::uint8_t space) {
+    if (!spaces_[space]) spaces_[space] = std::make_unique<space_facet_folds>();
+    return *spaces_[space];
+  }
+
+  std::array<std::unique_ptr<space_facet_folds>, ledger::max_spaces> spaces_;
+};
+
+/// A `trace_visitor` that feeds a `trace_fold`, whatever that is, and the facets with it.
+class following_fold {
+ public:
+  explicit following_fold(trace_fold& fold) noexcept : fold_(fold) {}
+
+  void info(const capture_info& info) { fold_.info(info); }
+  void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
+  void space(const space_definition& space) noexcept { fold_.space(space); }
+  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    detail::apply_and_follow(fold_.events(), first, last, ring, facets_);
+  }
+  bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
+
+  /// As `facet_folds::fill`, of the profile that was made of the fold.
+  void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
+
+ private:
+  trace_fold& fold_;
+  facet_folds facets_;
+};
+static_assert(trace_visitor<following_fold>);
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/profile_size.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// At most so many bytes the profile of a ledger takes in memory, about. Some bytes of a trace can ask for a great deal: each
+/// segment has a row for each space, with the largest blocks and their operations, and operations have the names of all around
+/// them. Costs a pass over operations and segments.
+template <class Fold>
+[[nodiscard]] double most_bytes_of_profile(Fold& fold) {
+  const auto& events = fold.events();
+  const auto& tree = events.operations();
+  std::vector<double> lengths(tree.size());
+  double paths = 0;
+  double longest = 0;
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    lengths[node] = lengths[tree[node].parent] + 2.0 * static_cast<double>(fold.names().text(tree[node].name).size()) + 1;
+    paths += lengths[node];
+    longest = std::max(longest, lengths[node]);
+  }
+  const double named = sizeof(live_block) + longest;
+  double total = 2 * paths + static_cast<double>(tree.size() * sizeof(operation_profile));
+  const checkpoint_history& checkpoints = events.checkpoints();
+  total += static_cast<double>(checkpoints.marks().size() * sizeof(checkpoint)) +
+           static_cast<double>(checkpoints.kept_blocks()) * named;
+  for (const checkpoint_mark& mark : checkpoints.marks()) total += static_cast<double>(mark.row_count * sizeof(checkpoint_usage));
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    const auto limit = static_cast<double>(events.options().largest_blocks);
+    total += static_cast<double>(events.segments().marks().size() *
+                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage) + sizeof(active_usage)));
+    total += static_cast<double>(events.segments().rows().size() * (sizeof(named_segments_usage) + sizeof(named_core_peaks) +
+                                                                    sizeof(named_reserved_usage) + sizeof(named_active_usage)));
+    total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
+    for (const segment_record& record : space->segments()) {
+      // The blocks twice: those that are live are gathered in rows of their own.
+      total += 2 * std::min(limit, static_cast<double>(record.blocks_at_peak)) * named +
+               static_cast<double>(record.owner_count) * named;
+    }
+    total += static_cast<double>(space->overall_owners().size()) * named;
+  }
+  total += static_cast<double>(events.memories().size()) *
+           (static_cast<double>(tree.size()) + static_cast<double>(events.options().largest_blocks)) * named;
+  return total;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/trace_profile.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Whether a profile that is made of a trace has `space_profile::facets`, which takes several times as long.
+enum class facets : std::uint8_t { none, all };
+
+/// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked = facets::none);
+
+/// The same of a trace in a file that is open, from where it stands, with what was found of it in `status`; `path` is its name
+/// for messages. A file that is cut off or damaged gives the profile of what comes before, which is not `exact`. Raises an error
+/// as `read_trace` does. So many segments are kept in full as `kept_segments` says; 0: as many as the capture kept.
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
+                                                   std::uint32_t kept_segments = 0, facets asked = facets::none);
+
+/// The same of the file of that name.
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status);
+
+/// The same where it does not matter why a profile is not `exact`.
+[[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path);
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/fold_trace.hpp>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+/// @file
+/// What <memprof/profile/trace_profile.hpp> declares.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// Folds what `read` visits; `check` may object before the profile is made.
+template <class Read, class Check>
+[[nodiscard]] profile folded_profile(trace_fold& fold, facets asked, Read&& read, Check&& check) {
+  if (asked == facets::none) {
+    read(fold);
+    check();
+    return build_profile_of(fold);
+  }
+  following_fold following{fold};
+  read(following);
+  check();
+  profile result = build_profile_of(fold);
+  following.fill(result);
+  return result;
+}
+
+}  // namespace detail
+
+MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
+  trace_fold fold;
+  return detail::folded_profile(
+      fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
+}
+
+namespace detail {
+
+/// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond half a gigabyte and some
+/// seconds; otherwise an error is raised.
+template <class Read>
+[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
+                                            facets asked, Read&& read) {
+  constexpr double fixed_bytes = 1 << 29;
+  constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
+  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
+  const double most = fixed_bytes + each_byte * file_bytes;
+  const auto refuse = [&](const char* what) {
+    raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
+  };
+  const page_budget budget{static_cast<std::size_t>(std::min(most, 1e18))};
+  trace_fold fold;
+  fold.limit_work(fixed_steps);
+  fold.keep_segments(kept_segments);
+  return folded_profile(fold, asked, read, [&] {
+    if (budget.is_exhausted()) refuse("too much memory");
+    if (fold.events().is_overworked()) refuse("too long");
+    if (most_bytes_of_profile(fold) > most) refuse("too much memory");
+  });
+}
+
+/// The size of a file; without limit where that is not known, as of a pipe.
+[[nodiscard]] inline double bytes_of(std::FILE* file) noexcept {
+  struct ::stat status = {};
+  const bool is_known = ::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode);
+  return is_known ? static_cast<double>(status.st_size) : 1e18;
+}
+
+}  // namespace detail
+
+MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
+                                     std::uint32_t kept_segments, facets asked) {
+  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
+                                       [&](auto& fold) { status = read_trace(file, path, fold); });
+}
+
+MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
+  const detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
+  return profile_of(file.get(), path, status);
+}
+
+MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
+  trace_file_status status;
+  return profile_of(path, status);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_43
+
+#if !defined(MEMPROF_SINGLE_HEADER_44) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_44
 
 // ---- <memprof/detail/struct_fields.hpp>
 #include <cstddef>
@@ -35457,331 +36025,6 @@ inline void check_references(const profile& read, const json_place& root) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_42
-
-#if !defined(MEMPROF_SINGLE_HEADER_43) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_43
-
-// ---- <memprof/ledger/follow_blocks.hpp>
-#include <concepts>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Something that learns of each block that comes or goes in a memory space, and at which stamp. A block that is replaced at its
-/// address goes first. `segment_ended` comes when `history` has got the segment.
-template <class T>
-concept block_follower = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
-                                  const segment_history& history) {
-  follower.allocated(space, one, stamp);
-  follower.freed(space, one, stamp);
-  follower.segment_ended(history);
-};
-
-/// Applies events as `ledger::apply` does and tells `follower` of each block that came or went and of each segment that ended.
-///
-/// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which follows none,
-/// does not pay for it. Costs a few lookups an event, and a pass over the live blocks of the space for an event that may free
-/// many.
-template <block_follower Follower>
-void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
-  detail::page_array<block> before;
-  for (; first != last; ++first) {
-    const event& recorded = *first;
-    before.clear();
-    std::uint64_t allocations = 0;
-    if (const space_ledger* const space = events.space(recorded.space)) {
-      allocations = space->allocation_count();
-      if (recorded.kind == event_kind::deallocate_circular_buffers || recorded.kind == event_kind::deallocate_range) {
-        space->blocks().for_each([&](const block& live) { (void)before.push_back(live); });
-      } else if (const block* const live = space->blocks().at(recorded.address)) {
-        (void)before.push_back(*live);
-      }
-    }
-    const std::uint64_t segments = events.segments().count();
-    events.apply(first, first + 1, ring);
-    if (events.segments().count() != segments) follower.segment_ended(events.segments());
-    const space_ledger* const space = events.space(recorded.space);
-    if (space == nullptr) continue;
-    for (const block& old : before) {
-      const block* const now = space->blocks().at(old.address);
-      if (now == nullptr || now->born() != old.born()) follower.freed(recorded.space, old, events.last_stamp());
-    }
-    if (space->allocation_count() == allocations) continue;
-    if (const block* const made = space->blocks().at(recorded.address))
-      follower.allocated(recorded.space, *made, events.last_stamp());
-  }
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/facet_folds.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The facets that follow single blocks, of all memory spaces: a `block_follower`.
-class facet_folds {
- public:
-  void allocated(std::uint8_t space, const block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
-  void freed(std::uint8_t space, const block& gone, std::uint64_t stamp) { of(space).freed(gone, stamp); }
-  void segment_ended(const segment_history& history) noexcept {
-    const std::uint32_t name = history.marks()[history.marks().size() - 1].row;
-    for (const auto& space : spaces_) {
-      if (space) space->segment_ended(name);
-    }
-  }
-
-  /// Fills the facets of a profile that was made of the same ledger.
-  void fill(profile& result, ledger& events, name_view labels) const {
-    const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
-    std::vector<std::string> segments;
-    for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
-    const facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
-    for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
-      if (events.space(id) == nullptr) continue;
-      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : space_facet_folds{}.build(names);
-    }
-  }
-
- private:
-  [[nodiscard]] space_facet_folds& of(std::uint8_t space) {
-    if (!spaces_[space]) spaces_[space] = std::make_unique<space_facet_folds>();
-    return *spaces_[space];
-  }
-
-  std::array<std::unique_ptr<space_facet_folds>, ledger::max_spaces> spaces_;
-};
-
-/// A `trace_visitor` that feeds a `trace_fold`, whatever that is, and the facets with it.
-class following_fold {
- public:
-  explicit following_fold(trace_fold& fold) noexcept : fold_(fold) {}
-
-  void info(const capture_info& info) { fold_.info(info); }
-  void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
-  void space(const space_definition& space) noexcept { fold_.space(space); }
-  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
-  void events(const event* first, const event* last, std::uint32_t ring) {
-    apply_and_follow(fold_.events(), first, last, ring, facets_);
-  }
-  bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
-
-  /// As `facet_folds::fill`, of the profile that was made of the fold.
-  void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
-
- private:
-  trace_fold& fold_;
-  facet_folds facets_;
-};
-static_assert(trace_visitor<following_fold>);
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/profile_size.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// At most so many bytes the profile of a ledger takes in memory, about. Some bytes of a trace can ask for a great deal: each
-/// segment has a row for each space, with the largest blocks and their operations, and operations have the names of all around
-/// them. Costs a pass over operations and segments.
-template <class Fold>
-[[nodiscard]] double most_bytes_of_profile(Fold& fold) {
-  const auto& events = fold.events();
-  const auto& tree = events.operations();
-  std::vector<double> lengths(tree.size());
-  double paths = 0;
-  double longest = 0;
-  for (std::size_t node = 1; node < tree.size(); ++node) {
-    lengths[node] = lengths[tree[node].parent] + 2.0 * static_cast<double>(fold.names().text(tree[node].name).size()) + 1;
-    paths += lengths[node];
-    longest = std::max(longest, lengths[node]);
-  }
-  const double named = sizeof(live_block) + longest;
-  double total = 2 * paths + static_cast<double>(tree.size() * sizeof(operation_profile));
-  const checkpoint_history& checkpoints = events.checkpoints();
-  total += static_cast<double>(checkpoints.marks().size() * sizeof(checkpoint)) +
-           static_cast<double>(checkpoints.kept_blocks()) * named;
-  for (const checkpoint_mark& mark : checkpoints.marks()) total += static_cast<double>(mark.row_count * sizeof(checkpoint_usage));
-  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
-    const space_ledger* const space = events.space(id);
-    if (space == nullptr) continue;
-    const auto limit = static_cast<double>(events.options().largest_blocks);
-    total += static_cast<double>(events.segments().marks().size() *
-                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage) + sizeof(active_usage)));
-    total += static_cast<double>(events.segments().rows().size() * (sizeof(named_segments_usage) + sizeof(named_core_peaks) +
-                                                                    sizeof(named_reserved_usage) + sizeof(named_active_usage)));
-    total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
-    for (const segment_record& record : space->segments()) {
-      // The blocks twice: those that are live are gathered in rows of their own.
-      total += 2 * std::min(limit, static_cast<double>(record.blocks_at_peak)) * named +
-               static_cast<double>(record.owner_count) * named;
-    }
-    total += static_cast<double>(space->overall_owners().size()) * named;
-  }
-  total += static_cast<double>(events.memories().size()) *
-           (static_cast<double>(tree.size()) + static_cast<double>(events.options().largest_blocks)) * named;
-  return total;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/trace_profile.hpp>
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <filesystem>
-#include <string>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Whether a profile that is made of a trace has `space_profile::facets`, which takes several times as long.
-enum class facets : std::uint8_t { none, all };
-
-namespace detail {
-
-/// Folds what `read` visits; `check` may object before the profile is made.
-template <class Read, class Check>
-[[nodiscard]] profile folded_profile(trace_fold& fold, facets asked, Read&& read, Check&& check) {
-  if (asked == facets::none) {
-    read(fold);
-    check();
-    return build_profile_of(fold);
-  }
-  following_fold following{fold};
-  read(following);
-  check();
-  profile result = build_profile_of(fold);
-  following.fill(result);
-  return result;
-}
-
-}  // namespace detail
-
-/// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
-[[nodiscard]] inline profile profile_of(const trace& source, facets asked = facets::none) {
-  trace_fold fold;
-  return detail::folded_profile(
-      fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
-}
-
-namespace detail {
-
-/// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond half a gigabyte and some
-/// seconds; otherwise an error is raised.
-template <class Read>
-[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
-                                            facets asked, Read&& read) {
-  constexpr double fixed_bytes = 1 << 29;
-  constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
-  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
-  const double most = fixed_bytes + each_byte * file_bytes;
-  const auto refuse = [&](const char* what) {
-    raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
-  };
-  const page_budget budget{static_cast<std::size_t>(std::min(most, 1e18))};
-  trace_fold fold;
-  fold.limit_work(fixed_steps);
-  fold.keep_segments(kept_segments);
-  return folded_profile(fold, asked, read, [&] {
-    if (budget.is_exhausted()) refuse("too much memory");
-    if (fold.events().is_overworked()) refuse("too long");
-    if (most_bytes_of_profile(fold) > most) refuse("too much memory");
-  });
-}
-
-/// The size of a file; without limit where that is not known, as of a pipe.
-[[nodiscard]] inline double bytes_of(std::FILE* file) noexcept {
-  struct ::stat status = {};
-  const bool is_known = ::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode);
-  return is_known ? static_cast<double>(status.st_size) : 1e18;
-}
-
-}  // namespace detail
-
-/// The same of a trace in a file that is open, from where it stands, with what was found of it in `status`; `path` is its name
-/// for messages. A file that is cut off or damaged gives the profile of what comes before, which is not `exact`. Raises an error
-/// as `read_trace` does. So many segments are kept in full as `kept_segments` says; 0: as many as the capture kept.
-[[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                        std::uint32_t kept_segments = 0, facets asked = facets::none) {
-  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
-                                       [&](auto& fold) { status = read_trace(file, path, fold); });
-}
-
-/// The same of the file of that name.
-[[nodiscard]] inline profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
-  const detail::file_handle file{std::fopen(path.c_str(), "rb")};
-  if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
-  return profile_of(file.get(), path, status);
-}
-
-/// The same where it does not matter why a profile is not `exact`.
-[[nodiscard]] inline profile profile_of(const std::filesystem::path& path) {
-  trace_file_status status;
-  return profile_of(path, status);
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/record/live_blocks_of_capture.hpp>
-#include <cstddef>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Calls `visit(address, bytes)` for each block of a space that is live in the active capture now, in no order. Costs a drain and
-/// a pass over the live blocks, under the registry's lock: `visit` must not record, and take memory only where no hook sees it.
-template <class Visitor>
-void for_each_live_block(space_id space, Visitor&& visit) {
-  registry& shared = abi_1::process_registry;
-  const control_guard control;
-  if (shared.drain == nullptr) return;
-  shared.drain(shared);
-  capture_state* const state = state_of(shared);
-  if (state == nullptr) return;
-  const space_ledger* const known = state->fold.events().space(space.value);
-  if (known == nullptr) return;
-  known->blocks().for_each(
-      [&](const block& live) { visit(reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes)); });
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/record/session_options.hpp>
-#include <string>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// How a `session` records. What the environment and a configuration file say goes before what is written here: docs/session.md.
-struct session_options {
-  std::string output_dir = ".";  ///< where the profile and the trace go; made if it is not there
-  double interval = 5;           ///< seconds between two periodic checkpoints
-  bool enabled = false;          ///< without it a session does nothing at all
-  bool trace = false;            ///< also writes a trace file beside the profile: it remains whatever ends the process
-  bool signals = true;           ///< leaves the profile at SIGINT, SIGTERM, SIGHUP, SIGABRT, and one more at each SIGUSR1
-  capture_options capture = {};  ///< of the capture that the session begins; `trace` sets its `trace_file`
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-#endif  // MEMPROF_SINGLE_HEADER_43
-
-#if !defined(MEMPROF_SINGLE_HEADER_44) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_44
-
 // ---- <memprof/profile/json_output.hpp>
 #include <charconv>
 #include <cmath>
@@ -36047,7 +36290,25 @@ inline constexpr std::string_view json_format = "memprof-profile";
 inline constexpr std::int64_t json_version = 2;
 
 /// A profile as JSON text, one line a value.
-[[nodiscard]] inline std::string to_json_text(const profile& source) {
+[[nodiscard]] MEMPROF_SEPARABLE std::string to_json_text(const profile& source);
+
+/// Writes a profile to a file as JSON. If that fails, a file that was there before stays as it was. A path such as /dev/stdout
+/// works too. Errors name the path and the reason.
+MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::path& path);
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/json_text.hpp>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// @file
+/// What <memprof/profile/write_json.hpp> declares.
+
+namespace memprof::inline MEMPROF_ABI {
+
+MEMPROF_SEPARABLE std::string to_json_text(const profile& source) {
   detail::json_output out;
   out.begin_object();
   out.key("format");
@@ -36062,9 +36323,7 @@ inline constexpr std::int64_t json_version = 2;
   return out.take();
 }
 
-/// Writes a profile to a file as JSON. If that fails, a file that was there before stays as it was. A path such as /dev/stdout
-/// works too. Errors name the path and the reason.
-inline void write_json(const profile& source, const std::filesystem::path& path) {
+MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::path& path) {
   detail::replace_whole_file(path, to_json_text(source) + '\n');
 }
 
@@ -36075,11 +36334,44 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
 #if !defined(MEMPROF_SINGLE_HEADER_45) && (defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_45
 
-// ---- <memprof/record/session.hpp>
+// ---- <memprof/record/session_options.hpp>
 #include <string>
 
-#if MEMPROF_ENABLED
-// ---- <memprof/record/session_life.hpp>
+namespace memprof::inline MEMPROF_ABI {
+
+/// How a `session` records. What the environment and a configuration file say goes before what is written here: docs/session.md.
+struct session_options {
+  std::string output_dir = ".";  ///< where the profile and the trace go; made if it is not there
+  double interval = 5;           ///< seconds between two periodic checkpoints
+  bool enabled = false;          ///< without it a session does nothing at all
+  bool trace = false;            ///< also writes a trace file beside the profile: it remains whatever ends the process
+  bool signals = true;           ///< leaves the profile at SIGINT, SIGTERM, SIGHUP, SIGABRT, and one more at each SIGUSR1
+  capture_options capture = {};  ///< of the capture that the session begins; `trace` sets its `trace_file`
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/record/session_calls.hpp>
+#include <cstdint>
+
+/// @file
+/// What `session` calls: record/session_life.hpp.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Begins a capture that no guard ends, and returns its number.
+using begin_session_capture = std::uint32_t (*)(const capture_options& options);
+
+/// Begins a session if it is asked for; the number of its capture, or 0.
+[[nodiscard]] MEMPROF_SEPARABLE std::uint32_t begin_recorded_session(session_options wanted, begin_session_capture begin);
+
+[[nodiscard]] MEMPROF_SEPARABLE bool is_session_active(std::uint32_t number) noexcept;
+
+/// Ends the session of that capture.
+MEMPROF_SEPARABLE void end_recorded_session(std::uint32_t number) noexcept;
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/session_files.hpp>
 #include <cerrno>
 #include <cstdint>
@@ -36101,7 +36393,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// `memory_profile_YYYYMMDD_HHMMSS[_rankR]` in a directory, in local time.
 [[nodiscard]] inline std::string session_stem(const std::string& directory, std::int64_t at_unix_ns,
                                               const process_info& process) {
-  const auto seconds = static_cast<std::time_t>(at_unix_ns / 1'000'000'000);
+  const std::time_t seconds = at_unix_ns / 1'000'000'000;
   std::tm local{};
   char text[64] = "memory_profile";
   if (::localtime_r(&seconds, &local) != nullptr) std::strftime(text, sizeof text, "memory_profile_%Y%m%d_%H%M%S", &local);
@@ -36380,7 +36672,6 @@ inline constinit session_file_reader read_session_file = nullptr;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/record/session_signals.hpp>
 // ---- <memprof/detail/wait_word.hpp>
 #include <atomic>
 #include <climits>
@@ -36413,7 +36704,7 @@ class wait_word {
   void wait(std::uint32_t seen, std::int64_t at_most_ns) const noexcept {
     if (at_most_ns <= 0 || value() != seen) return;
 #if defined(__linux__)
-    const timespec limit{static_cast<std::time_t>(at_most_ns / 1'000'000'000), static_cast<long>(at_most_ns % 1'000'000'000)};
+    const timespec limit{at_most_ns / 1'000'000'000, at_most_ns % 1'000'000'000};
     ::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
 #else
     constexpr std::int64_t look_ns = 20'000'000;
@@ -36432,6 +36723,7 @@ class wait_word {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/session_signals.hpp>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -36519,7 +36811,8 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
     return;
   }
   const struct sigaction called = before;
-  if ((static_cast<unsigned>(called.sa_flags) & static_cast<unsigned>(SA_RESETHAND)) != 0) before = {};
+  constexpr unsigned only_once = SA_RESETHAND;
+  if ((static_cast<unsigned>(called.sa_flags) & only_once) != 0) before = {};
   if ((called.sa_flags & SA_SIGINFO) != 0) return called.sa_sigaction(number, info, context);
   called.sa_handler(number);
 }
@@ -36846,6 +37139,7 @@ struct running_session {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/session_life.hpp>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -36885,7 +37179,7 @@ class [[nodiscard]] session_guard {
 /// Whether the session that `current_session` names is this process's, not that of the parent that forked it.
 [[nodiscard]] inline bool is_of_this_process() noexcept { return mailbox.process.load() == process_id(); }
 
-[[nodiscard]] inline bool is_session_active(std::uint32_t number) noexcept {
+MEMPROF_SEPARABLE bool is_session_active(std::uint32_t number) noexcept {
   return is_of_this_process() && active_capture() == number;
 }
 
@@ -36974,9 +37268,7 @@ inline void prepare_files(running_session& session) {
   options.capture.trace_file = literal_trace_path(session.trace_file);
 }
 
-/// Begins a session if it is asked for; the number of its capture, or 0.
-template <class Begin>
-[[nodiscard, gnu::noinline]] std::uint32_t begin_recorded_session(session_options wanted, Begin&& begin) {
+MEMPROF_SEPARABLE std::uint32_t begin_recorded_session(session_options wanted, begin_session_capture begin) {
   const recording_suppressor hidden;
   session_options options = settled(std::move(wanted), environ);
   if (!options.enabled) return 0;
@@ -36993,17 +37285,13 @@ template <class Begin>
   prepare_files(*made);
 #if defined(__cpp_exceptions)
   try {
-    auto guard = begin(made->options.capture);
-    made->capture = active_capture();
-    guard.release();
+    made->capture = begin(made->options.capture);
   } catch (...) {
     delete made;
     throw;
   }
 #else
-  auto guard = begin(made->options.capture);
-  made->capture = active_capture();
-  guard.release();
+  made->capture = begin(made->options.capture);
 #endif
   empty_mailbox();
   mailbox.process.store(process_id());
@@ -37020,8 +37308,7 @@ template <class Begin>
   return made->capture;
 }
 
-/// Ends the session of that capture.
-[[gnu::noinline]] inline void end_recorded_session(std::uint32_t number) noexcept {
+MEMPROF_SEPARABLE void end_recorded_session(std::uint32_t number) noexcept {
   if (!is_of_this_process()) return;
   const session_guard serial;
   if (running_session* const session = current_session.load(); session != nullptr && session->capture == number) finish_session();
@@ -37029,7 +37316,12 @@ template <class Begin>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/session.hpp>
+#include <string>
 
+#if MEMPROF_ENABLED
+
+#include <cstdint>
 #include <utility>
 #endif
 
@@ -37062,8 +37354,7 @@ inline namespace enabled {
 /// @endcode
 class [[nodiscard]] session {
  public:
-  explicit session(session_options options = {})
-      : session(std::move(options), [](const capture_options& of_capture) { return begin_capture(of_capture); }) {}
+  explicit session(session_options options = {}) : session(std::move(options), begin<>) {}
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   ~session() { end(); }
@@ -37071,7 +37362,7 @@ class [[nodiscard]] session {
   /// A session with backends, as `begin_capture` has them.
   template <backend... Backends>
   [[nodiscard]] static session with(session_options options = {}) {
-    return session{std::move(options), [](const capture_options& of_capture) { return begin_capture<Backends...>(of_capture); }};
+    return session{std::move(options), begin<Backends...>};
   }
 
   /// Ends the capture and writes the profile. Does nothing if there is nothing to end.
@@ -37083,8 +37374,13 @@ class [[nodiscard]] session {
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && detail::is_session_active(number_); }
 
  private:
-  template <class Begin>
-  session(session_options options, Begin&& begin) : number_(detail::begin_recorded_session(std::move(options), begin)) {}
+  template <backend... Backends>
+  static std::uint32_t begin(const capture_options& options) {
+    begin_capture<Backends...>(options).release();
+    return detail::active_capture();
+  }
+  session(session_options options, detail::begin_session_capture to_begin)
+      : number_(detail::begin_recorded_session(std::move(options), to_begin)) {}
 
   std::uint32_t number_;  ///< of its capture; 0: none
 };
