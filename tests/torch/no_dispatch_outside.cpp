@@ -41,6 +41,19 @@ TEST_CASE("torch no_dispatch: tensors from before the capture keep their data, a
   CHECK(counter.item<std::int64_t>() == 0);
 }
 
+TEST_CASE("torch no_dispatch: a tensor from before the capture that is resized keeps its data") {
+  auto grown = torch::ones({1000, 1000});
+  auto halved = torch::ones({1000, 1000});
+  {
+    auto capture = begin_no_dispatch();
+    grown.resize_({2000, 1000});
+    halved.resize_({500, 1000});
+    CHECK(capture.profile().space("cpu").cumulative_current == 2000 * 1000 * 4);
+  }
+  CHECK(grown.narrow(0, 0, 1000).sum().item<float>() == 1e6F);
+  CHECK(halved.sum().item<float>() == 5e5F);
+}
+
 TEST_CASE("torch no_dispatch: a model from before the capture trains, and is as it was afterwards") {
   torch::manual_seed(1);
   torch::nn::Sequential model(torch::nn::Linear(200, 300), torch::nn::BatchNorm1d(300), torch::nn::Linear(300, 5));

@@ -17,7 +17,7 @@
 namespace operator_calls {
 
 [[nodiscard]] inline bool is_equal(const verdict& found) {
-  return found.has_equal_results() && found.has_equal_net() && found.has_equal_peak();
+  return found.has_equal_results() && found.has_equal_net() && found.has_equal_peak() && found.has_equal_sum();
 }
 
 /// Calls that were judged together.
@@ -26,7 +26,8 @@ struct tally {
   std::size_t equal_results = 0;
   std::size_t equal_net = 0;
   std::size_t equal_peaks = 0;
-  std::size_t equal = 0;          ///< in all three
+  std::size_t equal_sums = 0;     ///< of all allocations
+  std::size_t equal = 0;          ///< in all four
   std::size_t listed = 0;         ///< in the profile, as estimates
   std::size_t silent_errors = 0;  ///< neither equal nor listed
   std::size_t refused = 0;        ///< by the simulation alone
@@ -37,6 +38,7 @@ struct tally {
     equal_results += found.has_equal_results() ? 1U : 0U;
     equal_net += runs && found.has_equal_net() ? 1U : 0U;
     equal_peaks += runs && found.has_equal_peak() ? 1U : 0U;
+    equal_sums += runs && found.has_equal_sum() ? 1U : 0U;
     equal += is_equal(found) ? 1U : 0U;
     listed += found.is_listed ? 1U : 0U;
     silent_errors += runs && !is_equal(found) && !found.is_listed ? 1U : 0U;
@@ -79,6 +81,13 @@ inline constexpr std::size_t every_call = 1000;
          (name.size() > 5 && name.compare(name.size() - 5, 5, ".data") == 0);
 }
 
+[[nodiscard]] inline bool has_integers(const std::string& line) {
+  for (const char* const type : {" i64[", " i32[", " i16[", " i8[", " u8[", " b8["}) {
+    if (line.find(type) != std::string::npos) return true;
+  }
+  return false;
+}
+
 /// Which calls, and how they are run.
 struct category {
   layout laid_out = layout::as_written;
@@ -95,6 +104,8 @@ void judge_all(const category& wanted, Judged judged) {
   judge judging;
   for (const written_call& written : all_calls()) {
     if (wanted.goes == extent::training && written.name.find("_backward") != std::string::npos) continue;
+    const bool is_forward = wanted.goes == extent::forward;
+    if (is_forward && wanted.known == knowledge::indices && !has_integers(written.line)) continue;  // as with sizes alone
     std::size_t& count = counts[written.name + " " + written.dtype];
     if (count >= wanted.most_of_a_type) continue;
     std::optional<operator_call> call{operator_call{written.line}};

@@ -52,7 +52,8 @@ struct verdict {
   [[nodiscard]] bool has_equal_shapes() const { return real.shapes == simulated.shapes && simulated.fault.empty(); }
   [[nodiscard]] bool has_equal_net() const { return real.totals.net == simulated.totals.net; }
   [[nodiscard]] bool has_equal_peak() const { return real.totals.peak == simulated.totals.peak; }
-  [[nodiscard]] bool has_equal_memory() const { return real.changes == simulated.changes; }
+  /// The sum of all allocations, scratch memory among them.
+  [[nodiscard]] bool has_equal_sum() const { return real.totals.allocated == simulated.totals.allocated; }
 };
 
 /// Judges calls until the end of the scope. There is at most one.

@@ -26,7 +26,8 @@ namespace {
 std::string difference(const operator_call& call, const verdict& found) {
   return c10::str(call.text(), "\nreal      ", found.real.results, "\nsimulated ", found.simulated.results, found.simulated.fault,
                   "\nreal      peak ", found.real.totals.peak, ", net ", found.real.totals.net, "\nsimulated peak ",
-                  found.simulated.totals.peak, ", net ", found.simulated.totals.net, "\nby ", found.way);
+                  found.simulated.totals.peak, ", net ", found.simulated.totals.net, "\nsums ", found.real.totals.allocated, " ",
+                  found.simulated.totals.allocated, "\nby ", found.way);
 }
 
 std::string text_of(const recorded::changes& changes) {
@@ -37,17 +38,21 @@ std::string text_of(const recorded::changes& changes) {
 
 void check_all(const category& wanted) {
   tally all;
-  judge_all(wanted, [&](const written_call&, const operator_call& call, const verdict& found) {
+  judge_all(wanted, [&](const written_call& written, const operator_call& call, const verdict& found) {
     all.add(found);
     const bool is_right = found.simulated.fault.empty() && (is_equal(found) || found.is_listed);
-    if (is_right) return;
+    // Only the sizes of results that hang on data which is not known, and clones that share their bytes for a while.
+    const bool may_keep_other_bytes =
+        (wanted.known != knowledge::values && found.hangs_on_data) || written.name == "aten::_lazy_clone";
+    const bool keeps_right_bytes = found.has_equal_net() || may_keep_other_bytes;
+    if (is_right && keeps_right_bytes) return;
     INFO(difference(call, found));
     CHECK(is_right);
+    CHECK(keeps_right_bytes);
   });
   CHECK(all.calls > 250);
   CHECK(all.refused == 0);
   CHECK(all.silent_errors == 0);
-  CHECK(all.equal_net * 1000 >= all.calls * 985);
   CHECK(all.equal_peaks * 100 >= all.calls * 99);
 }
 

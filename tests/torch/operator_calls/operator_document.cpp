@@ -50,6 +50,11 @@ findings judge_everything() {
     }
     result.of_kind.emplace_back(std::string{name_of(goes)} + ", all", of_all);
   }
+  for (const knowledge known : {knowledge::indices, knowledge::values}) {
+    tally all;
+    judge_all({.known = known}, [&](const written_call&, const operator_call&, const verdict& found) { all.add(found); });
+    result.of_kind.emplace_back(known == knowledge::indices ? "forward, integers known" : "forward, values known", all);
+  }
   return result;
 }
 
@@ -77,7 +82,7 @@ std::set<std::string> operators_with_calls() {
 
 void write_counts(std::ostream& out, const tally& all) {
   out << " " << all.calls << " | " << all.equal_results << " | " << all.equal_net << " | " << all.equal_peaks << " | "
-      << all.listed << " | " << all.silent_errors << " |\n";
+      << all.equal_sums << " | " << all.listed << " | " << all.silent_errors << " |\n";
 }
 
 void write_document(std::ostream& out, const findings& found) {
@@ -93,7 +98,8 @@ void write_document(std::ostream& out, const findings& found) {
       << TORCH_VERSION << ": all " << states.size()
       << " operators of `aten` that have a kernel of the CPU, or one that is composed of others. Each is called for real\n"
          "and simulated; `tests/torch/operator_calls` has the calls. What counts is the types, sizes and strides of results and\n"
-         "gradients, the bytes that stay, and the peak. Calls that differ are in the profile's list of approximations or of "
+         "gradients, the bytes that stay (net), the peak, and the sum of all allocations. Calls that differ are in the profile's "
+         "list of approximations or of "
          "unknown\n"
          "reads, unless the last column counts them.\n\n"
          "A test holds the list of operators, the ways and the families against the code. It holds the counts against limits "
@@ -102,9 +108,11 @@ void write_document(std::ostream& out, const findings& found) {
          "## Calls by kind\n\n"
          "Forward, nothing but sizes is known; in backward passes also the values of integers, as of labels and indices. A "
          "backward\n"
-         "pass begins with the sum of the results, whose gradient is one number, expanded.\n\n"
-         "| calls | judged | equal results | equal net | equal peak | listed | differ silently "
-         "|\n|---|---:|---:|---:|---:|---:|---:|\n";
+         "pass begins with the sum of the results, whose gradient is one number, expanded. Net differs only where sizes hang on "
+         "data "
+         "that\nis not known, and for `_lazy_clone`, which is cloned at once.\n\n"
+         "| calls | judged | equal results | equal net | equal peak | equal sum | listed | differ silently "
+         "|\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
   for (const auto& [kind, counts] : found.of_kind) {
     out << "| " << kind << " |";
     write_counts(out, counts);
@@ -115,15 +123,16 @@ void write_document(std::ostream& out, const findings& found) {
   out << "\n| on fake CUDA | operators |\n|---|---:|\n";
   for (const auto& [way, count] : ways_on_cuda) out << "| " << way << " | " << count << " |\n";
   out << "\n## Operators\n\nWithout `aten::`. The family is the header under `backend/torch/rules/` that has the rule.\n\n"
-         "| operator | on the CPU | on fake CUDA | family | judged | equal results | net | peak | listed | differ silently |\n"
-         "|---|---|---|---|---:|---:|---:|---:|---:|---:|\n";
+         "| operator | on the CPU | on fake CUDA | family | judged | equal results | net | peak | sum | listed | differ silently "
+         "|\n"
+         "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n";
   std::vector<std::string> not_judged;
   for (const operator_state& state : states) {
     out << row_of(state);
     const auto counts = found.of_operator.find(state.name);
     if (counts == found.of_operator.end()) {
       not_judged.push_back(state.name.substr(sizeof "aten::" - 1));
-      out << " 0 | | | | | |\n";
+      out << " 0 | | | | | | |\n";
     } else {
       write_counts(out, counts->second);
     }

@@ -137,10 +137,12 @@ inline void masked_select_rule(torch_call& call) {
   const std::vector<std::int64_t> both = at::infer_size(input.sizes(), call.tensor(1).sizes());
   std::int64_t elements = 1;
   for (const std::int64_t size : both) elements *= size;
+  const bool is_on_cuda = torch_call::is_on_cuda(input);
+  (void)torch_call::scratch(both, input, at::kLong, !is_on_cuda);  // adds up the mask
   at::Tensor selected = torch_call::empty({selected_of(call, elements)}, input);
   // Several threads find out beforehand where each number goes.
-  const bool is_parallel =
-      !torch_call::is_on_cuda(input) && input.numel() >= at::internal::GRAIN_SIZE && at::get_num_threads() > 1;
+  constexpr std::int64_t grain_size = 32768;  // at::internal::GRAIN_SIZE
+  const bool is_parallel = !is_on_cuda && input.numel() >= grain_size && at::get_num_threads() > 1;
   const at::Tensor counted = torch_call::scratch(both, input, at::kLong, is_parallel);
   const at::Tensor places = torch_call::scratch(both, input, at::kLong, is_parallel);
   call.returns(std::move(selected));

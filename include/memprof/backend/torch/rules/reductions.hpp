@@ -74,7 +74,9 @@ inline void prod_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   if (at::isIntegralType(input.scalar_type(), true) && !torch_call::is_on_cuda(input)) return call.run_without_rule();
   const at::ScalarType own = at::isIntegralType(input.scalar_type(), true) ? at::kLong : input.scalar_type();
-  call.returns(torch_call::empty({}, input, call.dtype(1).value_or(own)));
+  at::Tensor result = torch_call::empty({}, input, call.dtype(1).value_or(own));
+  const at::Tensor wide = widened(input, result.scalar_type());
+  call.returns(std::move(result));
 }
 
 /// (self, dim, keepdim, *, out)
@@ -141,7 +143,11 @@ inline void mean_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   call.run_shape_function();
   const at::Tensor& result = call.stack().back().toTensor();
-  if (torch_call::is_on_cuda(input) || result.scalar_type() == accumulation_type(result.scalar_type())) return;
+  if (torch_call::is_on_cuda(input)) return;
+  if (result.scalar_type() == accumulation_type(result.scalar_type())) {
+    const at::Tensor wide = widened(input, result.scalar_type());
+    return;
+  }
   const at::Tensor wide_result = torch_call::scratch(result.sizes(), result, at::kFloat);
   const at::Tensor wide = torch_call::converted(input, at::kFloat);
 }

@@ -155,7 +155,7 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
   if (plan.has_shape_function && plan.is_pointwise && (facts.has_one_type || (facts.is_contiguous && !facts.writes))) {
     return run_with_promotion(call, plan);
   }
-  const bool is_exact = plan.is_exact || (plan.is_exact_if_plain && facts.is_plain);
+  const bool is_exact = (plan.is_exact || (plan.is_exact_if_plain && facts.is_plain)) && !facts.names_other_type;
   if (plan.has_shape_function && is_exact) return run_shape_function(call);
   run_kernel_on_zeros(call, plan, facts, keys);
 }

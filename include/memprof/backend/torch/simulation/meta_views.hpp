@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/outside_tensors.hpp>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
@@ -86,12 +87,7 @@ class meta_views {
     for (const tensor_pair& pair : tensors_) {
       c10::StorageImpl& original = *pair.original.storage().unsafeGetStorageImpl();
       const c10::StorageImpl& view = *pair.view.storage().unsafeGetStorageImpl();
-      // The new block before the old one is freed, as a resize does.
-      if (view.nbytes() > original.nbytes()) {
-        const c10::Device device = pair.original.device();
-        original.set_data_ptr_noswap(new_fake_block(view.nbytes(), device, device));
-        original.set_nbytes(view.nbytes());
-      }
+      if (view.nbytes() > original.nbytes()) enlarge(original, view.nbytes(), pair.original.device());
       if (pair.original.sizes() == pair.view.sizes() && pair.original.strides() == pair.view.strides() &&
           pair.original.storage_offset() == pair.view.storage_offset()) {
         continue;

@@ -29,6 +29,7 @@ struct argument_role {
   bool is_overwritten = false;  ///< written without being read
   bool is_device = false;
   bool is_pin_memory = false;
+  bool is_dtype = false;
 };
 
 /// A rule that was registered. Lives for ever.
@@ -54,6 +55,7 @@ struct operator_plan {
   bool depends_on_data = false;                ///< the sizes of the results
   bool depends_on_masks = false;               ///< on masks alone
   bool holds_by_data = false;                  ///< scratch memory depends on data
+  bool refuses_zeros = false;                  ///< its kernel throws on them
   bool computes_unseen = false;                ///< composed, but some of its results are computed past the dispatcher
   std::atomic<const char*> cause{nullptr};     ///< why the last estimate was one
   std::atomic<std::int64_t> estimated_calls{0};
@@ -94,10 +96,21 @@ struct operator_plan {
 
 /// Operators whose scratch memory depends on data, though their results have sizes of their own.
 [[nodiscard]] inline bool has_memory_that_depends_on_data(std::string_view schema_name) {
-  constexpr std::string_view names[] = {"aten::_index_put_impl_", "aten::isin", "aten::linalg_matrix_exp", "aten::linalg_lstsq",
+  constexpr std::string_view names[] = {"aten::_fused_moving_avg_obs_fq_helper",
+                                        "aten::_index_put_impl_",
+                                        "aten::isin",
+                                        "aten::linalg_lstsq",
+                                        "aten::linalg_matrix_exp",
                                         "aten::nonzero_static"};
   return std::find(std::begin(names), std::end(names), schema_name) != std::end(names) ||
          schema_name.rfind("aten::_to_sparse", 0) == 0;
+}
+
+/// Operators whose kernels refuse zeros: pivots count from one, and nobody divides by nothing.
+[[nodiscard]] inline bool has_kernel_that_refuses_zeros(std::string_view schema_name) {
+  constexpr std::string_view names[] = {"aten::floor_divide", "aten::linalg_ldl_solve", "aten::linalg_lu_solve",
+                                        "aten::lu_unpack", "aten::multinomial"};
+  return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
 }
 
 /// Reads from the dispatcher how calls of an operator are to be simulated.
@@ -116,7 +129,8 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
     writes |= is_written;
     aliases |= alias != nullptr;
     const bool is_overwritten = is_written && (argument.is_out() || (plan.roles.empty() && overwrites_first(name.name)));
-    plan.roles.push_back({is_written, is_overwritten, argument.name() == "device", argument.name() == "pin_memory"});
+    plan.roles.push_back(
+        {is_written, is_overwritten, argument.name() == "device", argument.name() == "pin_memory", argument.name() == "dtype"});
   }
 
   // Asked one by one: libtorch answers for Meta itself with a kernel that throws.
@@ -135,6 +149,7 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.is_pointwise = called.hasTag(at::Tag::pointwise);
   plan.on_cuda = memory_on_cuda(name.name, plan.is_pointwise);
   plan.holds_by_data = has_memory_that_depends_on_data(name.name);
+  plan.refuses_zeros = has_kernel_that_refuses_zeros(name.name);
   // oneDNN's transposed convolutions have no operators of their own on the CPU.
   plan.computes_unseen = name.name == "aten::_convolution" || name.name == "aten::convolution_backward";
   plan.depends_on_masks =

@@ -23,6 +23,16 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return !is_fake(storage) && storage.nbytes() != 0 && !kernel_allocator::is_own(storage.data_ptr());
 }
 
+/// Gives a storage a larger block, as a resize does: the new one before the old one is freed. What a storage from outside the
+/// capture of the CPU holds goes along.
+inline void enlarge(c10::StorageImpl& storage, std::size_t bytes, c10::Device device) {
+  const std::size_t kept = is_outside(storage) && device.is_cpu() ? storage.nbytes() : 0;
+  const c10::DataPtr old = storage.set_data_ptr(new_fake_block(bytes, device, device));
+  storage.set_nbytes(bytes);
+  const fake_block* const block = block_of(storage);
+  if (kept != 0 && block->data != nullptr) std::memcpy(block->data, old.get(), kept);
+}
+
 /// The shadows of a capture, by storage. Thread-safe.
 class outside_shadows {
  public:

@@ -49,17 +49,32 @@ class [[nodiscard]] suitable_data {
   std::vector<at::Tensor> filled_;
 };
 
+/// Calls `run`. If it throws and has left nothing behind, nothing of it is recorded; with a kernel that is not known to refuse
+/// zeros, what came before it threw.
+template <class Run>
+void run_or_forget(const operator_plan& plan, Run run) {
+  if (!plan.refuses_zeros) return run();
+  pending_events events;
+  try {
+    run();
+  } catch (...) {
+    if (!events.have_left_nothing()) events.commit();
+    throw;
+  }
+  events.commit();
+}
+
 /// Calls `run`, and again with other data if it throws `c10::Error`: first with other floating-point numbers, then with other
 /// integers as well. If that is of no use either, throws what it threw first.
 template <class Run>
 void with_data_that_suits(torch_call& call, const operator_plan& plan, Run run) {
   try {
-    return run();
+    return run_or_forget(plan, run);
   } catch (const c10::Error&) {
     for (const bool fills_integers : {false, true}) {
       try {
         const suitable_data filled{call, plan, fills_integers};
-        return run();
+        return run_or_forget(plan, run);
       } catch (const c10::Error&) {  // the first one is thrown
         continue;
       }

@@ -6,9 +6,11 @@
 
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -48,27 +50,32 @@ struct simulating_thread {
   return !is_simulating.load(std::memory_order_relaxed) || this_simulating_thread.real_scopes != 0;
 }
 
-/// To be called after the block was allocated.
-inline void record_simulated_allocation(const void* address, std::size_t bytes, std::uint8_t space) {
-  simulating_thread& self = this_simulating_thread;
-  self.allocated_bytes += static_cast<std::int64_t>(bytes);
-  if (self.pending == nullptr) return record_tensor_allocation(address, bytes, space);
-  const recording_suppressor hidden;
-  self.pending->push_back({address, bytes, space, false});
-}
-
-/// To be called before the block is freed, which may be long after the capture.
-inline void record_simulated_deallocation(const void* address, std::size_t bytes, std::uint8_t space) noexcept {
-  simulating_thread& self = this_simulating_thread;
-  if (self.pending != nullptr) {
+/// Records a block, or keeps it with the pending ones.
+inline void record_or_keep(const pending_block& block, std::vector<pending_block>* pending) noexcept {
+  if (pending != nullptr) {
     const recording_suppressor hidden;
     try {
-      self.pending->push_back({address, bytes, space, true});
+      pending->push_back(block);
       return;
     } catch (...) {  // without memory the order is lost, not the event
     }
   }
-  record_tensor_deallocation(address, bytes, space);
+  if (block.is_free)
+    record_tensor_deallocation(block.address, block.bytes, block.space);
+  else
+    record_tensor_allocation(block.address, block.bytes, block.space);
+}
+
+/// To be called after the block was allocated.
+inline void record_simulated_allocation(const void* address, std::size_t bytes, std::uint8_t space) noexcept {
+  simulating_thread& self = this_simulating_thread;
+  self.allocated_bytes += static_cast<std::int64_t>(bytes);
+  record_or_keep({address, bytes, space, false}, self.pending);
+}
+
+/// To be called before the block is freed, which may be long after the capture.
+inline void record_simulated_deallocation(const void* address, std::size_t bytes, std::uint8_t space) noexcept {
+  record_or_keep({address, bytes, space, true}, this_simulating_thread.pending);
 }
 
 /// Keeps what this thread records until it is known whether the kernel that runs does what the program asked for: `commit`
@@ -81,17 +88,31 @@ class [[nodiscard]] pending_events {
   ~pending_events() {
     const recording_suppressor hidden;
     this_simulating_thread.pending = outer_;
+    for (const pending_block& block : blocks_) {
+      if (!block.is_free) this_simulating_thread.allocated_bytes -= static_cast<std::int64_t>(block.bytes);
+    }
     blocks_ = {};
   }
 
-  void commit() {
-    this_simulating_thread.pending = outer_;
+  /// Whether all that was allocated is free again, and nothing else was freed.
+  [[nodiscard]] bool have_left_nothing() const {
+    const recording_suppressor hidden;
+    std::vector<const void*> live;
     for (const pending_block& block : blocks_) {
-      if (block.is_free)
-        record_simulated_deallocation(block.address, block.bytes, block.space);
-      else
-        record_simulated_allocation(block.address, block.bytes, block.space);
+      if (!block.is_free) {
+        live.push_back(block.address);
+        continue;
+      }
+      const auto known = std::find(live.rbegin(), live.rend(), block.address);
+      if (known == live.rend()) return false;
+      live.erase(std::next(known).base());
     }
+    return live.empty();
+  }
+
+  void commit() noexcept {
+    this_simulating_thread.pending = outer_;
+    for (const pending_block& block : blocks_) record_or_keep(block, outer_);
     const recording_suppressor hidden;
     blocks_ = {};
   }

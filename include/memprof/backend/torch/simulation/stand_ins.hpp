@@ -82,10 +82,8 @@ class stand_ins {
     for (const pair& one : pairs_) {
       c10::StorageImpl& original = *one.original.storage().unsafeGetStorageImpl();
       const c10::StorageImpl& stand_in = *one.stand_in.storage().unsafeGetStorageImpl();
-      if (stand_in.nbytes() > original.nbytes()) {  // the new block before the old one is freed, as a resize does
-        const c10::Device device = one.original.device();
-        original.set_data_ptr_noswap(new_fake_block(stand_in.nbytes(), device, device));
-        original.set_nbytes(stand_in.nbytes());
+      if (stand_in.nbytes() > original.nbytes()) {
+        enlarge(original, stand_in.nbytes(), one.original.device());
         fake_block* const block = block_of(original);
         if (block->data != nullptr) std::memcpy(block->data, stand_in.data(), stand_in.nbytes());
       }

@@ -105,6 +105,7 @@ struct call_facts {
   bool is_plain = true;      ///< contiguous, numbers of one type of 32 or 64 bits, indices of 64 bits
   bool has_one_type = true;  ///< of all tensors
   bool is_contiguous = true;
+  bool names_other_type = false;  ///< it is to compute in another type than that of its tensors
   bool writes = false;
   std::size_t bytes = 0;                                     ///< of the tensors
   c10::ScalarType type = c10::ScalarType::Undefined;         ///< of the last tensor
@@ -154,6 +155,11 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
       facts.has_masks = facts.has_masks && (is_known || !may_be_mask);
     }
   });
+  for (std::size_t index = 0; facts.has_tensor && index < call.size(); ++index) {
+    if (!plan.roles[index].is_dtype || !call.argument(index).isInt()) continue;
+    const auto named = static_cast<c10::ScalarType>(call.argument(index).toInt());
+    facts.names_other_type = !facts.has_one_type || named != facts.type;
+  }
   return facts;
 }
 
