@@ -23,6 +23,7 @@ chromium      chromium                            chromium
 firefox       /usr/bin/firefox*                   firefox-esr firefox
 valgrind      valgrind                            valgrind
 clang         clang++                             clang
+clang-sanitizers  /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-*.a  libclang-rt-14-dev libclang-rt-19-dev
 clang-newest  /usr/bin/clang++-2[0-9]             clang-22 clang-21 clang-20
 aarch64       aarch64-linux-gnu-g++               g++-aarch64-linux-gnu
 qemu          qemu-aarch64                        qemu-user
@@ -112,13 +113,14 @@ apt_get() {
 install_with_apt() {
   command -v apt-get >/dev/null || return 0
   [[ $(id -u) -eq 0 ]] || command -v sudo >/dev/null || return 0
-  local name proof packages package chosen=()
+  local name proof packages package version chosen=()
   say "installing with apt-get: $(debian_names "$@")"
   apt_get update
   for name in "$@"; do
     requirement "$name"
     if [[ $name == catch2 ]]; then
-      chosen+=("$(catch2_3_package)")
+      version=$(catch2_3_version "$packages")
+      chosen+=("$packages${version:+=$version}")
       continue
     elif [[ $name == valijson ]]; then
       unpack_package $packages
@@ -154,36 +156,37 @@ unpack_for_aarch64() {
     -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
   mkdir -p "$folder/lists/partial" "$unpacked/arm64"
   apt_get "${options[@]}" update
-  version=$(apt-cache "${options[@]}" madison "$1" | awk '$3 + 0 >= 3 { print $3; exit }')
+  version=$(catch2_3_version "$1" "${options[@]}")
   [[ -z $version ]] || (cd "$folder" && apt-get "${options[@]}" download -qq "$1=$version" >/dev/null 2>&1) &&
     dpkg-deb -x "$folder"/*.deb "$unpacked/arm64" 2>/dev/null || true
   as_root rm -rf "$folder"
 }
 
-# Debian 12 has Catch2 2; 3 is in the backports of the same release.
-catch2_3_package() {
-  local version
-  version=$(catch2_3_version)
+# catch2_3_version PACKAGE [OPTION...]: Debian 12 has Catch2 2; 3 is in the backports of the same release.
+catch2_3_version() {
+  local package=$1 version
+  shift
+  version=$(newest_3 "$@" madison "$package")
   if [[ -z $version ]] && enable_backports >&2; then
-    apt_get update
-    version=$(catch2_3_version)
+    apt_get "$@" update
+    version=$(newest_3 "$@" madison "$package")
   fi
-  echo "catch2${version:+=$version}"
+  echo "$version"
 }
-
-catch2_3_version() { apt-cache madison catch2 | awk '$3 + 0 >= 3 { print $3; exit }'; }
+newest_3() { apt-cache "$@" | awk '$3 + 0 >= 3 { print $3; exit }'; }
 
 # Adds the backports of this release beside the entry that serves the release itself: same mirror, same key.
 enable_backports() {
-  local codename uri key
+  local codename uri key file
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
   [[ -n $codename ]] || return 1
   IFS=$'\t' read -r uri key < <(release_entry "$codename") || return 1
-  say "adding $codename-backports to the sources of apt, from $uri"
+  file=/etc/apt/sources.list.d/$codename-backports.sources
+  [[ -e $file ]] || say "adding $codename-backports to the sources of apt, from $uri"
   {
     printf 'Types: deb\nURIs: %s\nSuites: %s-backports\nComponents: main\n' "$uri" "$codename"
     [[ -z $key ]] || printf 'Signed-By: %s\n' "$key"
-  } | as_root tee "/etc/apt/sources.list.d/$codename-backports.sources" >/dev/null
+  } | as_root tee "$file" >/dev/null
 }
 
 # release_entry CODENAME: address and key (may be empty) of the first source entry of that suite, in either format.
