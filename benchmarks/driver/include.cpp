@@ -38,8 +38,9 @@ void collect_standard_headers(const std::string& name, std::set<std::string>& se
   }
 }
 
-double seconds_to_compile(const fs::path& source) {
-  return run_or_throw({BENCH_COMPILER, "-std=c++20", "-O2", "-I" BENCH_INCLUDE_FOLDER, "-c", source.string(), "-o", "/dev/null"})
+double seconds_to_compile(const fs::path& source, const plan& plan) {
+  const std::string level = plan.is_quick ? "-O0" : "-O2";
+  return run_or_throw({BENCH_COMPILER, "-std=c++20", level, "-I" BENCH_INCLUDE_FOLDER, "-c", source.string(), "-o", "/dev/null"})
       .cpu_seconds;
 }
 
@@ -58,8 +59,8 @@ void measure_header(const std::string& header, goal wanted, const fs::path& fold
   samples memprof;
   samples headers_alone;
   for (std::size_t round = 0; round < plan.rounds; ++round) {
-    headers_alone.push_back(seconds_to_compile(without));
-    memprof.push_back(seconds_to_compile(with));
+    headers_alone.push_back(seconds_to_compile(without, plan));
+    memprof.push_back(seconds_to_compile(with, plan));
   }
   result row;
   row.name = "#include <" + header + "> / its standard headers";
@@ -80,7 +81,7 @@ void measure_unit(const std::string& name, const char* text, goal wanted, const 
   result row;
   row.name = name;
   row.unit = "seconds";
-  for (std::size_t round = 0; round < plan.rounds; ++round) row.measured.push_back(seconds_to_compile(source));
+  for (std::size_t round = 0; round < plan.rounds; ++round) row.measured.push_back(seconds_to_compile(source, plan));
   row.on = median(row.measured);
   row.goal = wanted;
   report.results.push_back(row);
