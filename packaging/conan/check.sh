@@ -10,5 +10,5 @@ mkdir -p "$out"
 export CONAN_HOME=$out/home
 "$conan" profile detect >/dev/null 2>&1
 for recipe in "$here"/system/*; do "$conan" create "$recipe" --no-remote >/dev/null 2>&1; done
-"$conan" create "$here/../.." --no-remote --settings compiler.cppstd=20 "$@" \
+"$conan" create "$here/../.." --no-remote --settings compiler.cppstd=20 --settings build_type=Debug "$@" \
   --conf "tools.cmake.cmake_layout:test_folder=$out/test" --conf tools.cmake.cmaketoolchain:user_presets=

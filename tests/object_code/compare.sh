@@ -25,7 +25,7 @@ compile() {
 
 compile plain plain.cpp
 compile compiled_out guarded.cpp -DMEMPROF_ENABLED=0
-compile enabled guarded.cpp -DMEMPROF_ENABLED=1
+compile enabled guarded.cpp -DMEMPROF_ENABLED=1 -DMEMPROF_SEPARATE_COMPILATION=1
 
 grep -q '<train_step>:' "$objects/plain.text" || { echo "objdump shows no function train_step" >&2; exit 1; }
 if cmp -s "$objects/plain.text" "$objects/enabled.text"; then
