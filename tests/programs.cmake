@@ -42,7 +42,7 @@ if(MEMPROF_UNIT_TESTS STREQUAL "CORE")
   message(STATUS "skipped: tests/unit/record/phantom_addresses.cpp, whose reservations of terabytes an emulator cannot hold")
 endif()
 memprof_without_json(unit_sources)
-if(NOT MEMPROF_SCENARIO_TESTS) # nor the examples
+if(NOT MEMPROF_SCENARIO_TESTS) # then the examples are not built, either
   foreach(source IN LISTS unit_sources)
     file(STRINGS ${source} needs_example REGEX "#include <nano_gpt/" LIMIT_COUNT 1)
     if(needs_example)

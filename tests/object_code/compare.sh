@@ -25,6 +25,7 @@ compile() {
 
 compile plain plain.cpp
 compile compiled_out guarded.cpp -DMEMPROF_ENABLED=0
+# Without what a program may compile once, which takes long and is not needed to see a difference.
 compile enabled guarded.cpp -DMEMPROF_ENABLED=1 -DMEMPROF_SEPARATE_COMPILATION=1
 
 grep -q '<train_step>:' "$objects/plain.text" || { echo "objdump shows no function train_step" >&2; exit 1; }
