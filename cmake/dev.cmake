@@ -33,7 +33,15 @@ endif()
 
 enable_testing()
 if(MEMPROF_TORCH)
-  # Only what needs libtorch: the rest is built by the other presets.
+  # Only what needs libtorch: the rest is built by the other presets. Its headers take some twenty seconds a file: what links the
+  # same libraries as torch_gpt can use its precompiled header.
+  function(memprof_share_torch_headers target)
+    target_link_libraries(${target} PRIVATE memprof::torch memprof::json)
+    if(TARGET memprof::torch_cuda)
+      target_link_libraries(${target} PRIVATE memprof::torch_cuda)
+    endif()
+    target_precompile_headers(${target} REUSE_FROM torch_gpt)
+  endfunction()
   add_subdirectory(examples/torch_gpt)
   add_subdirectory(examples/torch_examples) # after torch_gpt, whose precompiled header it shares
   add_subdirectory(tests/torch)

@@ -1911,18 +1911,21 @@ class annotation_text {
     const std::size_t longest = source.name.size() + source.shape.size() + source.dtype.size() + 64;
     if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
     append(source.name);
-    append({&name_separator, 1});
+    append(separator);
     append(source.shape);
-    append({&name_separator, 1});
+    append(separator);
     append(source.dtype);
     if (!is_graded(source)) return;
-    append({&name_separator, 1});
+    append(separator);
     append(to_string(source.requires_grad));
   }
   annotation_text(const annotation_text&) = delete;
   annotation_text& operator=(const annotation_text&) = delete;
 
-  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+  [[nodiscard]] std::string_view view() const noexcept {
+    const char* const text = text_;  // exactly these types: any others cost a compiler many checks
+    return {text, size_};
+  }
 
  private:
   [[nodiscard]] static bool is_graded(const annotation& source) noexcept {
@@ -1936,6 +1939,8 @@ class annotation_text {
     if (count != 0) std::memcpy(text_ + size_, part.data(), count);
     size_ += count;
   }
+
+  static constexpr std::string_view separator{&name_separator, std::size_t{1}};
 
   char near_[512];
   page_array<char> far_;
@@ -14749,7 +14754,6 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
   // That thread may have been stopped anywhere, even between two of the stores that publish an event.
   ring->cursor.store(ring->slots->published.load(std::memory_order_relaxed), std::memory_order_relaxed);
   ring->limit.store(nullptr, std::memory_order_relaxed);
-  ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
   ring->capture = 0;
   ring->thread = ++shared.thread_count;
   for (event_ring::early_end& early : ring->early_ends) early = {};

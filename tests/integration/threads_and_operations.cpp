@@ -3,6 +3,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -110,6 +111,24 @@ TEST_CASE("threads: coroutines that interleave on one thread leave no operation 
   CHECK(allocated_in(capture.profile(), "after") == 2);
   CHECK(capture.profile().space("interleaved").deallocation_count == 2);
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
+}
+
+TEST_CASE("threads: one that takes over a ring says when it began, though its predecessor needed no stamps") {
+  const memprof::memory_space space{"late"};
+  constexpr auto pause = std::chrono::milliseconds{20};
+  auto capture = memprof::begin_capture({.ring_capacity = 16});
+  std::thread{[&] {
+    for (int count = 0; count < 200; ++count) {  // with every drain that finds only this thread, it needs fewer stamps
+      memprof::event_sink{}.allocate(space, pointer(16), 1);
+      memprof::event_sink{}.deallocate(space, pointer(16), 1);
+    }
+  }}.join();
+  std::this_thread::sleep_for(pause);
+  std::thread{[&] { memprof::event_sink{}.allocate(space, pointer(32), 2); }}.join();
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  CHECK(profile.space("late").cumulative_peak == 2);
+  CHECK(profile.space("late").segments.at(0).peak_time_ns >= std::chrono::nanoseconds{pause}.count());
 }
 
 TEST_CASE("threads: points of a timeline and peaks are in the order of time, and peaks within their segments") {

@@ -37,10 +37,6 @@ torch_gpt_add_check("refuses a size that is none" refuses "EXPECTED=24" "ARGUMEN
 # What `memprof estimate --torch` says, beside this model.
 add_executable(torch_gpt_estimate ${CMAKE_CURRENT_LIST_DIR}/estimate.cpp model.cpp)
 target_include_directories(torch_gpt_estimate PRIVATE ${PROJECT_SOURCE_DIR}/examples)
-target_link_libraries(torch_gpt_estimate PRIVATE memprof::torch memprof::json) # as torch_gpt, whose precompiled header serves here
-if(TARGET memprof::torch_cuda)
-  target_link_libraries(torch_gpt_estimate PRIVATE memprof::torch_cuda)
-endif()
-target_precompile_headers(torch_gpt_estimate REUSE_FROM torch_gpt)
+memprof_share_torch_headers(torch_gpt_estimate)
 add_test(NAME "torch_gpt: estimated peaks of GPTs are within 0.1 %, and what differs has a name" COMMAND torch_gpt_estimate)
 set_tests_properties("torch_gpt: estimated peaks of GPTs are within 0.1 %, and what differs has a name" PROPERTIES LABELS torch)

@@ -151,7 +151,6 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
   // That thread may have been stopped anywhere, even between two of the stores that publish an event.
   ring->cursor.store(ring->slots->published.load(std::memory_order_relaxed), std::memory_order_relaxed);
   ring->limit.store(nullptr, std::memory_order_relaxed);
-  ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
   ring->capture = 0;
   ring->thread = ++shared.thread_count;
   for (event_ring::early_end& early : ring->early_ends) early = {};
