@@ -19,7 +19,10 @@ export async function findChromium() {
   return null;
 }
 
-export const launch = async () => chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', '--disable-gpu'] });
+/** Nothing but what is measured is about time: on a machine that is busy with other tests it may take long. */
+const patience = 120_000;
+
+export const launch = async () => chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', '--disable-gpu'], timeout: patience });
 
 let made;
 /** Writes a page of `runOf`'s answer, and gives its path. */
@@ -38,6 +41,7 @@ export async function write(name, run) {
 export async function open(browser, path, { hash = '', width = 1280, height = 900, scheme = 'light', prepare = async () => {} } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, offline: true });
   const page = await context.newPage();
+  page.setDefaultTimeout(patience);
   page.messages = [];
   page.on('console', (message) => page.messages.push(`${message.type()}: ${message.text()}`));
   page.on('pageerror', (error) => page.messages.push(`error: ${error.message}`));
@@ -120,10 +124,9 @@ export const rowsOf = (page, label) =>
     label,
   );
 
-/** What the address says of the state. */
+/** What the address says of the state. The page writes it 250 ms after a change: a later timer of its own comes after that. */
 export async function state(page) {
-  await new Promise((done) => setTimeout(done, 320));
-  const hash = await page.evaluate(() => location.hash);
+  const hash = await page.evaluate(() => new Promise((done) => setTimeout(() => done(location.hash), 300)));
   const [view, query] = hash.slice(1).split('?');
   return { view, ...Object.fromEntries(new URLSearchParams(query)) };
 }

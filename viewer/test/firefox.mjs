@@ -10,7 +10,10 @@ export async function findFirefox() {
   return null;
 }
 
-export const launch = async () => puppeteer.launch({ browser: 'firefox', executablePath: await findFirefox(), headless: true });
+/** Nothing here is about time: on a machine that is busy with other tests it may take long. */
+const patience = 120_000;
+
+export const launch = async () => puppeteer.launch({ browser: 'firefox', executablePath: await findFirefox(), headless: true, timeout: patience });
 
 /**
  * Opens a page from disk, as `open` of browser.mjs does. Firefox does not report violations of a policy as messages, so the page
@@ -18,6 +21,7 @@ export const launch = async () => puppeteer.launch({ browser: 'firefox', executa
  */
 export async function open(browser, path, { hash = '', width = 1280, height = 900 } = {}) {
   const page = await browser.newPage();
+  page.setDefaultTimeout(patience);
   page.messages = [];
   page.on('console', (message) => page.messages.push(`${message.type()}: ${message.text()}`));
   page.on('pageerror', (error) => page.messages.push(`error: ${error.message}`));

@@ -36,6 +36,7 @@ const shot = async (page, name) => {
   await page.screenshot({ path: join(folder, `firefox-${name}.png`) });
 };
 const liveRows = 'What was live at the selected moment, by operation and category';
+const isZoomed = () => location.hash.includes('from=');
 const digits = (value) => Number(value.replace('\u2212', '-').replace(/[^0-9-]/g, ''));
 
 /** Follows a link within the page. The browser says so later, after any number of frames where the machine is busy. */
@@ -49,6 +50,14 @@ async function goTo(page, hash) {
       }),
     hash,
   );
+  await settle(page);
+}
+
+/** Clicks on a link. */
+async function follow(page, selector) {
+  const before = await page.evaluate(() => location.hash);
+  await page.click(selector);
+  await page.waitForFunction((hash) => location.hash !== hash, {}, before);
   await settle(page);
 }
 
@@ -120,18 +129,19 @@ describe('in Firefox a page', () => {
       const canvas = await page.$('#timeline canvas');
       await canvas.scrollIntoView();
       const box = await canvas.boundingBox();
+      // Firefox hands pointers to the page when it has time.
       await page.mouse.move(box.x + box.width / 2, box.y + 100);
-      await settle(page);
-      assert.match(await page.$eval('#tip', (tip) => tip.innerText), /\([\d,]+ B\)/);
+      await page.waitForFunction(() => /\([\d,]+ B\)/.test(document.querySelector('#tip').innerText));
       await page.mouse.wheel({ deltaY: -200 });
-      await settle(page);
-      const wheeled = await state(page);
-      assert.ok(Number(wheeled.from) > 0, 'the wheel zooms in');
+      await page.waitForFunction(isZoomed);
+      assert.ok(Number((await state(page)).from) > 0, 'the wheel zooms in');
       await press(page, '0');
+      assert.equal((await state(page)).from, undefined);
       await page.mouse.move(box.x + 300, box.y + 100);
       await page.mouse.down();
       await page.mouse.move(box.x + 500, box.y + 100, { steps: 4 });
       await page.mouse.up();
+      await page.waitForFunction(isZoomed);
       const { from, to } = await state(page);
       const scale = (await page.evaluate(() => Number(/([\d,]+) events/.exec(document.querySelector('.about').textContent)[1].replaceAll(',', '')))) / (box.width - 84);
       assert.ok(Math.abs(from - (300 - 72) * scale) < 2 && Math.abs(to - (500 - 72) * scale) < 2, 'a drag zooms to what was dragged over');
@@ -140,9 +150,9 @@ describe('in Firefox a page', () => {
 
   it('follows its links, and an address that was kept', async () => {
     await on('training', trained(), {}, async (page) => {
-      await page.click('[data-answer=growth] a');
+      await follow(page, '[data-answer=growth] a');
       assert.equal((await state(page)).view, 'segments');
-      await page.click('[data-answer=owners] a');
+      await follow(page, '[data-answer=owners] a');
       const { find } = await state(page);
       assert.ok(find.length > 0);
       assert.equal(await page.$eval('#live input[type=search]', (input) => input.value), find);
@@ -200,8 +210,7 @@ describe('in Firefox a page', () => {
       await onFile(path, {}, async (page) => {
         for (const space of run.profile.spaces) {
           if (space.cumulative_peak === 0) continue;
-          await page.evaluate((hash) => (location.hash = hash), `#live?space=${encodeURIComponent(space.name)}&at=peak`);
-          await settle(page);
+          await goTo(page, `#live?space=${encodeURIComponent(space.name)}&at=peak`);
           assert.equal(await text(page, '[data-answer=peak] .value'), shownBytes(space.cumulative_peak));
           assert.ok((await text(page, '#live .lead')).includes(`(${exactBytes(space.cumulative_peak)})`));
           await page.evaluate(() => document.querySelector('#live [data-value=operations]').click());
