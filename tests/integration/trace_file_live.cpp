@@ -177,7 +177,7 @@ TEST_CASE("trace file: a file that was left is cut off at any byte, and what is 
   for (std::uintmax_t at = size; at-- > 64;) {
     const bool is_near_a_border = size - at < 30 || at < 200 || (at > first_chunk - 2 && at < first_chunk + 30);
     // The thread sanitizer, which finds nothing in one thread, makes each take ten times as long.
-    const bool is_wanted = !memprof_tests::has_thread_sanitizer || at % 8 == 0;
+    const bool is_wanted = !memprof_tests::has_thread_sanitizer || at % 64 == 0;
     if ((is_near_a_border && is_wanted) || at % 1'048'576 < 2) sizes.push_back(at);
   }
   for (const std::uintmax_t at : sizes) {
