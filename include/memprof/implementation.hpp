@@ -11,6 +11,7 @@
 /// @endcode
 
 #include <memprof/config.hpp>
+#include <memprof/profile/find_in_profile.hpp>
 #include <memprof/profile/fold_trace.hpp>
 #include <memprof/profile/json_text.hpp>
 #include <memprof/profile/profile.hpp>

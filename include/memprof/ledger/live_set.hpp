@@ -4,7 +4,6 @@
 #include <memprof/trace/field_names.hpp>
 #include <memprof/trace/requires_grad.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -55,27 +54,26 @@ struct live_set {
 };
 
 template <>
-inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
+inline constexpr std::string_view field_names<owned_bytes>[] = {"owner", "bytes", "blocks"};
 
 template <>
-inline constexpr auto nullable_fields<owned_bytes> = std::to_array<std::string_view>({"owner"});
+inline constexpr std::string_view nullable_fields<owned_bytes>[] = {"owner"};
 
 template <>
-inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
-                                                                                 "name", "shape", "dtype", "requires_grad"});
+inline constexpr std::string_view field_names<live_block>[] = {"address", "bytes", "operation", "category",
+                                                               "name",    "shape", "dtype",     "requires_grad"};
 
 template <>
-inline constexpr auto nullable_fields<live_block> = std::to_array<std::string_view>({"operation"});
+inline constexpr std::string_view nullable_fields<live_block>[] = {"operation"};
 
 template <>
-inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
+inline constexpr std::string_view later_fields<live_block>[] = {"requires_grad"};
 
 template <>
-inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",
-                                                                               "remaining_bytes", "remaining_operations",
-                                                                               "by_category", "largest_blocks"});
+inline constexpr std::string_view field_names<live_set>[] = {
+    "bytes", "blocks", "by_operation", "remaining_bytes", "remaining_operations", "by_category", "largest_blocks"};
 
 template <>
-inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
+inline constexpr std::string_view signed_fields<live_set>[] = {"remaining_bytes"};
 
 }  // namespace memprof::inline MEMPROF_ABI

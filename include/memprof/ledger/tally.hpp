@@ -3,7 +3,6 @@
 #include <memprof/trace/field_names.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -19,7 +18,7 @@ struct event_tally {
 };
 
 template <>
-inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
+inline constexpr std::string_view field_names<event_tally>[] = {"count", "bytes"};
 
 namespace detail {
 

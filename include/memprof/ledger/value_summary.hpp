@@ -3,7 +3,6 @@
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/trace/field_names.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -23,8 +22,8 @@ struct value_summary {
 };
 
 template <>
-inline constexpr auto field_names<value_summary> = std::to_array<std::string_view>({"first", "last", "least", "greatest", "sum",
-                                                                                    "least_segment", "greatest_segment"});
+inline constexpr std::string_view field_names<value_summary>[] = {"first", "last",          "least",           "greatest",
+                                                                  "sum",   "least_segment", "greatest_segment"};
 
 template <>
 inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;

@@ -8,7 +8,6 @@
 #include <memprof/trace/device_presets.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -52,18 +51,17 @@ template <>
 inline constexpr auto& enumeration_names<tensor_layout> = tensor_layout_names;
 
 template <>
-inline constexpr auto field_names<detail::device_space_document> = std::to_array<std::string_view>(
-    {"name", "capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"});
+inline constexpr std::string_view field_names<detail::device_space_document>[] = {
+    "name", "capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"};
 template <>
-inline constexpr auto later_fields<detail::device_space_document> =
-    std::to_array<std::string_view>({"capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"});
+inline constexpr std::string_view later_fields<detail::device_space_document>[] = {"capacity", "alignment",   "size_multiple",
+                                                                                   "banks",    "is_per_core", "circular_buffers"};
 
 template <>
-inline constexpr auto field_names<detail::device_document> = std::to_array<std::string_view>({"name", "layout", "core_columns",
-                                                                                              "core_rows", "spaces"});
+inline constexpr std::string_view field_names<detail::device_document>[] = {"name", "layout", "core_columns", "core_rows",
+                                                                            "spaces"};
 template <>
-inline constexpr auto later_fields<detail::device_document> = std::to_array<std::string_view>({"layout", "core_columns",
-                                                                                               "core_rows"});
+inline constexpr std::string_view later_fields<detail::device_document>[] = {"layout", "core_columns", "core_rows"};
 
 namespace detail {
 

@@ -163,9 +163,9 @@ template <class T, std::size_t Index>
   return &field_at<Index>(*static_cast<T*>(object));
 }
 
-template <std::size_t Count>
-[[nodiscard]] constexpr bool is_among(const std::array<std::string_view, Count>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+template <class Names>
+[[nodiscard]] constexpr bool is_among(const Names& names, std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 /// How the field of that index is read: not every integer may be negative, and not every text absent.

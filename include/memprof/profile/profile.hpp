@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memprof/detail/error.hpp>
 #include <memprof/ledger/live_set.hpp>
 #include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/value_summary.hpp>
@@ -11,12 +10,10 @@
 #include <memprof/trace/requires_grad.hpp>
 #include <memprof/trace/run_mode.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -330,9 +327,7 @@ struct profile {
   /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
   /// at once, as `capture.profile().space("cpu")`, it is a copy.
   [[nodiscard]] const space_profile& space(std::string_view name) const&;
-  [[nodiscard]] space_profile space(std::string_view name) && {
-    return std::move(const_cast<space_profile&>(std::as_const(*this).space(name)));
-  }
+  [[nodiscard]] space_profile space(std::string_view name) &&;
   /// The space of that name, or a null pointer. Keep the profile as long as the pointer.
   [[nodiscard]] const space_profile* find_space(std::string_view name) const& noexcept;
   const space_profile* find_space(std::string_view name) && = delete;
@@ -343,33 +338,8 @@ struct profile {
   bool operator==(const profile&) const = default;
 };
 
-inline bool provenance::lacks(std::string_view field) const noexcept {
-  for (const std::string& name : absent) {
-    if (std::string_view{name} == field) return true;
-  }
-  return false;
-}
-
-inline const space_profile* profile::find_space(std::string_view name) const& noexcept {
-  for (const space_profile& candidate : spaces) {
-    if (std::string_view{candidate.name} == name) return &candidate;
-  }
-  return nullptr;
-}
-
-inline const space_profile& profile::space(std::string_view name) const& {
-  if (const space_profile* const found = find_space(name)) return *found;
-  std::string text = "the profile has no memory space '" + std::string{name} + "'; it has";
-  if (spaces.empty()) text += " none: no allocation was recorded";
-  for (const space_profile& present : spaces) text += (&present == spaces.data() ? " '" : ", '") + present.name + "'";
-  detail::raise(text);
-}
-
-inline const operation_profile* profile::find_operation(std::string_view path) const& noexcept {
-  for (const operation_profile& candidate : operations) {
-    if (std::string_view{candidate.path} == path) return &candidate;
-  }
-  return nullptr;
-}
-
 }  // namespace memprof::inline MEMPROF_ABI
+
+#if !MEMPROF_SEPARATE_COMPILATION
+#include <memprof/profile/find_in_profile.hpp>
+#endif

@@ -5,7 +5,6 @@
 #include <memprof/profile/space_facets.hpp>
 #include <memprof/trace/field_names.hpp>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -43,195 +42,200 @@ template <>
 inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
 
 template <>
-inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns", "number", "step"});
+inline constexpr std::string_view field_names<segment>[] = {"name", "begin_ns", "end_ns", "number", "step"};
 
 template <>
-inline constexpr auto later_fields<segment> = std::to_array<std::string_view>({"number", "step"});
+inline constexpr std::string_view later_fields<segment>[] = {"number", "step"};
 
 template <>
-inline constexpr auto signed_fields<segment> = std::to_array<std::string_view>({"number", "step"});
+inline constexpr std::string_view signed_fields<segment>[] = {"number", "step"};
 
 template <>
-inline constexpr auto field_names<growth_line> = std::to_array<std::string_view>({"per_step", "r_squared"});
+inline constexpr std::string_view field_names<growth_line>[] = {"per_step", "r_squared"};
 
 template <>
-inline constexpr auto field_names<named_segments> =
-    std::to_array<std::string_view>({"name", "stands_for_others", "count", "kept", "first_number", "last_number", "duration_ns"});
+inline constexpr std::string_view field_names<named_segments>[] = {"name",         "stands_for_others", "count",      "kept",
+                                                                   "first_number", "last_number",       "duration_ns"};
 
 template <>
-inline constexpr auto later_fields<named_segments> = std::to_array<std::string_view>({"stands_for_others"});
+inline constexpr std::string_view later_fields<named_segments>[] = {"stands_for_others"};
 
 template <>
-inline constexpr auto signed_fields<named_segments> = std::to_array<std::string_view>({"first_number", "last_number"});
+inline constexpr std::string_view signed_fields<named_segments>[] = {"first_number", "last_number"};
 
 template <>
-inline constexpr auto field_names<named_segments_usage> =
-    std::to_array<std::string_view>({"segment", "segment_peak", "live_at_peak", "allocations", "deallocations", "segment_change",
-                                     "cumulative_current", "allocation_count", "deallocation_count", "growth"});
+inline constexpr std::string_view field_names<named_segments_usage>[] = {
+    "segment",        "segment_peak",       "live_at_peak",     "allocations",        "deallocations",
+    "segment_change", "cumulative_current", "allocation_count", "deallocation_count", "growth"};
 
 template <>
-inline constexpr auto field_names<segment_usage> = std::to_array<std::string_view>(
-    {"segment", "segment_peak", "allocations", "deallocations", "segment_change", "cumulative_peak", "cumulative_current",
-     "allocation_count", "deallocation_count", "peak_time_ns", "peak_operation", "live_at_peak"});
+inline constexpr std::string_view field_names<segment_usage>[] = {
+    "segment",         "segment_peak",       "allocations",      "deallocations",      "segment_change",
+    "cumulative_peak", "cumulative_current", "allocation_count", "deallocation_count", "peak_time_ns",
+    "peak_operation",  "live_at_peak"};
 
 template <>
-inline constexpr auto nullable_fields<segment_usage> = std::to_array<std::string_view>({"peak_operation"});
+inline constexpr std::string_view nullable_fields<segment_usage>[] = {"peak_operation"};
 
 template <>
-inline constexpr auto signed_fields<segment_usage> = std::to_array<std::string_view>({"segment_change", "cumulative_current"});
+inline constexpr std::string_view signed_fields<segment_usage>[] = {"segment_change", "cumulative_current"};
 
 template <>
-inline constexpr auto field_names<timeline_point> = std::to_array<std::string_view>({"time_ns", "peak", "current"});
+inline constexpr std::string_view field_names<timeline_point>[] = {"time_ns", "peak", "current"};
 
 template <>
-inline constexpr auto signed_fields<timeline_point> = std::to_array<std::string_view>({"peak", "current"});
+inline constexpr std::string_view signed_fields<timeline_point>[] = {"peak", "current"};
 
 template <>
-inline constexpr auto field_names<memory_timeline> = std::to_array<std::string_view>({"events_per_point", "points"});
+inline constexpr std::string_view field_names<memory_timeline>[] = {"events_per_point", "points"};
 
 template <>
-inline constexpr auto field_names<space_anomalies> =
-    std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations", "mismatched_sizes", "cross_thread_frees",
-                                     "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"});
+inline constexpr std::string_view field_names<space_anomalies>[] = {
+    "unmatched_frees",     "replaced_allocations",  "mismatched_sizes", "cross_thread_frees",
+    "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"};
 
 template <>
-inline constexpr auto later_fields<space_anomalies> = std::to_array<std::string_view>({"null_allocations", "overlapping_blocks"});
+inline constexpr std::string_view later_fields<space_anomalies>[] = {"null_allocations", "overlapping_blocks"};
 
 template <>
-inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
-                                                                                    "cumulative_peak",
-                                                                                    "cumulative_current",
-                                                                                    "allocations",
-                                                                                    "deallocations",
-                                                                                    "allocation_count",
-                                                                                    "deallocation_count",
-                                                                                    "peak_segment",
-                                                                                    "peak_time_ns",
-                                                                                    "peak_operation",
-                                                                                    "live_at_peak",
-                                                                                    "current_by_category",
-                                                                                    "capacity",
-                                                                                    "capacity_is_per_core",
-                                                                                    "first_shortfall",
-                                                                                    "segments",
-                                                                                    "segments_by_name",
-                                                                                    "timeline",
-                                                                                    "anomalies",
-                                                                                    "cores",
-                                                                                    "reserved",
-                                                                                    "active",
-                                                                                    "streams",
-                                                                                    "out_of_memory",
-                                                                                    "further_out_of_memory",
-                                                                                    "stands_for_others",
-                                                                                    "facets"});
+inline constexpr std::string_view field_names<space_profile>[] = {"name",
+                                                                  "cumulative_peak",
+                                                                  "cumulative_current",
+                                                                  "allocations",
+                                                                  "deallocations",
+                                                                  "allocation_count",
+                                                                  "deallocation_count",
+                                                                  "peak_segment",
+                                                                  "peak_time_ns",
+                                                                  "peak_operation",
+                                                                  "live_at_peak",
+                                                                  "current_by_category",
+                                                                  "capacity",
+                                                                  "capacity_is_per_core",
+                                                                  "first_shortfall",
+                                                                  "segments",
+                                                                  "segments_by_name",
+                                                                  "timeline",
+                                                                  "anomalies",
+                                                                  "cores",
+                                                                  "reserved",
+                                                                  "active",
+                                                                  "streams",
+                                                                  "out_of_memory",
+                                                                  "further_out_of_memory",
+                                                                  "stands_for_others",
+                                                                  "facets"};
 
 template <>
-inline constexpr auto nullable_fields<space_profile> = std::to_array<std::string_view>({"peak_operation"});
+inline constexpr std::string_view nullable_fields<space_profile>[] = {"peak_operation"};
 
 template <>
-inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
+inline constexpr std::string_view signed_fields<space_profile>[] = {"cumulative_current", "peak_segment"};
 
 template <>
-inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
-    {"current_by_category", "capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved",
-     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others", "facets"});
+inline constexpr std::string_view later_fields<space_profile>[] = {"current_by_category",
+                                                                   "capacity",
+                                                                   "capacity_is_per_core",
+                                                                   "first_shortfall",
+                                                                   "segments_by_name",
+                                                                   "cores",
+                                                                   "reserved",
+                                                                   "active",
+                                                                   "streams",
+                                                                   "out_of_memory",
+                                                                   "further_out_of_memory",
+                                                                   "stands_for_others",
+                                                                   "facets"};
 
 template <>
-inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
-                                                                                     "cumulative_current", "peak_segment",
-                                                                                     "peak_time_ns", "peak_space",
-                                                                                     "peak_operation", "spaces", "live_at_peak"});
+inline constexpr std::string_view field_names<memory_profile>[] = {"name",           "cumulative_peak", "cumulative_current",
+                                                                   "peak_segment",   "peak_time_ns",    "peak_space",
+                                                                   "peak_operation", "spaces",          "live_at_peak"};
 
 template <>
-inline constexpr auto nullable_fields<memory_profile> = std::to_array<std::string_view>({"peak_space", "peak_operation"});
+inline constexpr std::string_view nullable_fields<memory_profile>[] = {"peak_space", "peak_operation"};
 
 template <>
-inline constexpr auto signed_fields<memory_profile> = std::to_array<std::string_view>({"peak_segment"});
+inline constexpr std::string_view signed_fields<memory_profile>[] = {"peak_segment"};
 
 template <>
-inline constexpr auto field_names<operation_invocation> = std::to_array<std::string_view>({"thread", "begin_ns", "end_ns",
-                                                                                           "delta", "peak"});
+inline constexpr std::string_view field_names<operation_invocation>[] = {"thread", "begin_ns", "end_ns", "delta", "peak"};
 
 template <>
-inline constexpr auto signed_fields<operation_invocation> = std::to_array<std::string_view>({"thread", "delta"});
+inline constexpr std::string_view signed_fields<operation_invocation>[] = {"thread", "delta"};
 
 template <>
-inline constexpr auto field_names<operation_usage> = std::to_array<std::string_view>(
-    {"space", "total_delta", "self_delta", "max_delta", "allocated", "freed", "self_allocated", "self_freed", "allocation_count",
-     "deallocation_count", "peak", "self_peak", "live", "first_invocation", "last_invocation", "largest_invocation"});
+inline constexpr std::string_view field_names<operation_usage>[] = {
+    "space",          "total_delta",      "self_delta",       "max_delta",          "allocated", "freed",
+    "self_allocated", "self_freed",       "allocation_count", "deallocation_count", "peak",      "self_peak",
+    "live",           "first_invocation", "last_invocation",  "largest_invocation"};
 
 template <>
-inline constexpr auto later_fields<operation_usage> = std::to_array<std::string_view>({"first_invocation", "last_invocation",
-                                                                                       "largest_invocation"});
+inline constexpr std::string_view later_fields<operation_usage>[] = {"first_invocation", "last_invocation", "largest_invocation"};
 
 template <>
-inline constexpr auto signed_fields<operation_usage> = std::to_array<std::string_view>({"total_delta", "self_delta",
-                                                                                        "max_delta"});
+inline constexpr std::string_view signed_fields<operation_usage>[] = {"total_delta", "self_delta", "max_delta"};
 
 template <>
-inline constexpr auto field_names<operation_profile> = std::to_array<std::string_view>({"path", "name", "parent", "invocations",
-                                                                                        "usage", "stands_for_others"});
+inline constexpr std::string_view field_names<operation_profile>[] = {"path",        "name",  "parent",
+                                                                      "invocations", "usage", "stands_for_others"};
 
 template <>
-inline constexpr auto later_fields<operation_profile> = std::to_array<std::string_view>({"stands_for_others"});
+inline constexpr std::string_view later_fields<operation_profile>[] = {"stands_for_others"};
 
 template <>
-inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
+inline constexpr std::string_view signed_fields<operation_profile>[] = {"parent"};
 
 template <>
-inline constexpr auto field_names<checkpoint_usage> = std::to_array<std::string_view>({"space", "live_bytes", "live_blocks",
-                                                                                       "largest_blocks"});
+inline constexpr std::string_view field_names<checkpoint_usage>[] = {"space", "live_bytes", "live_blocks", "largest_blocks"};
 
 template <>
-inline constexpr auto field_names<checkpoint> = std::to_array<std::string_view>({"name", "number", "time_ns", "live_bytes",
-                                                                                 "live_blocks", "spaces"});
+inline constexpr std::string_view field_names<checkpoint>[] = {"name",       "number",      "time_ns",
+                                                               "live_bytes", "live_blocks", "spaces"};
 
 template <>
-inline constexpr auto nullable_fields<checkpoint> = std::to_array<std::string_view>({"name"});
+inline constexpr std::string_view nullable_fields<checkpoint>[] = {"name"};
 
 template <>
-inline constexpr auto field_names<process_info> = std::to_array<std::string_view>({"id", "host", "command_line", "rank",
-                                                                                   "world_size", "local_rank"});
+inline constexpr std::string_view field_names<process_info>[] = {"id",   "host",       "command_line",
+                                                                 "rank", "world_size", "local_rank"};
 
 template <>
-inline constexpr auto signed_fields<process_info> = std::to_array<std::string_view>({"id", "rank", "world_size", "local_rank"});
+inline constexpr std::string_view signed_fields<process_info>[] = {"id", "rank", "world_size", "local_rank"};
 
 template <>
-inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
-                                                                                    "memory_bytes_at_million_events",
-                                                                                    "record_ns_per_event", "drain_ns_per_event"});
+inline constexpr std::string_view field_names<profiler_cost>[] = {
+    "events", "drains", "memory_bytes", "memory_bytes_at_million_events", "record_ns_per_event", "drain_ns_per_event"};
 
 template <>
-inline constexpr auto field_names<event_anomalies> =
-    std::to_array<std::string_view>({"dropped_events", "reentrant_events", "rejected_events", "unbalanced_scopes",
-                                     "missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
+inline constexpr std::string_view field_names<event_anomalies>[] = {"dropped_events",    "reentrant_events", "rejected_events",
+                                                                    "unbalanced_scopes", "missing_events",   "too_deep_scopes",
+                                                                    "other_segments",    "other_operations", "other_names"};
 
 template <>
-inline constexpr auto later_fields<event_anomalies> =
-    std::to_array<std::string_view>({"missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
+inline constexpr std::string_view later_fields<event_anomalies>[] = {"missing_events", "too_deep_scopes", "other_segments",
+                                                                     "other_operations", "other_names"};
 
 template <>
-inline constexpr auto field_names<provenance> = std::to_array<std::string_view>({"format", "file", "line", "section", "rounding",
-                                                                                 "planned", "absent", "remarks"});
+inline constexpr std::string_view field_names<provenance>[] = {"format",   "file",    "line",   "section",
+                                                               "rounding", "planned", "absent", "remarks"};
 
 template <>
-inline constexpr auto later_fields<provenance> = std::to_array<std::string_view>({"planned"});
+inline constexpr std::string_view later_fields<provenance>[] = {"planned"};
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode",        "device",           "exact",         "complete",   "begin_unix_ns", "process",
-     "duration_ns",     "segments",    "segments_by_name", "segment_count", "step_count", "spaces",        "memories",
-     "operations",      "checkpoints", "checkpoint_count", "facts",         "anomalies",  "cost",          "provenance"});
+inline constexpr std::string_view field_names<profile>[] = {
+    "library_version", "mode",        "device",           "exact",         "complete",   "begin_unix_ns", "process",
+    "duration_ns",     "segments",    "segments_by_name", "segment_count", "step_count", "spaces",        "memories",
+    "operations",      "checkpoints", "checkpoint_count", "facts",         "anomalies",  "cost",          "provenance"};
 
 template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
-                                                                               "segment_count", "step_count", "memories",
-                                                                               "checkpoints", "checkpoint_count", "facts",
-                                                                               "provenance"});
+inline constexpr std::string_view later_fields<profile>[] = {"device",     "process",   "segments_by_name", "segment_count",
+                                                             "step_count", "memories",  "checkpoints",      "checkpoint_count",
+                                                             "facts",      "provenance"};
 
 template <>
-inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
+inline constexpr std::string_view signed_fields<profile>[] = {"begin_unix_ns"};
 
 /// Every struct of a profile.
 using profile_structs =
@@ -242,7 +246,7 @@ using profile_structs =
 
 /// How many fields a struct has, the type of the one of an index, and that field itself.
 template <reflected T>
-inline constexpr std::size_t field_count = field_names<T>.size();
+inline constexpr std::size_t field_count = std::size(field_names<T>);
 template <std::size_t Index, reflected T>
 [[nodiscard]] constexpr auto& field_at(T& value) noexcept {
   return detail::with_fields<field_count<T>>(
@@ -256,7 +260,7 @@ template <class T, class Function>
 requires reflected<std::remove_const_t<T>>
 constexpr void for_each_field(T& value, Function&& function) {
   constexpr auto& names = field_names<std::remove_const_t<T>>;
-  detail::with_fields<names.size()>(value, [&](auto&... fields) {
+  detail::with_fields<std::size(names)>(value, [&](auto&... fields) {
     std::size_t index = 0;
     (function(names[index++], fields), ...);
   });

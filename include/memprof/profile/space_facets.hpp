@@ -10,7 +10,6 @@
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/trace/field_names.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -30,7 +29,7 @@ struct space_facets {
 };
 
 template <>
-inline constexpr auto field_names<space_facets> = std::to_array<std::string_view>({"lifetimes"});
+inline constexpr std::string_view field_names<space_facets>[] = {"lifetimes"};
 
 /// The structs of all facets, each before those that hold it.
 using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_structs{} + out_of_memory_structs{} +

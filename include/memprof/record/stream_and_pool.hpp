@@ -4,8 +4,6 @@
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/label.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -20,12 +18,14 @@ class stream_and_pool {
   /// `operator new`: make it once for each stream and pool, not for each event. It is none if the system has no memory.
   explicit stream_and_pool(std::string_view stream, std::string_view pool = {}) noexcept {
     constexpr std::size_t longest = 62;
-    std::array<char, 2 * longest + 1> text{};
-    char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
-    *end++ = name_separator;
-    end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
+    stream = stream.substr(0, longest);
+    pool = pool.substr(0, longest);
+    char text[2 * longest + 1];
+    stream.copy(text, stream.size());
+    text[stream.size()] = name_separator;
+    pool.copy(text + stream.size() + 1, pool.size());
     const detail::control_guard control;
-    name_ = detail::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
+    name_ = detail::intern(abi_1::process_registry, {text, stream.size() + 1 + pool.size()});
   }
 
   /// Both names as one; 0 for none.

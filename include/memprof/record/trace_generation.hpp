@@ -7,6 +7,7 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/fitted_facts.hpp>
 #include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/kept_facts.hpp>
 #include <memprof/trace/label.hpp>

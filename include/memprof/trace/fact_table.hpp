@@ -2,6 +2,7 @@
 
 #include <memprof/config.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -34,24 +35,6 @@ inline constexpr std::size_t max_fact_tables = 1024;      ///< of a trace: other
 inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;  ///< bytes
 
-/// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
-[[nodiscard]] inline fact_table fitted(fact_table table) {
-  const auto cut = [](std::string& text, std::size_t size) {
-    if (text.size() > size) text.resize(size);
-  };
-  cut(table.name, max_fact_text);
-  if (table.columns.size() > max_fact_columns) table.columns.resize(max_fact_columns);
-  for (std::string& column : table.columns) cut(column, max_fact_column_name);
-  if (table.columns.empty()) table.rows.clear();
-  for (std::vector<fact_value>& row : table.rows) {
-    row.resize(table.columns.size());
-    for (fact_value& value : row) {
-      if (auto* const text = std::get_if<std::string>(&value)) cut(*text, max_fact_text);
-    }
-  }
-  return table;
-}
-
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field,
 /// all of which are integers, `double` or `std::string`.
 ///
@@ -82,15 +65,15 @@ using fact_alternative = std::conditional_t<std::is_same_v<Field, std::string>, 
 
 }  // namespace detail
 
-/// The rows as a table.
-template <fact T>
-[[nodiscard]] fact_table to_table(const std::vector<T>& rows) {
-  fact_table table;
+/// The rows as a table. `Table` is a parameter only so that units that make no table do not instantiate its vectors.
+template <fact T, std::same_as<fact_table> Table = fact_table>
+[[nodiscard]] Table to_table(const std::vector<T>& rows) {
+  Table table;
   table.name = T::table;
   T model{};
   T::columns(model, [&](std::string_view name, const auto&) { table.columns.emplace_back(name); });
   for (const T& row : rows) {
-    std::vector<fact_value>& values = table.rows.emplace_back();
+    auto& values = table.rows.emplace_back();
     T::columns(row, [&]<class Field>(std::string_view, const Field& field) {
       values.emplace_back(static_cast<detail::fact_alternative<Field>>(field));
     });

@@ -9,6 +9,7 @@
 #include <memprof/trace/encoder.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/fitted_facts.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <cstddef>
@@ -110,8 +111,8 @@ class trace {
   }
   /// Replaces the table of that name.
   void facts(const fact_table& table) {
-    if (head_ != nullptr) return head_->facts(fitted(table));
-    detail::for_each_part(fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
+    if (head_ != nullptr) return head_->facts(detail::fitted(table));
+    detail::for_each_part(detail::fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
   }
 
   /// What `write_key_frame` made of a ledger that has seen just the events up to here.

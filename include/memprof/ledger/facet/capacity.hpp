@@ -12,7 +12,6 @@
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/field_names.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -52,14 +51,14 @@ struct capacity_shortfall {
 };
 
 template <>
-inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
-    {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
+inline constexpr std::string_view field_names<capacity_shortfall>[] = {
+    "requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"};
 
 template <>
-inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::string_view>({"operation"});
+inline constexpr std::string_view nullable_fields<capacity_shortfall>[] = {"operation"};
 
 template <>
-inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
+inline constexpr std::string_view signed_fields<capacity_shortfall>[] = {"segment"};
 
 /// The structs of the facet, for what visits every field of a profile.
 using capacity_structs = type_list<capacity_shortfall>;
@@ -180,11 +179,11 @@ template <class Owners>
 }
 
 /// The first shortfall of a space that had one. `held` was live beside it.
-template <class Space, class Rows>
-[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
-                                                       const std::vector<std::string>& paths, live_set held, const Rows& rows) {
+template <class Space, class Rows, class LiveSet, class Shortfall = capacity_shortfall>
+[[nodiscard]] Shortfall build_first_shortfall(const Space& space, const clock_readings& time,
+                                              const std::vector<std::string>& paths, LiveSet held, const Rows& rows) {
   const shortfall_record& shortfall = space.first_shortfall();
-  capacity_shortfall result;
+  Shortfall result;
   result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
   if (shortfall.is_on_core) result.core = core_text(shortfall.core.x0, shortfall.core.y0);
   if (shortfall.asked.operation() != 0) result.operation = paths[shortfall.asked.operation()];

@@ -64,22 +64,19 @@ struct core_profile {
 };
 
 template <>
-inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
-                                                                                 "busiest_core"});
+inline constexpr std::string_view field_names<core_peaks>[] = {"circular_buffers", "buffers", "total", "busiest_core"};
 
 template <>
-inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
+inline constexpr std::string_view field_names<core_range_peaks>[] = {"range", "peaks"};
 
 template <>
-inline constexpr auto field_names<named_core_peaks> = std::to_array<std::string_view>({"segment", "circular_buffers", "buffers",
-                                                                                       "total"});
+inline constexpr std::string_view field_names<named_core_peaks>[] = {"segment", "circular_buffers", "buffers", "total"};
 
 template <>
-inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges",
-                                                                                   "segments_by_name"});
+inline constexpr std::string_view field_names<core_profile>[] = {"peaks", "segments", "ranges", "segments_by_name"};
 
 template <>
-inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});
+inline constexpr std::string_view later_fields<core_profile>[] = {"segments_by_name"};
 
 /// The structs of the facet, for what visits every field of a profile.
 using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
@@ -395,8 +392,8 @@ template <class Maxima>
 }
 
 /// The rows of all rectangles, the greatest total first.
-template <class Cores>
-[[nodiscard]] std::vector<core_range_peaks> build_core_ranges(const Cores& cores) {
+template <class Cores, class Peaks = core_range_peaks>
+[[nodiscard]] std::vector<Peaks> build_core_ranges(const Cores& cores) {
   struct row {
     std::uint32_t packed;
     core_maxima greatest;
@@ -411,7 +408,7 @@ template <class Cores>
     const core_usage& of_right = right.greatest.peak;
     return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
   });
-  std::vector<core_range_peaks> result(rows.size());
+  std::vector<Peaks> result(rows.size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
   }
@@ -419,19 +416,19 @@ template <class Cores>
 }
 
 /// What one space held on each core. Costs a pass over the cores of each rectangle.
-template <class Cores, class Rows, class Names>
-[[nodiscard]] core_profile build_cores(const Cores& cores, const Rows& rows, const Names& names) {
-  core_profile result;
+template <class Cores, class Rows, class Names, class Profile = core_profile>
+[[nodiscard]] Profile build_cores(const Cores& cores, const Rows& rows, const Names& names) {
+  Profile result;
   if (!cores.is_used()) return result;
   result.peaks = to_core_peaks(cores.overall(any_core));
   const auto open = cores.open_segment();
-  result.segments = std::vector<core_peaks>(rows.size());
+  result.segments.resize(rows.size());
   for (std::size_t index = 0; index < rows.finished(); ++index) {
     const std::size_t position = rows.position(index);
     if (position < cores.segments().size()) result.segments[index] = to_core_peaks(cores.segments()[position]);
   }
   if (rows.has_open()) result.segments[rows.finished()] = to_core_peaks(open);
-  result.segments_by_name = std::vector<named_core_peaks>(rows.names());
+  result.segments_by_name.resize(rows.names());
   for_each_name(rows, cores.by_name(), std::array{open.peak.circular_buffers, open.peak.buffers, open.peak.total},
                 [&](std::size_t row, const auto& values) {
                   result.segments_by_name[row] = {names[row].name, values[0], values[1], values[2]};

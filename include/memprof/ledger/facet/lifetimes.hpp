@@ -8,8 +8,8 @@
 #include <memprof/trace/field_names.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -71,22 +71,21 @@ struct lifetime_profile {
 };
 
 template <>
-inline constexpr auto field_names<lifetime_summary> = std::to_array<std::string_view>({"least", "greatest", "mean", "median"});
+inline constexpr std::string_view field_names<lifetime_summary>[] = {"least", "greatest", "mean", "median"};
 
 template <>
-inline constexpr auto field_names<lifetime_usage> = std::to_array<std::string_view>(
-    {"operation", "least_size", "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
-     "passing_count", "passing_bytes", "in_allocations", "in_ns", "stands_for_others"});
+inline constexpr std::string_view field_names<lifetime_usage>[] = {
+    "operation",     "least_size",    "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
+    "passing_count", "passing_bytes", "in_allocations",   "in_ns",       "stands_for_others"};
 
 template <>
-inline constexpr auto nullable_fields<lifetime_usage> = std::to_array<std::string_view>({"operation"});
+inline constexpr std::string_view nullable_fields<lifetime_usage>[] = {"operation"};
 
 template <>
-inline constexpr auto field_names<passing_usage> = std::to_array<std::string_view>({"segment", "count", "bytes", "peak"});
+inline constexpr std::string_view field_names<passing_usage>[] = {"segment", "count", "bytes", "peak"};
 
 template <>
-inline constexpr auto field_names<lifetime_profile> = std::to_array<std::string_view>({"rows", "segments_by_name",
-                                                                                       "untracked_count"});
+inline constexpr std::string_view field_names<lifetime_profile>[] = {"rows", "segments_by_name", "untracked_count"};
 
 /// The structs of the facet, those within others first, for what visits every field of a profile.
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
@@ -234,16 +233,21 @@ class space_lifetimes {
     segment_start_ = last_born_;
   }
 
-  template <class Names = facet_names>
-  [[nodiscard]] lifetime_profile build(const Names& names) const {
-    lifetime_profile result;
-    std::vector<const row*> order;
-    for (const row& each : rows_) order.push_back(&each);
-    std::sort(order.begin(), order.end(), [](const row* left, const row* right) {
-      if (left->allocations != right->allocations) return left->allocations > right->allocations;
-      return left->operation != right->operation ? left->operation < right->operation : left->size_class < right->size_class;
+  template <class Names = facet_names, std::same_as<lifetime_profile> Profile = lifetime_profile>
+  [[nodiscard]] Profile build(const Names& names) const {
+    Profile result;
+    struct ranked {
+      const row* of;
+    };
+    std::vector<ranked> order;
+    for (const row& each : rows_) order.push_back({&each});
+    std::sort(order.begin(), order.end(), [](const ranked& one, const ranked& other) {
+      const row& left = *one.of;
+      const row& right = *other.of;
+      if (left.allocations != right.allocations) return left.allocations > right.allocations;
+      return left.operation != right.operation ? left.operation < right.operation : left.size_class < right.size_class;
     });
-    for (const row* each : order) {
+    for (const auto& [each] : order) {
       const bool is_others = each->size_class == others_class;
       result.rows.push_back({is_others ? std::string{} : names.operations[each->operation],
                              is_others ? 0 : least_of(each->size_class), each->allocation_count, each->allocations,

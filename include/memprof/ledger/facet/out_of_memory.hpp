@@ -6,7 +6,6 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/field_names.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -34,18 +33,18 @@ struct out_of_memory_failure {
 };
 
 template <>
-inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>(
-    {"requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"});
+inline constexpr std::string_view field_names<out_of_memory_failure>[] = {
+    "requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"};
 
 template <>
-inline constexpr auto later_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment_number"});
+inline constexpr std::string_view later_fields<out_of_memory_failure>[] = {"segment_number"};
 
 template <>
-inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
+inline constexpr std::string_view nullable_fields<out_of_memory_failure>[] = {"operation"};
 
 template <>
-inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"device_free", "segment", "time_ns",
-                                                                                              "segment_number"});
+inline constexpr std::string_view signed_fields<out_of_memory_failure>[] = {"device_free", "segment", "time_ns",
+                                                                            "segment_number"};
 
 /// The structs of the facet, for what visits every field of a profile.
 using out_of_memory_structs = type_list<out_of_memory_failure>;
@@ -99,11 +98,10 @@ class out_of_memory_ledger {
 }
 
 /// What failed in a space.
-template <class Failed, class Rows>
-[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
-                                                                     const std::vector<std::string>& paths,
-                                                                     const Rows& segments) {
-  std::vector<out_of_memory_failure> rows(failed.kept().size());
+template <class Failed, class Rows, class Failure = out_of_memory_failure>
+[[nodiscard]] std::vector<Failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
+                                                       const std::vector<std::string>& paths, const Rows& segments) {
+  std::vector<Failure> rows(failed.kept().size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const out_of_memory_record& record = failed.kept()[index];
     rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};

@@ -10,7 +10,6 @@
 #include <memprof/trace/field_names.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,18 +54,17 @@ struct reserved_profile {
 };
 
 template <>
-inline constexpr auto field_names<reserved_usage> = std::to_array<std::string_view>({"peak", "current"});
+inline constexpr std::string_view field_names<reserved_usage>[] = {"peak", "current"};
 
 template <>
-inline constexpr auto field_names<named_reserved_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+inline constexpr std::string_view field_names<named_reserved_usage>[] = {"segment", "peak", "current"};
 
 template <>
-inline constexpr auto field_names<reserved_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
-                                                                                       "segments_by_name", "unmatched_releases",
-                                                                                       "replaced_reservations"});
+inline constexpr std::string_view field_names<reserved_profile>[] = {
+    "peak", "current", "segments", "segments_by_name", "unmatched_releases", "replaced_reservations"};
 
 template <>
-inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
+inline constexpr std::string_view later_fields<reserved_profile>[] = {"segments_by_name"};
 
 /// The structs of the facet, for what visits every field of a profile.
 using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
@@ -190,9 +188,9 @@ class reserved_ledger {
 }
 
 /// What a space's allocator held.
-template <class Reserved, class Rows, class Names>
-[[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const Names& names) {
-  reserved_profile result;
+template <class Reserved, class Rows, class Names, class Profile = reserved_profile>
+[[nodiscard]] Profile build_reserved(const Reserved& held, const Rows& rows, const Names& names) {
+  Profile result;
   if (!held.is_used()) return result;
   fill_level(result, held.level(), rows, names);
   result.unmatched_releases = to_event_tally(held.unmatched_releases);

@@ -13,7 +13,6 @@
 #include <memprof/trace/label.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -75,24 +74,22 @@ struct active_profile {
 };
 
 template <>
-inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
-                                                                                   "cumulative_current", "allocation_count",
-                                                                                   "reserved_peak", "reserved_current",
-                                                                                   "stands_for_others"});
+inline constexpr std::string_view field_names<stream_usage>[] = {
+    "stream",           "pool",          "cumulative_peak",  "cumulative_current",
+    "allocation_count", "reserved_peak", "reserved_current", "stands_for_others"};
 
 template <>
-inline constexpr auto later_fields<stream_usage> = std::to_array<std::string_view>({"stands_for_others"});
+inline constexpr std::string_view later_fields<stream_usage>[] = {"stands_for_others"};
 
 template <>
-inline constexpr auto field_names<active_usage> = std::to_array<std::string_view>({"peak", "current"});
+inline constexpr std::string_view field_names<active_usage>[] = {"peak", "current"};
 
 template <>
-inline constexpr auto field_names<named_active_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+inline constexpr std::string_view field_names<named_active_usage>[] = {"segment", "peak", "current"};
 
 template <>
-inline constexpr auto field_names<active_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
-                                                                                     "segments_by_name", "unmatched_completions",
-                                                                                     "missing_completions"});
+inline constexpr std::string_view field_names<active_profile>[] = {
+    "peak", "current", "segments", "segments_by_name", "unmatched_completions", "missing_completions"};
 
 /// The structs of the facet, for what visits every field of a profile.
 using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
@@ -280,8 +277,8 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 }
 
 /// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
-template <class Streams>
-[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& streams, name_view labels) {
+template <class Streams, class Usage = stream_usage>
+[[nodiscard]] std::vector<Usage> build_streams(const Streams& streams, name_view labels) {
   const std::size_t count = streams.rows().size();
   std::vector<std::size_t> order(count);
   for (std::size_t index = 0; index < count; ++index) order[index] = index;
@@ -291,7 +288,7 @@ template <class Streams>
     if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
     return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
   });
-  std::vector<stream_usage> rows(count + (streams.has_further() ? 1 : 0));
+  std::vector<Usage> rows(count + (streams.has_further() ? 1 : 0));
   for (std::size_t row = 0; row < count; ++row) {
     rows[row] = to_stream_usage(streams.rows()[order[row]]);
     name_stream(rows[row], labels.text(streams.rows()[order[row]].name));
@@ -305,9 +302,9 @@ template <class Streams>
 }
 
 /// What streams used of a space, freed blocks among it.
-template <class Active, class Rows, class Names>
-[[nodiscard]] active_profile build_active(const Active& used, const Rows& rows, const Names& names) {
-  active_profile result;
+template <class Active, class Rows, class Names, class Profile = active_profile>
+[[nodiscard]] Profile build_active(const Active& used, const Rows& rows, const Names& names) {
+  Profile result;
   if (!used.is_used()) return result;
   fill_level(result, used.level(), rows, names);
   result.unmatched_completions = to_event_tally(used.unmatched_completions);
