@@ -254,7 +254,7 @@ TEST_CASE("trace file: on a disk that becomes full it ends, and the capture goes
 
   memprof::trace_file_status status;
   const memprof::profile read = memprof::profile_of(file, status);
-  CHECK_THAT(status.damage, ContainsSubstring("ends early, as writing it failed (No space left on device)"));
+  CHECK_THAT(status.damage, ContainsSubstring("ends early because writing it failed (No space left on device)"));
   CHECK_FALSE(status.has_ended);
   CHECK_FALSE(read.exact);
   CHECK_FALSE(read.complete);
@@ -574,7 +574,7 @@ TEST_CASE("trace file: a disk that becomes full ends one with a limit, and what 
     CHECK(capture.profile().exact);
     memprof::trace_file_status status;
     const memprof::profile read = memprof::profile_of(file, status);
-    CHECK_THAT(status.damage, EndsWith("ends early, as writing it failed (No space left on device)"));
+    CHECK_THAT(status.damage, EndsWith("ends early because writing it failed (No space left on device)"));
     CHECK_FALSE(read.exact);
     CHECK(read.space("dram").anomalies.unmatched_frees.count == 0);
     // Before it ended, nothing was missing that a key frame does not tell.

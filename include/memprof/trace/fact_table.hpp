@@ -11,15 +11,15 @@
 #include <vector>
 
 /// @file
-/// What a source knows that is not memory over time: rows of named tables. They are typed where they are made and where they are
-/// read, and opaque in between.
+/// What a source knows besides memory over time: rows of named tables, typed where they are made and where they are read, and
+/// opaque in between.
 
 namespace memprof::inline MEMPROF_ABI {
 
 /// One value of a row.
 using fact_value = std::variant<std::int64_t, double, std::string>;
 
-/// The rows of a named table, typed only where they are made and where they are read.
+/// A named table with its rows.
 struct fact_table {
   std::string name;
   std::vector<std::string> columns;
@@ -28,13 +28,13 @@ struct fact_table {
   bool operator==(const fact_table&) const = default;
 };
 
-/// What a table may have, so that a row fits into a chunk of a trace.
+/// Limits of a table, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
-inline constexpr std::size_t max_fact_tables = 1024;      ///< of a trace: others are left out
-inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_tables = 1024;      ///< per trace; further ones are dropped
+inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text value, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;  ///< bytes
 
-/// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
+/// The table with overlong texts cut, and each row filled up with 0 to the number of columns.
 [[nodiscard]] inline fact_table fitted(fact_table table) {
   const auto cut = [](std::string& text, std::size_t size) {
     if (text.size() > size) text.resize(size);
@@ -52,8 +52,8 @@ inline constexpr std::size_t max_fact_column_name = 256;  ///< bytes
   return table;
 }
 
-/// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field,
-/// all of which are integers, `double` or `std::string`.
+/// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
+/// every field is an integer, `double` or `std::string`.
 ///
 /// @code
 /// struct loaded_library {
@@ -98,8 +98,8 @@ template <fact T>
   return table;
 }
 
-/// The rows of `T`'s table among `tables`; none if it is not there. Columns are found by name, and one that is missing or of
-/// another type leaves its field as it is by default.
+/// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
+/// type, the field keeps its default.
 template <fact T>
 [[nodiscard]] std::vector<T> rows_of(const std::vector<fact_table>& tables) {
   std::vector<T> rows;
