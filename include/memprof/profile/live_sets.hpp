@@ -21,7 +21,6 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Describes a block for a profile.
 [[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
   live_block result;
   result.address = live.address;

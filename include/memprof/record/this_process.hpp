@@ -55,7 +55,6 @@ inline constexpr launcher_variables launchers[] = {
   return text;
 }
 
-/// Describes this process.
 [[nodiscard]] inline process_info describe_process() {
   process_info found;
   found.id = process_id();

@@ -197,7 +197,6 @@ class core_ledger {
       });
     }
   }
-  /// The segment that has not ended.
   [[nodiscard]] core_maxima open_segment() const noexcept {
     return greatest(any_core, [](const core_state& core) { return core.peak; });
   }
