@@ -94,7 +94,7 @@ class event_sink {
   void request_deallocation(space_id space, block_address address, stream_and_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 1});
   }
-  /// No stream uses the block any more; its deallocation has been requested before.
+  /// No stream uses the block any more; its deallocation was requested earlier.
   void complete_deallocation(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::complete_deallocation, space.value, 0});
   }
@@ -121,9 +121,9 @@ class event_sink {
   /// together.
   ///
   /// Blocks at the same address are the same block if their first cores (x0, y0) are equal; otherwise they lie side by side. So
-  /// record a set of several rectangles as one block each, at the same address. If the allocator reserves a buffer's address on
-  /// every core, record it on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
-  /// block, use its `address_on_cores`.
+  /// record a set of several rectangles as one block per rectangle, at the same address. If the allocator reserves a buffer's
+  /// address on every core, record it on all cores of the device. Cores of different devices belong to different spaces. To
+  /// `annotate` the block, use its `address_on_cores`.
   ///
   /// Costs one event; accounting for it costs one step per core. Rectangles with swapped corners are counted in
   /// `event_anomalies::rejected_events`; this also holds for the calls below.
@@ -166,7 +166,7 @@ class event_sink {
 
   /// Number of the active capture, from 1; 0: none. Costs one load.
   [[nodiscard]] std::uint32_t capture() const noexcept {
-    // Relaxed: whether a call that overlaps a capture's begin or end belongs to it is undefined anyway.
+    // Relaxed: whether a call that overlaps a capture's begin or end belongs to it is unspecified anyway.
     return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
   }
   /// Whether this thread may record operations: not in a signal handler that interrupted the profiler, nor within the profiler's
@@ -188,7 +188,7 @@ class event_sink {
     detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, contents.tag()});
   }
 
-  /// Like `begin_operation`, if `capture()` is not 0 and `is_thread_recordable()`. Costs one event.
+  /// Like `begin_operation`; requires a nonzero `capture()` and `is_thread_recordable()`. Costs one event.
   [[nodiscard]] open_operation begin_operation(label name, optional_category category) const noexcept {
     open_operation begun;
     detail::begin_operation(begun, abi_1::this_thread, name, category.tag());

@@ -227,7 +227,7 @@ template <class Pauses>
 /// Records one event of the calling thread if a capture is active.
 [[gnu::always_inline]] inline void record_event(const event& described) noexcept {
   registry& shared = abi_1::process_registry;
-  // Relaxed: whether a call that overlaps `begin_capture` or `end_capture` belongs to the capture is undefined anyway.
+  // Relaxed: whether a call that overlaps `begin_capture` or `end_capture` belongs to the capture is unspecified anyway.
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   record<no_pauses>(shared, abi_1::this_thread, described);
