@@ -1,9 +1,8 @@
 #pragma once
 
 /// @file
-/// What all other files of a program leave to one where `MEMPROF_SEPARATE_COMPILATION` is 1: captures, profiles, text and JSON.
-/// In exactly one .cpp of the program, and of each shared library that uses memprof. Link with `memprof::compiled` in place of
-/// it.
+/// Implements what all other files leave out if `MEMPROF_SEPARATE_COMPILATION` is 1: captures, profiles, text and JSON. Include
+/// it in exactly one .cpp of the program, and of each shared library that uses memprof; or link `memprof::compiled` instead.
 ///
 /// @code
 /// // memprof.cpp; all files are compiled with -DMEMPROF_SEPARATE_COMPILATION=1
@@ -26,7 +25,7 @@
 #if MEMPROF_SEPARATE_COMPILATION
 
 #if !MEMPROF_ENABLED
-#error "<memprof/implementation.hpp> needs MEMPROF_ENABLED=1: files that record may be linked with those that leave it out"
+#error "<memprof/implementation.hpp> needs MEMPROF_ENABLED=1; other files of the program may still use MEMPROF_ENABLED=0"
 #endif
 
 namespace memprof::inline MEMPROF_ABI {

@@ -1,11 +1,11 @@
 #pragma once
 
 /// @file
-/// memprof: where a training loop's memory goes. This header is all a program needs that wants a text summary; it needs no other
-/// library. More by one include each: `<memprof/profile/json.hpp>`, `<memprof/backend/new_delete.hpp>`.
+/// memprof: where a training loop's memory goes. This header is all that a program needs for a text summary, and requires no
+/// other library. Each further feature is one more include: `<memprof/profile/json.hpp>`, `<memprof/backend/new_delete.hpp>`.
 ///
 /// @namespace memprof
-/// All that users name. What is in a namespace `detail` may change at any time.
+/// The public interface. Anything in a namespace `detail` may change at any time.
 
 #include <memprof/backend/cpu.hpp>
 #include <memprof/backend/no_dispatch.hpp>
@@ -34,12 +34,11 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 inline namespace enabled {
 
-/// Prints the summary of the active capture up to now, or of the last one, on stdout: in colours where that is a terminal, and no
-/// wider than it.
+/// Prints the summary of the active capture so far, or of the last one, on stdout; on a terminal in colour, and no wider than it.
 template <std::same_as<profile> Profile = profile>
 void print_memory_usage(const text_options& options = {}) {
   const Profile current = current_profile<Profile>();
-  const detail::internal_guard hidden;  // the text must not show in what it reports
+  const detail::internal_guard hidden;  // the text must not appear in what it reports
   std::fputs(to_text(current, detail::fitted_to(stdout, options)).c_str(), stdout);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What a file needs that only marks what a program does: `track_operation`, `snapshot`, `memory_checkpoint` and `annotate`. It
-/// costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
+/// Everything for files that only annotate the program: `track_operation`, `snapshot`, `memory_checkpoint` and `annotate`. Costs
+/// a fraction of <memprof/memprof.hpp>, which is for the file that captures.
 
 #include <memprof/record/annotate.hpp>
 #include <memprof/record/snapshot.hpp>

@@ -12,8 +12,8 @@
 #define MEMPROF_DETAIL_PASTE(major, minor, patch, suffix) v##major##_##minor##_##patch##suffix
 #define MEMPROF_DETAIL_ABI(major, minor, patch, suffix) MEMPROF_DETAIL_PASTE(major, minor, patch, suffix)
 
-/// The inline namespace of all code: two versions of the library in one program, or units with and without exceptions, share no
-/// function. What they do share is the registry (record/registry.hpp).
+/// The inline namespace of all code: two versions of the library in one program, or translation units with and without
+/// exceptions, share no function. They only share the registry (record/registry.hpp).
 #if defined(__cpp_exceptions)
 #define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, )
 #else
@@ -22,7 +22,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The library's version in one number.
+/// The library's version as a single number.
 inline constexpr unsigned version_number =
     MEMPROF_VERSION_MAJOR * 1'000'000 + MEMPROF_VERSION_MINOR * 1'000 + MEMPROF_VERSION_PATCH;
 

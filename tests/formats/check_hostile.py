@@ -43,7 +43,7 @@ def check_memory(memprof, folder):
     segments = lambda inside: '{"segments":[' + inside + '],"device_traces":[]}'
     event = lambda inside: '{"segments":[],"device_traces":[[{"action":"alloc","addr":1,"size":1,"frames":[' + inside + "]}]]}"
     node = lambda inside: '[{"counter":0,"node_type":"a",' + inside + "}]"
-    texts = "no text or number ends within"
+    texts = "no string or number ends within"
     for content, said in (("[" * count, "cannot tell"), ('{"a":' * (count // 5), "nested too deep"), (segments(many("{}")), "segment 0: expected 'total_size'"),
                           (segments(many('{"address":1,"total_size":1}')), "segment 1: device 0 has another one at the same address, 1"),
                           (segments(many("null")), "segment 0: expected an object"), (segments(many("[]")), "segment 0: expected an object"),

@@ -254,7 +254,7 @@ TEST_CASE("trace file: on a disk that becomes full it ends, and the capture goes
 
   memprof::trace_file_status status;
   const memprof::profile read = memprof::profile_of(file, status);
-  CHECK_THAT(status.damage, ContainsSubstring("ends early, as writing it failed (No space left on device)"));
+  CHECK_THAT(status.damage, ContainsSubstring("ends early because writing it failed (No space left on device)"));
   CHECK_FALSE(status.has_ended);
   CHECK_FALSE(read.exact);
   CHECK_FALSE(read.complete);
@@ -574,7 +574,7 @@ TEST_CASE("trace file: a disk that becomes full ends one with a limit, and what 
     CHECK(capture.profile().exact);
     memprof::trace_file_status status;
     const memprof::profile read = memprof::profile_of(file, status);
-    CHECK_THAT(status.damage, EndsWith("ends early, as writing it failed (No space left on device)"));
+    CHECK_THAT(status.damage, EndsWith("ends early because writing it failed (No space left on device)"));
     CHECK_FALSE(read.exact);
     CHECK(read.space("dram").anomalies.unmatched_frees.count == 0);
     // Before it ended, nothing was missing that a key frame does not tell.
@@ -593,7 +593,7 @@ TEST_CASE("trace file: a disk that is full from the begin leaves no file") {
 
 TEST_CASE("trace file: where there can be none the capture goes on, and what is there stays as it is") {
   const scratch_folder folder;
-  const std::string taken = "something that is no trace has this name, and is left as it is; choose another one";
+  const std::string taken = "something other than a trace has this name and is left as it is; choose another name";
   check_refused(folder, folder.file("nowhere/run.memtrace"), "No such file or directory");
   check_refused(folder, folder.path().string(), taken);
   if (std::filesystem::exists("/dev/full")) check_refused(folder, "/dev/full", taken);
@@ -637,7 +637,7 @@ TEST_CASE("trace file: an earlier trace of the name is kept once, and an empty f
   std::ofstream{file + ".old"} << "mine";
   const std::string before = content_of(file);
   check_refused(folder, file,
-                "it is an earlier trace, which cannot become '" + file + ".old' because that is no trace; move one of them");
+                "it is an earlier trace and cannot become '" + file + ".old', which is not a trace; move one of them");
   CHECK(content_of(file) == before);
   CHECK(content_of(file + ".old") == "mine");
 }
@@ -698,7 +698,7 @@ TEST_CASE("trace file: one that another process has made and not written yet is 
   const std::string file = folder.file("run.memtrace");
   const int theirs = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0644);
   REQUIRE(memprof::detail::lock_file(theirs));
-  CHECK_THAT(run(folder, file, 10).said, ContainsSubstring("': another capture writes it; %p in the name"));
+  CHECK_THAT(run(folder, file, 10).said, ContainsSubstring("': another capture is writing it; put %p in the name"));
   ::close(theirs);
   CHECK(run(folder, file, 10).said.empty());
 }
@@ -714,7 +714,7 @@ TEST_CASE("trace file: two captures do not write the same one, and a child leave
   if (child == 0) {
     sink.allocate(space, &sink, 77);  // of no capture
     const finished_capture refused = run(folder, file, 10);
-    const bool is_refused = refused.said.find("': another capture writes it; ") != std::string::npos;
+    const bool is_refused = refused.said.find("': another capture is writing it; ") != std::string::npos;
     if (memprof_tests::has_thread_sanitizer) std::_Exit(is_refused ? 0 : 1);  // a file of its own takes a thread
     const finished_capture own = run(folder, folder.file("child.memtrace"), 10);
     std::_Exit(is_refused && own.said.empty() && own.lacks.empty() ? 0 : 1);

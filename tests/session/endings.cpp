@@ -335,8 +335,8 @@ TEST_CASE("session: a wall clock that is set is one line, and nothing else") {
     INFO(run.errors());
     CHECK(run.exit_status() == 0);
     CHECK(run.errors().find("memprof: session: the wall clock went " + direction +
-                            " by 3600 s (it was set, or the machine slept); times in the profile go on from the session's "
-                            "begin\n") == 0);
+                            " by 3600 s (it was set, or the machine slept); times in the profile still count from the session's "
+                            "start\n") == 0);
     CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 2);  // and where the profile is
     check_ended_capture(run);
     const memprof::profile profile = run.profile();
@@ -432,7 +432,7 @@ TEST_CASE("session: a file sets what the environment does not") {
   expect_line("\nintervall = 3\n", ", line 2: unknown key 'intervall' is ignored; did you mean 'interval'?\n");
   expect_line("[memprof]\ntarce = true\n", ", line 2: unknown key 'tarce' is ignored; did you mean 'trace'?\n");
   expect_line("interval = 0\n", ", line 1: interval = 0 is ignored; use seconds, more than 0\n");
-  expect_line("interval = [1, 2]\n", ", line 1: 'interval' is no text, number or truth value, and is ignored\n");
+  expect_line("interval = [1, 2]\n", ", line 1: 'interval' is not a string, number or boolean, and is ignored\n");
   expect_line("enabled = \n", ", line 1 is ignored: ");
   std::filesystem::remove(path);
   const trained missing{"return", {.environment = {"MEMPROF=1", "MEMPROF_CONFIG=" + path}}};

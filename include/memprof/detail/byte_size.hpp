@@ -22,7 +22,7 @@ struct byte_unit {
   double bytes;
 };
 
-/// The units of the SI and of IEC 80000-13. "12G" is left out: half the world means the one, half the other.
+/// SI and IEC 80000-13 units. "12G" is left out, because it is used for both.
 inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
                                                        {"B", 1},
                                                        {"KB", 1e3},
@@ -40,7 +40,7 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
                     [&](char one, char other) { return lower(one) == lower(other); });
 }
 
-/// Nothing unless all of `text` is a number of bytes from 0 to 2^63-1.
+/// Empty unless all of `text` is a whole number of bytes from 0 to 2^63-1.
 [[nodiscard]] inline std::optional<std::int64_t> whole_bytes(std::string_view text) noexcept {
   std::int64_t bytes = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), bytes);
@@ -59,20 +59,20 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
                                  [&](const byte_unit& known) { return equal_but_for_case(known.name, unit_name); });
   if (unit == byte_units.end()) return std::nullopt;
   const double bytes = std::round(number * unit->bytes);
-  if (!(bytes >= 0) || bytes >= 0x1p63) return std::nullopt;  // written so that not-a-number is refused too
+  if (!(bytes >= 0) || bytes >= 0x1p63) return std::nullopt;  // written this way to reject not-a-number too
   return static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace detail
 
-/// The bytes that a person wrote: "12884901888", "1.5e9", "12GB" (12 * 10^9), "12GiB" (12 * 2^30). Units are B, KB to TB and KiB
-/// to TiB, in upper or lower case; a fraction is rounded to the nearest byte. Raises an error that shows the right way to write
-/// it.
+/// Parses a size written by a person: "12884901888", "1.5e9", "12GB" (12 * 10^9), "12GiB" (12 * 2^30). Units are B, KB to TB and
+/// KiB to TiB, in upper or lower case; a fraction is rounded to the nearest byte. Raises an error that shows the correct
+/// notation.
 [[nodiscard]] inline std::int64_t parse_byte_size(std::string_view text) {
   if (const auto bytes = detail::whole_bytes(text)) return *bytes;
   if (const auto bytes = detail::scaled_bytes(text)) return *bytes;
   detail::raise("'" + std::string{text} +
-                "' is no size: write bytes from 0 to 2^63-1, such as 1.5e9, 12GB (12 * 10^9) or 12GiB (12 * 2^30)");
+                "' is not a valid size: write bytes from 0 to 2^63-1, such as 1.5e9, 12GB (12 * 10^9) or 12GiB (12 * 2^30)");
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

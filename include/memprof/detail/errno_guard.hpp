@@ -6,8 +6,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Puts errno back at the end of the scope. Allocations are recorded between a failed call and the look at its errno: by
-/// destructors, and by signal handlers.
+/// Restores errno at the end of the scope. Destructors and signal handlers may allocate, and so record, between a failed call and
+/// the check of its errno.
 class [[nodiscard]] errno_guard {
  public:
   errno_guard() noexcept : before_(errno) {}

@@ -28,10 +28,11 @@ using file_handle = std::unique_ptr<std::FILE, file_closer>;
 /// Why the last call of the C library failed.
 inline std::string reason_in_errno() { return std::error_code(errno, std::generic_category()).message(); }
 
-/// The most that a file which people write by hand may have.
+/// Maximum size of a hand-written file, in bytes.
 inline constexpr std::size_t most_bytes_by_hand = 1 << 20;
 
-/// What follows in a file; `path` is its name for messages. A file with more than `most_bytes` is refused, an endless one too.
+/// Reads the rest of a file; `path` is its name for messages. Rejects a file with more than `most_bytes`, including an endless
+/// one.
 inline std::string read_whole_file(std::FILE* file, const std::filesystem::path& path,
                                    std::size_t most_bytes = std::numeric_limits<std::size_t>::max()) {
   std::string text;
@@ -48,7 +49,7 @@ inline std::string read_whole_file(std::FILE* file, const std::filesystem::path&
   }
 }
 
-/// The content of the file of that name, pipes included.
+/// Reads the file with that name; pipes work too.
 inline std::string read_whole_file(const std::filesystem::path& path,
                                    std::size_t most_bytes = std::numeric_limits<std::size_t>::max()) {
   const file_handle file{std::fopen(path.c_str(), "rb")};
@@ -56,34 +57,35 @@ inline std::string read_whole_file(const std::filesystem::path& path,
   return read_whole_file(file.get(), path, most_bytes);
 }
 
-/// Whether all of `text` went to the file; if not, errno says why.
+/// Whether all of `text` was written to the file; if not, errno says why.
 [[nodiscard]] inline bool write_text(std::FILE* file, std::string_view text) noexcept {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size();
 }
 
-/// Whether all that `write(FILE*)` wrote, as it says itself, reached the file, which is closed in any case; if not, errno says
-/// why.
+/// Whether everything that `write(FILE*)` wrote, which it reports itself, reached the file. Closes the file in any case; on
+/// failure, errno says why.
 template <class Write>
 [[nodiscard]] bool write_and_close(file_handle file, Write&& write) {
   return write(file.get()) && std::fclose(file.release()) == 0;
 }
 
-/// A new, empty file beside `path`, whose name goes to `temporary`. Null, with the reason in errno, if there can be none.
+/// Creates a new, empty file next to `path` and stores its name in `temporary`. Null on failure, with the reason in errno.
 inline file_handle create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
   constexpr int attempts = 100;
   file_handle file;
   for (int attempt = 0; attempt < attempts && !file; ++attempt) {
     temporary = path;
     temporary += ".tmp" + std::to_string(attempt);
-    // "x": the name may belong to a file of the user's, or to another process that writes the same profile.
+    // "x": the name may belong to a file of the user's, or to another process writing the same profile.
     file.reset(std::fopen(temporary.c_str(), "wbx"));
     if (!file && errno != EEXIST) break;
   }
   return file;
 }
 
-/// Lets `write(FILE*)`, which returns whether it could, write `path` such that a failure leaves an existing file as it was: first
-/// a new file beside it, which then takes its name. Links are followed, permissions kept. A device or pipe is written directly.
+/// Has `write(FILE*)`, which returns whether it succeeded, write `path` so that a failure leaves an existing file unchanged: it
+/// writes a new file next to it, which then takes its name. Follows links and keeps permissions. Writes directly to a device or
+/// pipe.
 template <class Write>
 void replace_file(const std::filesystem::path& path, Write&& write) {
   namespace fs = std::filesystem;
@@ -91,8 +93,8 @@ void replace_file(const std::filesystem::path& path, Write&& write) {
   const fs::file_status status = fs::status(path, failure);
   if (fs::is_directory(status)) raise_about_file("write", path, "it is a directory; name a file in it");
 
-  // A rename onto /dev/stdout or /dev/null would put a file in the device's place, and one onto a link without a target the
-  // link's.
+  // A rename onto /dev/stdout or /dev/null would replace the device with a file, and one onto a dangling link would replace the
+  // link.
   const bool is_dangling_link = !fs::exists(status) && fs::is_symlink(fs::symlink_status(path, failure));
   if (is_dangling_link || (fs::exists(status) && !fs::is_regular_file(status))) {
     file_handle device{std::fopen(path.c_str(), "wb")};
@@ -104,7 +106,7 @@ void replace_file(const std::filesystem::path& path, Write&& write) {
   if (fs::exists(status)) {
     target = fs::canonical(path, failure);
     if (failure) raise_about_file("write", path, failure.message());
-    // A rename would also replace a file that its owner made read-only.
+    // A rename would also replace a file that its owner has made read-only.
     if (!file_handle{std::fopen(target.c_str(), "ab")}) raise_about_file("write", path, reason_in_errno());
   }
   fs::path temporary;
@@ -115,7 +117,7 @@ void replace_file(const std::filesystem::path& path, Write&& write) {
     fs::remove(temporary, failure);
     raise_about_file("write", path, reason);
   }
-  if (fs::exists(status)) fs::permissions(temporary, status.permissions(), failure);  // at worst they are the default ones
+  if (fs::exists(status)) fs::permissions(temporary, status.permissions(), failure);  // at worst, the defaults remain
   fs::rename(temporary, target, failure);
   if (failure) {
     const std::string reason = failure.message();
@@ -124,7 +126,7 @@ void replace_file(const std::filesystem::path& path, Write&& write) {
   }
 }
 
-/// The same with a text.
+/// The same for a given text.
 inline void replace_whole_file(const std::filesystem::path& path, std::string_view text) {
   replace_file(path, [text](std::FILE* file) { return write_text(file, text); });
 }

@@ -8,12 +8,12 @@
 #include <fcntl.h>
 
 /// @file
-/// A lock on a whole file that its holder has until it closes the file or ends, however it ends, and that others can ask for
-/// without taking it: Linux's locks of open file descriptions. Elsewhere nobody ever holds one.
+/// A lock on a whole file, held until its holder closes the file or ends, however it ends; others can test it without taking it.
+/// Uses Linux open file description locks; on other systems nobody ever holds it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Takes the lock for writing; false if somebody else has it. File systems without locks grant it.
+/// Takes the write lock; false if another holder has it. File systems without locks grant it.
 [[nodiscard]] inline bool lock_file([[maybe_unused]] int file) noexcept {
 #if defined(F_OFD_SETLK)
   struct flock whole {};
@@ -25,7 +25,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #endif
 }
 
-/// Whether somebody else holds it.
+/// Whether another holder has it.
 [[nodiscard]] inline bool is_file_locked([[maybe_unused]] int file) noexcept {
 #if defined(F_OFD_GETLK)
   struct flock whole {};

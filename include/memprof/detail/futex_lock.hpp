@@ -7,7 +7,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
+/// A one-word lock whose waiters sleep. Constant-initialised, can be reset in a forked child, and needs no `<mutex>`.
 class futex_lock {
  public:
   void lock() noexcept {
@@ -17,7 +17,7 @@ class futex_lock {
     lock_slow();
   }
 
-  /// Takes it if it is free; never waits.
+  /// Takes the lock if it is free; never waits.
   [[nodiscard]] bool try_lock() noexcept {
     std::uint32_t expected = 0;
     // Acquire pairs with the release in `unlock`.
@@ -25,17 +25,17 @@ class futex_lock {
   }
 
   void unlock() noexcept {
-    // Release pairs with the acquire in `lock`; 2 says that somebody may be asleep.
+    // Release pairs with the acquire in `lock`; 2 means that a thread may be asleep.
     if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
   }
 
-  /// Makes it free whatever it was. Only for a child after `fork`, where no other thread exists.
+  /// Unlocks it whatever its state. Only for a child after `fork`, where no other thread exists.
   void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 
  private:
   [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
     for (int spin = 0; spin < 100; ++spin) {
-      // Looking before trying leaves the word in the holder's cache.
+      // Loading before trying leaves the word in the holder's cache.
       if (word_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
@@ -47,7 +47,7 @@ class futex_lock {
   std::atomic<std::uint32_t> word_{0};
 };
 
-/// Says that a lock is held already.
+/// Tag: the lock is already held.
 struct adopt_lock {};
 
 /// Holds a lock until the end of the scope.

@@ -5,12 +5,12 @@
 #include <cstddef>
 
 /// @file
-/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
-/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
+/// A binary heap for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
+/// includes the library would pay for instantiating them: tens of milliseconds per row type.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
+/// Moves the value at `position` down until nothing below it comes after it: the top is the last in the order `before`.
 template <class T, class Before>
 void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
   const T moving = values[position];
@@ -39,7 +39,7 @@ void push_into_heap(T* values, std::size_t count, Before before) noexcept {
   values[position] = moving;
 }
 
-/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
+/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort is not stable).
 template <class T, class Before>
 void sort_rows(T* values, std::size_t count, Before before) noexcept {
   for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);

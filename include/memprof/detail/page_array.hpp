@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The part of a `page_array` that does not depend on its elements, so that it is compiled once and not for each of them.
+/// The part of a `page_array` that does not depend on the element type, so that it is compiled only once.
 class page_storage {
  public:
   page_storage() = default;
@@ -26,7 +26,7 @@ class page_storage {
   [[nodiscard]] std::size_t bytes() const noexcept { return capacity_bytes_; }
 
  protected:
-  /// Makes room for `count` elements of `element_bytes`; false if the system has none.
+  /// Makes room for `count` elements of `element_bytes`; false if the system has no memory.
   [[nodiscard]] bool reserve_elements(std::size_t count, std::size_t element_bytes) noexcept {
     if (count > std::numeric_limits<std::size_t>::max() / 2 / element_bytes) return false;
     if (count * element_bytes <= capacity_bytes_) return true;
@@ -41,7 +41,7 @@ class page_storage {
     return true;
   }
 
-  /// Sets the size; new elements are zero. False, and nothing changed, if the system has no memory.
+  /// Sets the size; new elements are zero. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool resize_elements(std::size_t count, std::size_t element_bytes) noexcept {
     if (!reserve_elements(count, element_bytes)) return false;
     if (count > size_) {
@@ -68,8 +68,8 @@ class page_storage {
   std::size_t capacity_bytes_ = 0;
 };
 
-/// A growing array of trivial elements in pages of its own: what `std::vector` is to users, for memory that must stay
-/// invisible to the hooks. New elements are zero. Every operation that grows reports failure instead of throwing.
+/// A growing array of trivial elements in pages of its own, for memory that must stay invisible to the hooks. New elements are
+/// zero. Operations that grow it report failure instead of throwing.
 template <class T>
 class page_array : public page_storage {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -85,14 +85,14 @@ class page_array : public page_storage {
   [[nodiscard]] const T* end() const noexcept { return data() + size_; }
   [[nodiscard]] T& back() noexcept { return data()[size_ - 1]; }
 
-  /// Makes room for `count` elements; false if the system has none.
+  /// Makes room for `count` elements; false if the system has no memory.
   [[nodiscard]] bool reserve(std::size_t count) noexcept { return reserve_elements(count, sizeof(T)); }
 
-  /// Sets the size; new elements are zero. False, and nothing changed, if the system has no memory.
+  /// Sets the size; new elements are zero. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool resize(std::size_t count) noexcept { return resize_elements(count, sizeof(T)); }
 
   [[nodiscard]] bool push_back(const T& value) noexcept {
-    const T copy = value;  // `value` may lie in the pages that growing gives back
+    const T copy = value;  // `value` may lie in pages that growing unmaps
     if (!reserve(size_ + 1)) return false;
     data()[size_++] = copy;
     return true;
@@ -101,7 +101,7 @@ class page_array : public page_storage {
   void pop_back() noexcept { --size_; }
   void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
   void clear() noexcept { size_ = 0; }
-  /// Leaves the first `count` elements, if there are more.
+  /// Drops all elements after the first `count`.
   void truncate(std::size_t count) noexcept { size_ = count < size_ ? count : size_; }
 };
 

@@ -12,8 +12,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// While it lives, `map_pages` gives the thread that made it at most so many bytes: for whoever folds what a stranger may have
-/// written.
+/// While this object lives, `map_pages` gives the thread that made it at most this many bytes; for folding traces from untrusted
+/// sources.
 class page_budget {
  public:
   explicit page_budget(std::size_t bytes) noexcept : left_(bytes), outer_(of_this_thread) { of_this_thread = this; }
@@ -21,10 +21,10 @@ class page_budget {
   page_budget& operator=(const page_budget&) = delete;
   ~page_budget() { of_this_thread = outer_; }
 
-  /// Whether somebody wanted more.
+  /// Whether more was requested.
   [[nodiscard]] bool is_exhausted() const noexcept { return is_exhausted_; }
 
-  /// For `map_pages` and `unmap_pages`.
+  /// Used by `map_pages` and `unmap_pages`.
   [[nodiscard]] static bool take(std::size_t bytes) noexcept {
     page_budget* const budget = of_this_thread;
     if (budget == nullptr) return true;
@@ -47,8 +47,8 @@ class page_budget {
   bool is_exhausted_ = false;
 };
 
-/// Zeroed memory straight from the system, so that no hook of ours, and no allocator we may be watching, ever sees it.
-/// Returns a null pointer where there is none. The system hands out pages when they are first touched.
+/// Zeroed memory straight from the system, invisible to our hooks and to any allocator under observation. Null if there is none.
+/// The system provides each page when it is first touched.
 [[nodiscard]] inline void* map_pages(std::size_t bytes) noexcept {
 #if defined(__unix__) || defined(__APPLE__)
   if (!page_budget::take(bytes)) return nullptr;
@@ -61,7 +61,7 @@ class page_budget {
 #endif
 }
 
-/// Gives back what `map_pages` returned for the same number of bytes; a null pointer is allowed.
+/// Returns memory from `map_pages` of the same size; a null pointer is allowed.
 inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
   if (pages == nullptr) return;
 #if defined(__unix__) || defined(__APPLE__)

@@ -18,12 +18,12 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// `std::from_chars` for a decimal number; libc++ lacks that one before version 20.
+/// `std::from_chars` for a decimal number, which libc++ lacks before version 20.
 [[nodiscard]] inline std::from_chars_result parse_double(std::string_view text, double& number) {
 #if defined(__cpp_lib_to_chars)
   return std::from_chars(text.data(), text.data() + text.size(), number);
 #else
-  // `strtod` also takes what `from_chars` does not: spaces, a plus sign, hexadecimal digits, and the locale's decimal point.
+  // `strtod` also accepts what `from_chars` does not: spaces, a plus sign, hexadecimal digits, and the locale's decimal point.
   static const ::locale_t c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
   const std::string decimal{text.substr(0, text.find_first_not_of("-+.0123456789eE"))};
   const bool is_number = !decimal.empty() && decimal.front() != '+';

@@ -6,8 +6,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
-/// `std::partition_point` is, without the iterators that every unit would have to compile.
+/// The first index in [0, count) for which `is_before` is false, or `count` if there is none; indices for which it is true come
+/// first. Like `std::partition_point`, without iterators that every translation unit would have to compile.
 template <class IsBefore>
 [[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
   std::size_t first = 0;

@@ -14,10 +14,10 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The number of the calling process: another one in a child after `fork`, also before its fork handlers have run.
+/// The calling process's id. A child after `fork` has its own, even before its fork handlers have run.
 [[nodiscard]] inline std::int64_t process_id() noexcept { return ::getpid(); }
 
-/// The system's number of the calling thread.
+/// The system's id of the calling thread.
 [[nodiscard]] inline std::uint64_t thread_id() noexcept {
 #if defined(__linux__)
   return static_cast<std::uint64_t>(::syscall(SYS_gettid));
@@ -26,7 +26,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #endif
 }
 
-/// The name of the calling thread, as `pthread_setname_np` sets it; at first that of the program.
+/// The calling thread's name, as set by `pthread_setname_np`; initially the program's name.
 class thread_title {
  public:
   thread_title() noexcept {

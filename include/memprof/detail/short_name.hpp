@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A name of at most 31 bytes that is part of the object it stands in, so that the object can be copied as plain bytes.
+/// A name of at most 31 bytes, stored inline so that the enclosing object can be copied as plain bytes.
 class short_name {
  public:
   static constexpr std::size_t max_size = 31;

@@ -6,8 +6,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Holds back the signals of the calling thread until the end of the scope: their handlers run then. Those that a fault of the
-/// thread itself raises are let through.
+/// Blocks the calling thread's signals until the end of the scope, when their handlers run. Signals raised by a fault of the
+/// thread itself are not blocked.
 class [[nodiscard]] signal_guard {
  public:
   signal_guard() noexcept {

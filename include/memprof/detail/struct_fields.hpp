@@ -6,11 +6,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The greatest number of fields that `with_fields` knows.
+/// The greatest number of fields that `with_fields` supports.
 inline constexpr std::size_t most_fields = 32;
 
-/// Calls `use(fields...)` with all fields of a struct that has `Count` of them; with any other number it does not compile. A
-/// library that counts them itself takes a second of compile time for the structs of a profile.
+/// Calls `use(fields...)` with all fields of a struct that has `Count` of them; any other count does not compile. A library that
+/// counts them itself takes a second of compile time for the structs of a profile.
 template <std::size_t Count, class T, class Use>
 constexpr decltype(auto) with_fields(T& value, Use&& use) {
   static_assert(Count >= 1 && Count <= most_fields, "add a line below");
@@ -129,7 +129,7 @@ constexpr decltype(auto) with_fields(T& value, Use&& use) {
   }
 }
 
-/// The argument of that index.
+/// The argument at that index.
 template <std::size_t Index, class First, class... Rest>
 [[nodiscard]] constexpr auto& field_among(First& first, Rest&... rest) noexcept {
   if constexpr (Index == 0) {

@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether a stream is a terminal that shows colours: not where `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
+/// Whether a stream is a terminal that shows colours: not if `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
 [[nodiscard]] inline bool shows_colors(std::FILE* stream) noexcept {
   if (::isatty(::fileno(stream)) != 1) return false;
   const char* const no_color = std::getenv("NO_COLOR");
@@ -20,7 +20,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return (no_color == nullptr || *no_color == '\0') && kind != nullptr && std::string_view{kind} != "dumb";
 }
 
-/// The columns of the terminal that a stream is; 0 if it is none, or one without a size.
+/// The width in columns of a stream's terminal; 0 if the stream is not a terminal, or one without a size.
 [[nodiscard]] inline std::size_t terminal_columns(std::FILE* stream) noexcept {
   winsize size{};
   return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

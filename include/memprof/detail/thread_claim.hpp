@@ -9,8 +9,9 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A claim of one thread that ends with the thread, however it ends: by return, `pthread_exit`, cancellation or the bare system
-/// call, and after its last destructor. A robust mutex that its owner never unlocks: the kernel marks it when the thread is gone.
+/// A thread's claim that ends with the thread, however it ends: by return, `pthread_exit`, cancellation or the bare system call,
+/// and after its last destructor. Implemented as a robust mutex that its owner never unlocks: the kernel marks it when the thread
+/// is gone.
 ///
 /// The object must stay in memory until then. Not for signal handlers.
 class thread_claim {
@@ -19,7 +20,7 @@ class thread_claim {
   thread_claim(const thread_claim&) = delete;
   thread_claim& operator=(const thread_claim&) = delete;
 
-  /// Makes the calling thread the owner. False if a thread that lives has it, this one included.
+  /// Makes the calling thread the owner. False if a living thread already owns it, including this one.
   [[nodiscard]] bool take() noexcept {
     if (!is_made_) make();
     const int result = ::pthread_mutex_trylock(&mutex_);
@@ -30,14 +31,14 @@ class thread_claim {
   /// Ends the calling thread's claim before the thread ends.
   void give_up() noexcept { ::pthread_mutex_unlock(&mutex_); }
 
-  /// Whether a living thread has it. False and true are both possible while its owner ends.
+  /// Whether a living thread owns it. While the owner is ending, either answer is possible.
   [[nodiscard]] bool is_held() noexcept {
     if (!take()) return true;
     give_up();
     return false;
   }
 
-  /// Makes it nobody's. Only for a child after `fork`, where the owners do not exist.
+  /// Clears the owner. Only for a child after `fork`, where the owners do not exist.
   void reset() noexcept { is_made_ = false; }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// One character of a text: its code point and how many bytes it takes. Bytes that are no UTF-8 come one by one, as `invalid`.
+/// One character of a text: its code point and its length in bytes. Bytes that are not UTF-8 come one at a time, as `invalid`.
 struct utf8_character {
   static constexpr char32_t invalid = 0xffffffff;
 
@@ -15,8 +15,8 @@ struct utf8_character {
   std::size_t size = 1;
 };
 
-/// The character that begins at `index`, by the table of well-formed sequences in the Unicode standard (3.9, table 3-7): no
-/// surrogates, nothing overlong, nothing beyond U+10FFFF.
+/// The character at `index`, by the Unicode standard's table of well-formed sequences (3.9, table 3-7): no surrogates, nothing
+/// overlong, nothing beyond U+10FFFF.
 [[nodiscard]] constexpr utf8_character utf8_at(std::string_view text, std::size_t index) noexcept {
   const auto byte = [&](std::size_t offset) { return static_cast<unsigned char>(text[index + offset]); };
   const unsigned char first = byte(0);

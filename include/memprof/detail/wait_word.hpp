@@ -15,13 +15,13 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A counter that threads wait for with a limit of time, and that a signal handler may count up: `std::atomic` has no limit, and
-/// says nothing of handlers.
+/// A counter that threads can wait on with a timeout, and that a signal handler may increment. `std::atomic` has no timeout and
+/// makes no guarantee about handlers.
 class wait_word {
  public:
   [[nodiscard]] std::uint32_t value() const noexcept { return word_.load(std::memory_order_acquire); }
 
-  /// Counts up and wakes who waits. Async-signal-safe.
+  /// Increments the counter and wakes the waiters. Async-signal-safe.
   void advance() noexcept {
     word_.fetch_add(1, std::memory_order_acq_rel);  // release pairs with the acquire in `value`
 #if defined(__linux__)
@@ -29,7 +29,7 @@ class wait_word {
 #endif
   }
 
-  /// Sleeps while the value is `seen`, at most so many nanoseconds of the monotonic clock; it may also wake for no reason.
+  /// Sleeps while the value is `seen`, for at most `at_most_ns` on the monotonic clock; may wake spuriously.
   void wait(std::uint32_t seen, std::int64_t at_most_ns) const noexcept {
     if (at_most_ns <= 0 || value() != seen) return;
 #if defined(__linux__)
@@ -42,7 +42,7 @@ class wait_word {
 #endif
   }
 
-  /// Only in a child after `fork`, or while nobody waits.
+  /// Only for a child after `fork`, or while no thread waits.
   void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 
  private:

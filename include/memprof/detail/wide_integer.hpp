@@ -13,8 +13,8 @@ __extension__ using uint128 = unsigned __int128;
 
 struct frame_parts;
 
-/// A signed integer of 256 bits, for sums of squares that must stay exact: what is left of their differences is all that counts.
-/// Arithmetic is modulo 2^256. Zero bytes are zero.
+/// A signed 256-bit integer, for sums of squares that must stay exact because only their small differences matter. Arithmetic is
+/// modulo 2^256. All-zero bytes represent zero.
 class wide_integer {
  public:
   constexpr wide_integer() noexcept = default;
@@ -56,7 +56,7 @@ class wide_integer {
   constexpr bool operator==(const wide_integer&) const noexcept = default;
 
   [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
-  /// The same number to some 50 bits, on every machine alike: what is scaled is scaled by powers of two.
+  /// The value to about 50 bits, identical on every machine: scaling uses only powers of two.
   [[nodiscard]] constexpr double to_double() const noexcept {
     if (is_negative()) return -(-*this).to_double();
     constexpr double limb_range = 18446744073709551616.0;
@@ -70,7 +70,7 @@ class wide_integer {
 
   [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
 
-  std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
+  std::array<std::uint64_t, 4> limbs_{};  ///< least significant first
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,8 +12,8 @@
 #include <limits>
 
 /// @file
-/// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
-/// and gives back, which freed blocks streams still use, and when the device has no more.
+/// Events of a device allocator beyond plain blocks: streams and pools, memory taken from the device and returned to it, freed
+/// blocks that streams still use, and failures for lack of memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -22,7 +22,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
-/// Applies such an event to the space to which the thread has been turned. False if it must be rejected.
+/// Applies such an event to the thread's current space. False if it must be rejected.
 [[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   switch (recorded.kind) {
     case event_kind::allocate_on_stream: return allocate_on_stream(run, recorded, stamp);

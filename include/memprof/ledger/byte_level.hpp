@@ -12,23 +12,23 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
 
-/// A number of bytes in one segment: at most, and at its end.
+/// A number of bytes in one segment: its peak, and its value at the end.
 struct level_record {
   std::int64_t peak;
   std::int64_t current;
 };
 
-/// A number of bytes that rises and falls: now, at most, and in each segment.
+/// A number of bytes that rises and falls: current value, peak, and both for each segment.
 class byte_level {
  public:
-  /// Whoever changes it makes sure that it neither overflows nor becomes negative.
+  /// The caller ensures that it neither overflows nor becomes negative.
   void change(std::int64_t bytes) noexcept {
     current_ += bytes;
     segment_peak_ = std::max(segment_peak_, current_);
     peak_ = std::max(peak_, current_);
   }
 
-  /// Ends the segment that `history` got last. False if the system has no memory.
+  /// Ends the segment last added to `history`. False if the system has no memory.
   [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
     const level_record ended = open_segment();
     segment_peak_ = current_;
@@ -36,12 +36,12 @@ class byte_level {
     segments_.back() = ended;
     return true;
   }
-  /// Leaves out the segments that are no longer kept.
+  /// Drops the segments that are no longer kept.
   void compact(const segment_history& history) noexcept { history.compact(segments_); }
 
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-  /// One for each mark of the history, or fewer if there was no memory; zeros before the first that ended here.
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first segment that ended here.
   [[nodiscard]] const page_array<level_record>& segments() const noexcept { return segments_; }
   /// Peak and current.
   [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
@@ -59,7 +59,7 @@ class byte_level {
   std::int64_t segment_peak_ = 0;
 };
 
-/// Fills peak, current and segments of a facet from a level: `rows` are a profile's `segment_rows`, `names` its rows by name.
+/// Fills a facet's peak, current and segments from a level: `rows` are a profile's `segment_rows`, `names` its rows by name.
 template <class Result, class Level, class Rows, class Names>
 void fill_level(Result& result, const Level& from, const Rows& rows, const Names& names) {
   result.peak = from.peak();

@@ -16,14 +16,14 @@ struct frame_parts;
 
 /// What was live at one moment, in all memory spaces together.
 struct checkpoint_mark {
-  label name;               ///< 0: the periodic ones
-  std::uint32_t row_count;  ///< spaces
-  std::uint64_t number;     ///< among all checkpoints, from 0
+  label name;               ///< 0: periodic
+  std::uint32_t row_count;  ///< number of spaces
+  std::uint64_t number;     ///< index among all checkpoints, from 0
   std::uint64_t stamp;
   std::int64_t bytes;
   std::int64_t blocks;
   std::size_t first_row;
-  bool is_first;  ///< of its name
+  bool is_first;  ///< the first of its name
 };
 
 /// The same in one memory space.
@@ -35,19 +35,18 @@ struct checkpoint_row {
   std::uint8_t space;
 };
 
-/// The checkpoints of a capture in bounded memory.
+/// The checkpoints of a capture, in bounded memory.
 ///
-/// All are kept while they are few. Then only every second is, then every fourth, and so on, so that those that are kept are
-/// spread evenly over a run of any length. The newest stays whatever its number, and so do the first of each name, the one with
-/// the most live bytes and the one with the fewest.
+/// All are kept while there are few; then only every second, every fourth, and so on, so that the kept ones are spread evenly
+/// over a run of any length. Also kept are the newest, the first of each name, and those with the most and the fewest live bytes.
 class checkpoint_history {
  public:
-  /// How many are kept.
+  /// Maximum number of kept checkpoints.
   static constexpr std::size_t most_kept = 128;
-  /// Of how many names the first checkpoint stays.
+  /// Maximum number of names whose first checkpoint is kept.
   static constexpr std::size_t most_names = 32;
 
-  /// Begins the next checkpoint. False, and nothing changed, if the system has no memory.
+  /// Begins the next checkpoint. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
     drop_last_if_unwanted();
     if (marks_.size() >= most_kept) thin();
@@ -62,7 +61,7 @@ class checkpoint_history {
     return true;
   }
 
-  /// Adds a space to the checkpoint that was begun last, with so many of its largest blocks: a pass over its live ones. False if
+  /// Adds a space to the checkpoint begun last, with up to `largest` of its largest blocks; a pass over its live blocks. False if
   /// the system has no memory.
   [[nodiscard]] bool add(std::uint8_t space, const live_blocks& live, std::int64_t bytes, std::uint32_t largest) noexcept {
     checkpoint_row row{bytes, static_cast<std::int64_t>(live.size()), blocks_.size(), 0, space};
@@ -81,20 +80,20 @@ class checkpoint_history {
     return true;
   }
 
-  /// Takes back the checkpoint that was begun last.
+  /// Undoes the checkpoint begun last.
   void abandon() noexcept {
     drop_last();
     --count_;
   }
 
-  /// In the order of time.
+  /// In chronological order.
   [[nodiscard]] const page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
   [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
-  /// In no order.
+  /// In no particular order.
   [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
-  /// How many there were.
+  /// Number of checkpoints so far.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  /// How many blocks are kept for all of them.
+  /// Number of blocks kept for all of them.
   [[nodiscard]] std::size_t kept_blocks() const noexcept { return blocks_.size(); }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
@@ -102,7 +101,7 @@ class checkpoint_history {
  private:
   friend struct frame_parts;
 
-  /// Whether no checkpoint of the name is kept; not if there are too many names.
+  /// Whether no checkpoint of that name is kept; false if there are too many names.
   [[nodiscard]] bool is_new(label name) const noexcept {
     std::size_t names = 0;
     for (const checkpoint_mark& mark : marks_) {
@@ -113,7 +112,7 @@ class checkpoint_history {
     return names < most_names;
   }
 
-  /// The positions of those that stay because of their bytes, of equal ones the first.
+  /// Positions of the checkpoints kept for their bytes; of equal ones, the first.
   struct extremes {
     std::size_t least = 0;
     std::size_t greatest = 0;
@@ -143,7 +142,7 @@ class checkpoint_history {
     marks_.pop_back();
   }
 
-  /// Drops those that were kept only as extremes, and every second of the others if that is not enough.
+  /// Drops the checkpoints that were kept only as extremes; if that is not enough, every second of the others.
   void thin() noexcept {
     drop_unwanted();
     while (marks_.size() > most_kept / 4 * 3) {
@@ -177,7 +176,7 @@ class checkpoint_history {
   }
 
   std::uint64_t count_ = 0;
-  std::uint64_t stride_ = 1;  ///< a power of two: of the numbers, multiples of it stay
+  std::uint64_t stride_ = 1;  ///< a power of two: checkpoints stay whose number is a multiple of it
   page_array<checkpoint_mark> marks_;
   page_array<checkpoint_row> rows_;
   page_array<block> blocks_;

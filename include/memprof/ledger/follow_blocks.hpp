@@ -11,8 +11,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Something that learns of each block that comes or goes in a memory space, and at which stamp. A block that is replaced at its
-/// address goes first. `segment_ended` comes when `history` has got the segment.
+/// Notified of each block that comes or goes in a memory space, and at which stamp. A block replaced at its address goes first.
+/// `segment_ended` is called once `history` has the segment.
 template <class T>
 concept follows_blocks = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
                                   const segment_history& history) {
@@ -21,11 +21,11 @@ concept follows_blocks = requires(T follower, std::uint8_t space, const block& o
   follower.segment_ended(history);
 };
 
-/// Applies events as `ledger::apply` does and tells `follower` of each block that came or went and of each segment that ended.
+/// Applies events as `ledger::apply` does, and notifies `follower` of each block that came or went and each segment that ended.
 ///
-/// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which follows none,
-/// does not pay for it. Costs a few lookups an event, and a pass over the live blocks of the space for an event that may free
-/// many.
+/// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which has no
+/// follower, does not pay for it. Costs a few lookups per event, and a pass over the space's live blocks for an event that may
+/// free many.
 template <follows_blocks Follower>
 void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
   page_array<block> before;

@@ -36,18 +36,18 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The parts of a ledger as a key frame has them: each function says their order once, for a `frame_writer` and a constant part,
-/// and for a `frame_reader` and a part that is still empty. What is read is checked so far that whatever events follow, and
-/// whatever profile is made, no arithmetic overflows and no index is out of range.
+/// The parts of a ledger as stored in a key frame. Each function defines their order once, for a `frame_writer` and a constant
+/// part, and for a `frame_reader` and a part that is still empty. Input is validated so that, whatever events follow and whatever
+/// profile is made, no arithmetic overflows and no index is out of range.
 ///
-/// A friend of all these classes: what a frame has is what they consist of.
+/// A friend of all these classes, because a frame stores their members.
 struct frame_parts {
-  // --- what several parts consist of --------------------------------------------------------------------------------
+  // --- shared parts -------------------------------------------------------------------------------------------------
 
   template <class State, class Tally>
   static void counted(State& state, Tally& part) noexcept {
     state.amounts(part.count);
-    state.number(part.bytes);  // a sum that saturates
+    state.number(part.bytes);  // a saturating sum
     state.require(part.bytes >= 0);
   }
 
@@ -57,7 +57,7 @@ struct frame_parts {
     state.require(node < operation_count);
   }
 
-  /// A block that is or was live; of one on cores `owner` is the rectangle.
+  /// A block that is or was live; for one on cores, `owner` is the rectangle.
   template <class State, class Block>
   static void known_block(State& state, Block& part, std::size_t operation_count) noexcept {
     state.numbers(part.address, part.born_thread, part.owner);
@@ -89,10 +89,10 @@ struct frame_parts {
 
   // --- segments -----------------------------------------------------------------------------------------------------
 
-  /// Segments, and so steps, are at most so many: the exact sums over them stay in range.
+  /// Maximum number of segments, and so of steps: keeps the exact sums over them in range.
   static constexpr std::uint64_t most_segments = std::uint64_t{1} << 40U;
 
-  /// A sum of 128 bits, of at most 2^`bits`.
+  /// A 128-bit sum of at most 2^`bits`.
   template <class State, class Sum>
   static void wide_sum(State& state, Sum& part, unsigned bits) noexcept {
     auto low = static_cast<std::uint64_t>(part);
@@ -147,7 +147,7 @@ struct frame_parts {
     state.require(part.size() <= name_count);
   }
 
-  /// The segments that are kept in full, and the rows of their names.
+  /// The segments kept in full, and the rows of their names.
   template <class State, class History>
   static void history(State& state, History& part) noexcept {
     state.numbers(part.count_, part.step_);
@@ -185,7 +185,7 @@ struct frame_parts {
     });
   }
 
-  /// The checkpoints that are kept. Where the rows and blocks of each begin follows from their counts.
+  /// The kept checkpoints. The positions of each one's rows and blocks follow from their counts.
   template <class State, class Checkpoints>
   static void checkpoints(State& state, Checkpoints& part, std::size_t operation_count) noexcept {
     state.numbers(part.count_, part.stride_);
@@ -264,7 +264,7 @@ struct frame_parts {
       state.amounts(row.peak, row.current);
     };
     state.amounts(part.width_);
-    std::uint64_t remaining = part.has_open_ ? part.remaining_ : part.width_;  // all of a point's events: none has begun
+    std::uint64_t remaining = part.has_open_ ? part.remaining_ : part.width_;  // all of a point's events, because none has begun
     state.amounts(remaining);
     state.require(remaining != 0 && remaining <= part.width_);
     if constexpr (State::reads) {
@@ -291,7 +291,7 @@ struct frame_parts {
   template <class State, class Failed>
   static void out_of_memory(State& state, Failed& part, std::size_t operation_count) noexcept {
     state.rows(part.kept_, [&](auto& row) {
-      // What the program asked for, and what the device had, may be anything.
+      // The program's request and the device's free memory may be any numbers.
       state.numbers(row.requested, row.device_free);
       state.require(row.requested >= 0 && row.device_free >= -1);
       state.amounts(row.live, row.reserved, row.segment);
@@ -302,7 +302,7 @@ struct frame_parts {
     counted(state, part.further_);
   }
 
-  /// All but what it is now, which the caller knows.
+  /// Everything except the current value, which the caller knows.
   template <class State, class Level>
   static void level(State& state, Level& part, const segment_history& history) noexcept {
     state.amounts(part.peak_, part.segment_peak_);
@@ -331,7 +331,7 @@ struct frame_parts {
       state.numbers(row.begin, row.end);
       state.require(row.begin < row.end && row.begin >= reached);
       reached = row.end;
-      held += row.end - row.begin;  // below 2^64: they are disjoint
+      held += row.end - row.begin;  // below 2^64, because they are disjoint
     });
     if constexpr (State::reads) {
       state.require(held <= static_cast<std::uint64_t>(frame_reader::greatest));
@@ -380,7 +380,7 @@ struct frame_parts {
     }
   }
 
-  /// A table's blocks in no order: the address, then what `rest` says.
+  /// A table's blocks in no particular order: the address, then whatever `rest` transfers.
   template <class State, class Table, class Rest>
   static void table_of_blocks(State& state, Table& table, Rest&& rest) noexcept {
     std::size_t count = table.size();
@@ -467,7 +467,7 @@ struct frame_parts {
     state.numbers(part.peak_stamp_, part.peak_operation_);
   }
 
-  /// What operations and categories had at the open segment's peak, and the statistics of operations. What they have now comes
+  /// What operations and categories had at the open segment's peak, and the statistics of operations. Their current values come
   /// with the blocks.
   template <class State, class Space>
   static void owner_statistics(State& state, Space& part, std::size_t operation_count) noexcept {
@@ -543,7 +543,7 @@ struct frame_parts {
     state.rows(first.largest, [&](auto& held) { known_block(state, held, operation_count); });
   }
 
-  /// The live blocks of a space: each with its address, bytes, allocation's number, thread, operation, category, annotation.
+  /// A space's live blocks, each with its address, bytes, allocation number, thread, operation, category and annotation.
   template <class State, class Space>
   static void blocks(State& state, Space& part) noexcept {
     std::uint64_t last_born = 0;
@@ -580,7 +580,7 @@ struct frame_parts {
     }
   }
 
-  // --- memories that several spaces share ---------------------------------------------------------------------------
+  // --- memories shared by several spaces ----------------------------------------------------------------------------
 
   template <class State, class Memory>
   static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
@@ -623,7 +623,7 @@ struct frame_parts {
 
   // --- a thread -----------------------------------------------------------------------------------------------------
 
-  /// The open operations of a thread, outermost first: node, name, number, category.
+  /// A thread's open operations, outermost first: node, name, number, category.
   template <class State, class Stack>
   static void open_operations(State& state, Stack& part, std::size_t operation_count) noexcept {
     state.rows(part.scopes_, [&](auto& scope) {
@@ -634,7 +634,7 @@ struct frame_parts {
     state.require(part.scopes_.size() <= scope_stack::max_depth);
   }
 
-  /// What they did in each space; `is_space(id)` says which there are.
+  /// Their usage of each space; `is_space(id)` says which spaces exist.
   template <class State, class Stack, class IsSpace>
   static void usages(State& state, Stack& part, IsSpace&& is_space) noexcept {
     std::uint32_t used = part.used_count_;

@@ -15,7 +15,7 @@
 #include <type_traits>
 
 /// @file
-/// A ledger as a key frame of a trace: whoever reads it goes on from there as if it had seen all events before.
+/// A ledger as a key frame of a trace: a reader continues from it as if it had seen all events before.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -132,7 +132,7 @@ class ledger_frame {
       state_.require(memory->lone_space != any_space || memory->peak_space != any_space || memory->peak == 0);
     }
   }
-  /// No space is active yet.
+  /// Starts with no space active.
   void settle_memories() noexcept {
     for (shared_memory* memory : events_.memories_) {
       memory->active = nullptr;
@@ -148,7 +148,7 @@ class ledger_frame {
   Ledger& events_;
 };
 
-/// Writes what a ledger knows as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
+/// Writes a ledger's state as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
 /// operations and segments.
 [[nodiscard]] inline bool write_key_frame(const ledger& events, page_array<unsigned char>& bytes) noexcept {
   frame_writer out{bytes};
@@ -156,9 +156,9 @@ class ledger_frame {
   return out.finish();
 }
 
-/// Lets a ledger know what another one did when it wrote the frame, and nothing else; its options and limits must be those of
-/// that one. False, and the ledger is as one that has seen nothing, if the frame is damaged or the system has no memory for it. A
-/// frame of another revision, as a newer memprof writes, is left alone.
+/// Replaces a ledger's state with that of the ledger that wrote the frame; options and limits of the two must be equal. False,
+/// with the ledger reset, if the frame is damaged or the system has no memory for it. A frame of a later revision, from a newer
+/// memprof, is ignored.
 [[nodiscard]] inline bool read_key_frame(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
   std::uint32_t revision = 0;
   frame_reader{bytes, size}.number(revision);

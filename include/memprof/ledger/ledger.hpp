@@ -37,7 +37,7 @@ class ledger_frame;
 ///
 /// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
 /// file. Memory is bounded by live blocks, threads, and the numbers in `ledger_options`, never by the number of events, segments
-/// or names. Not synchronised. It survives any input: what is impossible or unusual is counted.
+/// or names. Not synchronised. It survives any input: impossible or unusual events are counted.
 class ledger {
  public:
   static constexpr std::uint32_t max_spaces = any_space;
@@ -53,9 +53,9 @@ class ledger {
   ledger& operator=(const ledger&) = delete;
   ~ledger() { forget(); }
 
-  /// Gives a memory space, or each core of it, a capacity in bytes; 0: none. The first allocation that exceeds it is kept with
-  /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
-  /// the space has had events already or the system has no memory.
+  /// Gives a memory space, or each of its cores, a capacity in bytes; 0: none. The first allocation that exceeds it is recorded,
+  /// along with who held the rest, and events go on; a per-core capacity is compared only with blocks on cores. False, with
+  /// nothing changed, if the space has already had events or the system has no memory.
   [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
     space_setting* const setting = setting_of(space);
     if (setting == nullptr) return false;
@@ -64,8 +64,8 @@ class ledger {
     return true;
   }
 
-  /// Says in which memory a space lies: `host_memory`, a name, or 0 for one that it has to itself, as by default. Where two or
-  /// more spaces lie in one, its joint peak is found too. False as for `limit`.
+  /// Says which memory a space belongs to: `host_memory`, a name, or 0 for one of its own, the default. If two or more spaces
+  /// share a memory, its joint peak is found too. False as for `limit`.
   [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept {
     space_setting* const setting = setting_of(space);
     if (setting == nullptr) return false;
@@ -73,13 +73,13 @@ class ledger {
     return true;
   }
 
-  /// Bounds the time that events take which cost more than a step: the ends of segments and of operations on other threads,
-  /// blocks on many cores, reservations among many. Those beyond `steps` in all, and 512 for each event, are rejected.
+  /// Bounds the time of events that cost more than a step: the ends of segments and of operations on other threads, blocks on
+  /// many cores, reservations among many. Those beyond `steps` in total, plus 512 per event, are rejected.
   void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
-  /// Whether any were.
+  /// Whether any were rejected for that reason.
   [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
 
-  /// Forgets all but the options, limits and places.
+  /// Resets everything but the options, limits and memories.
   void forget() noexcept {
     for (detail::space_ledger* space : spaces_) {
       if (space != nullptr) destroy(space->shared());
@@ -102,8 +102,8 @@ class ledger {
     are_more_missing_ = has_ended_ = is_behind_ = false;
   }
 
-  /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
-  /// `scope_end` and growing tables.
+  /// Applies events [first, last) of one thread, identified by `ring`, in order. Constant time per event, except for `scope_end`
+  /// and growing tables.
   void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
     detail::thread_state* const state = find_thread(ring);
     events_ += static_cast<std::uint64_t>(last - first);
@@ -119,10 +119,10 @@ class ledger {
     }
     for (const event* recorded = first; recorded != last; ++recorded) {
       if (run.prefetches && last - recorded > prefetch_distance) {
-        // Nearly always the next events are of the same space; for another the guess only costs a cache line.
+        // The next events are nearly always in the same space; otherwise the guess only costs a cache line.
         run.space->prefetch(recorded[prefetch_distance].address);
       }
-      // An event that was published late takes effect when it is applied, so no time runs backwards.
+      // An event that was published late takes effect when it is applied, so time never runs backwards.
       if (recorded->stamp > stamp_) stamp_ = recorded->stamp;
       switch (recorded->kind) {
         case event_kind::allocate:
@@ -144,8 +144,7 @@ class ledger {
     }
   }
 
-  /// Ends the segment at `stamp`. Costs a pass over the operations of each space and the segments that are kept; live blocks are
-  /// not looked at.
+  /// Ends the segment at `stamp`. Costs a pass over the operations of each space and the kept segments, but not over live blocks.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
     if (name == memprof::other_names) ++other_names_;
@@ -166,7 +165,7 @@ class ledger {
     history_.compact_marks();
   }
 
-  /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
+  /// Counts the peaks of open operations, which would otherwise wait for their end. Idempotent.
   void settle_open_scopes() noexcept {
     for (const detail::thread_state* thread : threads_) {
       if (thread == nullptr) continue;
@@ -187,7 +186,7 @@ class ledger {
   [[nodiscard]] const detail::checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const detail::space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
-  /// The memories in which more than one space lies: the host's first, the others in the order of their labels.
+  /// The memories shared by more than one space: the host's first, the others in order of their labels.
   [[nodiscard]] const detail::page_array<detail::shared_memory*>& memories() const noexcept { return memories_; }
   [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
@@ -199,22 +198,21 @@ class ledger {
   [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return operations_.too_deep(); }
   /// Events with a name for which the process had no room.
   [[nodiscard]] std::uint64_t other_names() const noexcept { return other_names_; }
-  /// Events that never came, by cause: dropped ones, those of signal handlers that interrupted the profiler, and those that the
-  /// trace lacks.
+  /// Missing events by cause: dropped, from signal handlers that interrupted the profiler, and absent from the trace.
   [[nodiscard]] std::uint64_t dropped_events() const noexcept { return dropped_events_; }
   [[nodiscard]] std::uint64_t reentrant_events() const noexcept { return reentrant_events_; }
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
-  /// Whether there are others, of which nobody knows how many.
+  /// Whether there are others, whose number is unknown.
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
-  /// Whether events are missing since the last key frame: the next one knows better. Also before the first event.
+  /// Whether events are missing since the last key frame, so that the next one has better data. Also true before the first event.
   [[nodiscard]] bool is_behind() const noexcept { return is_behind_ || events_ == 0; }
-  /// What turns stamps into time.
+  /// Maps stamps to time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
-  /// The thread whose events a ring holds, and its open operations; null if there were no events.
+  /// The thread whose events a ring holds, with its open operations; null if it had no events.
   [[nodiscard]] const detail::followed_thread* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
-  /// Whether the capture's last event has come.
+  /// Whether the capture's last event has been applied.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
@@ -238,10 +236,10 @@ class ledger {
   friend class detail::ledger_frame;
 
   static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
-  /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
+  /// Far enough for a cache miss to be over when the event is applied; near enough to help a short run.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
-  /// Counts what an operation did in a space while it was open.
+  /// Records what an operation did in a space while it was open.
   struct finish_operation {
     ledger& owner;
 
@@ -253,21 +251,21 @@ class ledger {
     }
   };
 
-  /// What is said of a space before its first event.
+  /// Settings of a space before its first event.
   struct space_setting {
     std::int64_t capacity;  ///< 0: none
     bool is_per_core;
-    label memory;  ///< 0: one of its own
+    label memory;  ///< 0: a memory of its own
   };
 
-  /// Null if the space has had events already or the system has no memory.
+  /// Null if the space has already had events or the system has no memory.
   [[nodiscard]] space_setting* setting_of(std::uint8_t space) noexcept {
     if (spaces_[space] != nullptr) return nullptr;
     if (space >= settings_.size() && !settings_.resize(std::size_t{space} + 1)) return nullptr;
     return &settings_[space];
   }
 
-  /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
+  /// Makes a memory space the run's current one. False, and the event counts as rejected, if there is no memory for a new one.
   [[nodiscard]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
       return true;
@@ -307,10 +305,10 @@ class ledger {
         break;
       case event_kind::thread_begin:
         run.space_id = detail::thread_state::no_space;
-        // Threads beyond the last number are taken for one: a program has a million before.
+        // Threads beyond the greatest number are merged into one; that takes a million threads.
         operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
         break;
-      default: apply_rare(run, recorded); break;  // apart from the others, to which a larger switch would cost instructions
+      default: apply_rare(run, recorded); break;  // separate, because a larger switch would cost the common events instructions
     }
   }
 
@@ -335,7 +333,7 @@ class ledger {
     }
   }
 
-  /// What the capture itself says, on whatever thread.
+  /// Applies events of the capture itself, whichever thread they are on.
   void apply_to_capture(const event& recorded) noexcept {
     switch (recorded.kind) {
       case event_kind::segment_end: end_segment(recorded.label, stamp_); break;
@@ -387,9 +385,9 @@ class ledger {
                     [this](std::uint32_t number) { return turn_thread_of_number(number); });
   }
 
-  /// The thread of that number, which will look anew at the space that it has turned to.
+  /// The thread with that number, made to look up its current space again.
   [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
-    if (!take_work(8 * threads_.size())) return nullptr;  // each a page of its own
+    if (!take_work(8 * threads_.size())) return nullptr;  // each in a page of its own
     for (detail::thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
       thread->space_id = detail::thread_state::no_space;
@@ -423,8 +421,8 @@ class ledger {
     return threads_[ring] = make<detail::thread_state>(ring);
   }
 
-  /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
-  /// that is `cpu`. Null if the system has no memory for it.
+  /// The space with a live block at `address`; otherwise the first space, which will count the miss, or `cpu` if no space has had
+  /// an event. Null if the system has no memory for it.
   [[nodiscard]] detail::space_ledger* space_of(std::uint64_t address) noexcept {
     detail::space_ledger* first = nullptr;
     for (detail::space_ledger* space : spaces_) {
@@ -451,9 +449,9 @@ class ledger {
     return space;
   }
 
-  // --- memories that several spaces share ---------------------------------------------------------------------------
+  // --- memories shared by several spaces ----------------------------------------------------------------------------
 
-  /// Makes a space the one that changes in the memory which it shares. Before its events.
+  /// Makes a space the active one in its shared memory. Call before its events.
   void activate(detail::space_ledger& space) noexcept {
     detail::memory_share& share = *space.shared();
     detail::shared_memory& memory = share.memory();
@@ -465,7 +463,7 @@ class ledger {
     space.become_active();
   }
 
-  /// A new space: if it is not the first in its memory, that is shared from now on.
+  /// Adds a new space to its memory, which is shared from the second space on.
   void join_memory(std::uint8_t id, detail::space_ledger& space) noexcept {
     const label name = settings_[id].memory;
     for (std::size_t other = 0; other < settings_.size(); ++other) {
@@ -473,12 +471,12 @@ class ledger {
       detail::shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
       if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
       if (memory != nullptr) return;
-      settings_[id].memory = 0;  // without memory for it, the joint peak is not followed
+      settings_[id].memory = 0;  // without memory for it, the joint peak is not tracked
       return;
     }
   }
 
-  /// The memory of a space that was the only one in it; null if the system has no memory for what is known of it.
+  /// The memory of a space that was alone in it until now; null if the system has no memory for the record.
   [[nodiscard]] detail::shared_memory* memory_of(std::uint8_t id) noexcept {
     detail::space_ledger& space = *spaces_[id];
     if (space.shared() != nullptr) return &space.shared()->memory();
@@ -493,7 +491,7 @@ class ledger {
     memory->peak = space.greatest_live();
     if (memory->peak != 0) memory->lone_space = id;
     (void)memories_.push_back(memory);
-    // In an order that does not depend on which memory was shared first: the host's, then by label.
+    // An order that does not depend on which memory was shared first: the host's, then by label.
     const auto rank = [](const detail::shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
     for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
       std::swap(memories_[at], memories_[at - 1]);
@@ -512,7 +510,7 @@ class ledger {
     return true;
   }
 
-  /// Keeps the segments with joint peaks. A segment has just ended.
+  /// Keeps the segments with joint peaks. Call when a segment has just ended.
   void pin_joint_peaks() noexcept {
     for (detail::shared_memory* memory : memories_) {
       if (memory->lone_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
@@ -548,7 +546,7 @@ class ledger {
   std::uint64_t other_names_ = 0;
   std::uint64_t work_limit_ = unlimited_work;
   std::uint64_t work_done_ = 0;
-  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those before the key frame
+  std::uint64_t events_of_frame_ = 0;  ///< the part of `events_` before the key frame
   bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;

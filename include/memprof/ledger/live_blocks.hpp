@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What the ledger keeps of a live allocation, in half a cache line.
+/// A live allocation in the ledger, in half a cache line.
 struct block {
   static constexpr unsigned thread_bits = 20;
   static constexpr std::uint32_t max_thread = (std::uint32_t{1} << thread_bits) - 1;
@@ -29,7 +29,7 @@ struct block {
   [[nodiscard]] std::uint32_t category() const noexcept {
     return static_cast<std::uint32_t>(owner >> 32) & ((1U << category_bits) - 1);
   }
-  /// Label of `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known; 0 if there is none.
+  /// Label of `name\x1fshape\x1fdtype`, plus `\x1frequires_grad` if known; 0 if there is none.
   [[nodiscard]] label annotation() const noexcept { return static_cast<label>(owner >> (32 + category_bits)); }
 
   [[nodiscard]] static constexpr std::uint64_t owner_word(std::uint32_t operation, std::uint32_t category,
@@ -40,14 +40,14 @@ struct block {
 
 static_assert(sizeof(block) == 32);
 
-/// The live blocks of one memory space by address: the table that every event asks once.
+/// The live blocks of one memory space by address: the table that every event looks up once.
 ///
-/// Groups of 7 blocks with a byte of hash for each, all in one word: a few operations on the word find the candidates, so that
-/// the branches of a lookup are nearly always predicted, and erasing needs neither tombstones nor moves. A group counts the
-/// blocks that passed it because it was full; a search goes on only past such a group (the scheme of Folly's F14). The word, not
-/// a vector: an event that follows another in the same group reads the word that was just written, and processors forward that
-/// only to loads of the same width. At most 3 of 7 slots are used on average, so that hardly any group is full: 85 bytes a block
-/// before the table grows, 171 after.
+/// Groups of 7 blocks, each block with one byte of hash, all packed in one word: a few operations on the word find the
+/// candidates, so that the branches of a lookup are nearly always predicted, and erasing needs neither tombstones nor moves. A
+/// group counts the blocks that passed it because it was full; a search continues only past such a group (the scheme of Folly's
+/// F14). A word instead of a vector: an event that follows another in the same group reads the word just written, and processors
+/// only forward that to loads of the same width. At most 3 of 7 slots are used on average, so hardly any group is full: 85 bytes
+/// per block before the table grows, 171 after.
 class live_blocks {
  public:
   live_blocks() = default;
@@ -59,20 +59,19 @@ class live_blocks {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
 
-  /// How many full groups the live blocks had to pass, all together: what lookups may have to follow. Costs a pass over the
-  /// table.
+  /// Total number of full groups that the live blocks had to pass, and lookups may have to follow. Costs a pass over the table.
   [[nodiscard]] std::uint64_t passed_groups() const noexcept {
     std::uint64_t total = 0;
     for (std::size_t index = 0; index < group_count(); ++index) total += groups_[index].passed_by;
     return total;
   }
 
-  /// Where a block is: what `erase` needs to take it away without looking again.
+  /// A block's position, with which `erase` can remove it without another lookup.
   struct place {
     block* entry = nullptr;         ///< null if the address is not live
-    std::uint64_t* tags = nullptr;  ///< of its group
-    unsigned tag_shift = 0;         ///< where its tag is in them
-    bool is_at_home = false;        ///< in the group that its hash names
+    std::uint64_t* tags = nullptr;  ///< the tags of its group
+    unsigned tag_shift = 0;         ///< position of its tag in them
+    bool is_at_home = false;        ///< in the group that its hash selects
 
     explicit operator bool() const noexcept { return entry != nullptr; }
     [[nodiscard]] block* operator->() const noexcept { return entry; }
@@ -94,18 +93,18 @@ class live_blocks {
     return find_away(hash, address);
   }
 
-  /// The same for those who only look; null if there is none.
+  /// Read-only lookup; null if there is none.
   [[nodiscard]] const block* at(std::uint64_t address) const noexcept {
-    return const_cast<live_blocks*>(this)->find(address).entry;  // which changes nothing
+    return const_cast<live_blocks*>(this)->find(address).entry;  // `find` changes nothing
   }
 
-  /// What `insert` found or made.
+  /// The result of `insert`.
   struct insertion {
     block* entry;  ///< null if the system has no memory
     bool is_new;   ///< false: the address was in the table, and `entry` is unchanged
   };
 
-  /// The block at `address`; if there is none, a new one of which only the address is set.
+  /// The block at `address`; if there is none, a new one with only its address set.
   [[nodiscard, gnu::always_inline]] insertion insert(std::uint64_t address) noexcept {
     if (size_ >= limit_) [[unlikely]] {
       if (!grow()) return {nullptr, false};
@@ -124,7 +123,7 @@ class live_blocks {
     return {&home.take(free, hash, address), true};
   }
 
-  /// Removes a block that `find` returned. The slot keeps its value until the next `insert`.
+  /// Removes a block returned by `find`. The slot keeps its value until the next `insert`.
   [[gnu::always_inline]] void erase(const place& found) noexcept {
     --size_;
     *found.tags &= ~(std::uint64_t{0xFF} << found.tag_shift);
@@ -132,7 +131,7 @@ class live_blocks {
       forget_passing(found);
   }
 
-  /// Starts loading the group of an address that will be asked for soon.
+  /// Prefetches the group of an address that will be looked up soon.
   void prefetch(std::uint64_t address) const noexcept {
     if (groups_ != nullptr) __builtin_prefetch(&groups_[hash_of(address) >> shift_]);
   }
@@ -153,20 +152,20 @@ class live_blocks {
   static constexpr std::uint64_t each_byte = 0x0101010101010101U;
   static constexpr std::uint64_t used_bits = 0x0080808080808080U;  // the highest bit of each of the 7 tags
 
-  /// Where the tag lies that the lowest bit of `matches` stands for.
+  /// Position of the tag for the lowest set bit of `matches`.
   [[nodiscard]] static unsigned tag_shift_of(std::uint64_t matches) noexcept {
     return static_cast<unsigned>(std::countr_zero(matches)) & ~7U;
   }
 
-  /// A used tag: 7 bits of the hash that do not choose the group in tables of up to 2^25 groups.
+  /// A used tag: 7 bits of the hash that do not select the group in tables of up to 2^25 groups.
   [[nodiscard]] static std::uint64_t tag_of(std::uint64_t hash) noexcept { return 0x80U | ((hash >> 32) & 0x7FU); }
 
   struct alignas(64) group {
     std::uint64_t tags;       // 7 bytes; 0: free
-    std::uint32_t passed_by;  // how many blocks found this group full
+    std::uint32_t passed_by;  // number of blocks that found this group full
     alignas(32) block blocks[slots];
 
-    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one; the address decides.
+    /// The highest bit of each tag that may match the hash. A false match is possible above a true one; the address decides.
     [[nodiscard]] std::uint64_t matches(std::uint64_t hash) const noexcept {
       const std::uint64_t difference = tags ^ tag_of(hash) * each_byte;
       return (difference - each_byte) & ~difference & used_bits;
@@ -189,7 +188,7 @@ class live_blocks {
   /// Fibonacci hashing: the high bits of the product depend on all bits of the address.
   [[nodiscard]] static std::uint64_t hash_of(std::uint64_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
 
-  /// A search beyond a home group that was passed by.
+  /// Continues a search past a home group that was passed.
   [[nodiscard, gnu::noinline]] place find_away(std::uint64_t hash, std::uint64_t address) noexcept {
     const std::size_t home = hash >> shift_;
     for (std::size_t index = (home + 1) & mask_; index != home; index = (index + 1) & mask_) {
@@ -203,7 +202,7 @@ class live_blocks {
     return {};
   }
 
-  /// Takes an erased block off the counts of the groups it had passed.
+  /// Removes an erased block from the counts of the groups it had passed.
   [[gnu::noinline]] void forget_passing(const place& erased) noexcept {
     const auto offset = static_cast<std::size_t>(reinterpret_cast<char*>(erased.entry) - reinterpret_cast<char*>(groups_));
     const std::size_t end = offset / sizeof(group);
@@ -211,7 +210,7 @@ class live_blocks {
       --groups_[index].passed_by;
   }
 
-  /// The same when the home group is full or was passed by: the address may live further on.
+  /// Inserts if the home group is full or was passed: the address may be further on.
   [[gnu::noinline]] insertion insert_away(std::uint64_t hash, std::uint64_t address) noexcept {
     if (const place known = find_away(hash, address)) return {known.entry, false};
     ++size_;

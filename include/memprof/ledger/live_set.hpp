@@ -10,12 +10,12 @@
 #include <vector>
 
 /// @file
-/// Who held what at one moment, as profiles and facets tell it.
+/// Who held what at one moment, as reported by profiles and facets.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
-/// every operation, or a category's name.
+/// Bytes and blocks of one owner: an operation's path (`append_operation`), empty for those allocated outside every operation, or
+/// a category's name.
 struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
@@ -24,8 +24,8 @@ struct owned_bytes {
   bool operator==(const owned_bytes&) const = default;
 };
 
-/// One block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` are those of `annotate`, empty and unknown if
-/// it was never called.
+/// A block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` come from `annotate`; empty and unknown if it
+/// was never called.
 struct live_block {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
@@ -45,8 +45,8 @@ struct live_set {
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
   std::vector<owned_bytes> by_operation;
-  std::int64_t remaining_bytes = 0;       ///< of operations beyond `capture_options::owners_per_segment`
-  std::int64_t remaining_operations = 0;  ///< how many operations those are
+  std::int64_t remaining_bytes = 0;       ///< bytes of operations beyond `capture_options::owners_per_segment`
+  std::int64_t remaining_operations = 0;  ///< number of those operations
   std::vector<owned_bytes> by_category;
   std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
 

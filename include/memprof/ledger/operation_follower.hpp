@@ -13,32 +13,33 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
 
-/// The thread whose events a ring holds, and its open operations.
+/// The thread whose events a ring holds, with its open operations.
 struct followed_thread {
   explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
 
-  std::uint32_t thread;                 ///< its number; before its first `thread_begin` that of its ring
+  std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
   std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
   scope_stack scopes;
 };
 
-/// The rules by which events open and close operations, whoever folds them.
+/// The rules by which events open and close operations, shared by all folds.
 ///
-/// Operations have numbers, because they may end after the one around them, and on another thread than they began on, as those of
-/// coroutines do. `finish(thread, scope, space, usage)` is called for each space that a thread had touched when one of its
+/// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
+/// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
+/// touched.
 /// operations closes.
 class operation_follower {
  public:
-  /// With a tree of at most so many operations.
+  /// `limit` is the maximum number of operations in the tree.
   explicit operation_follower(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
 
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
-  /// Operations whose begin or end is missing.
+  /// Number of operations whose begin or end is missing.
   [[nodiscard]] std::uint64_t unbalanced() const noexcept { return unbalanced_; }
-  /// Operations that began where so many were open already that they are not followed.
+  /// Number of operations that are not followed because too many were already open.
   [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
 
-  /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system no memory.
+  /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system has no memory.
   template <class Finish>
   [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, const std::uint64_t& stamp,
                                                Finish&& finish) noexcept {
@@ -59,7 +60,7 @@ class operation_follower {
     return on.scopes.push({operation, begun.label, number, tag, stamp});
   }
 
-  /// Applies a `scope_end`. `thread_of(number)` is where the thread of that number is followed, or null.
+  /// Applies a `scope_end`. `thread_of(number)` returns the followed thread with that number, or null.
   template <class Finish, class ThreadOf>
   [[gnu::always_inline]] void end(followed_thread& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
     if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label)
@@ -67,7 +68,7 @@ class operation_follower {
       return close_innermost(on, finish);
     const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
     followed_thread* const owner = thread == 0 ? &on : thread_of(thread);
-    if (owner == nullptr) return;  // the thread has gone, and its operations with it
+    if (owner == nullptr) return;  // the thread is gone, and its operations with it
     const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(ended.address));
     if (index != owner->scopes.depth() && owner->scopes[index].name == ended.label) {
       close(*owner, index, finish);
@@ -78,7 +79,7 @@ class operation_follower {
     }
   }
 
-  /// Applies a `thread_begin`: what was open on the ring's last thread has gone with it.
+  /// Applies a `thread_begin`: whatever was open on the ring's previous thread is closed.
   template <class Finish>
   void begin_thread(followed_thread& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
     while (!on.scopes.empty()) close_innermost(on, finish);
@@ -92,7 +93,7 @@ class operation_follower {
  private:
   friend struct frame_parts;
 
-  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
+  /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
   template <class Finish>
   [[gnu::cold, gnu::noinline]] void close_lost(followed_thread& on, std::uint32_t outer, Finish&& finish) noexcept {
     const std::size_t kept = outer == 0 ? 0 : on.scopes.find(outer) + 1;

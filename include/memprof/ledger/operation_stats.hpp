@@ -6,12 +6,12 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Bytes and blocks that one owner has live, and what it had at the space's last peak.
+/// An owner's live bytes and blocks, and their values at the space's last peak.
 ///
-/// A new peak only raises the space's `epoch`. An owner that changes afterwards first keeps its present values as those of the
-/// peak; one that has not changed since still has them. So a peak costs nothing per owner.
+/// A new peak only increments the space's `epoch`. An owner that changes afterwards first saves its present values as those at
+/// the peak; one that has not changed since still has them. So a peak costs nothing per owner.
 struct owner_stats {
-  // Bytes and blocks do not lie side by side: compilers would move them as one vector, which is slower than two additions.
+  // Bytes and blocks are not adjacent: compilers would move them as one vector, which is slower than two additions.
   std::int64_t live;
   std::int64_t live_before_change;
   std::uint64_t changed_epoch;
@@ -27,7 +27,7 @@ struct owner_stats {
     live += bytes;
     blocks += count;
   }
-  /// The same for what was wrong all along: the values at the peak change as well.
+  /// Corrects a value that was wrong all along: the values at the peak change as well.
   void correct(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
     change(epoch, bytes, count);
     live_before_change += bytes;
@@ -45,7 +45,7 @@ struct owner_stats {
 struct invocation_record {
   std::uint64_t begin_stamp;
   std::uint64_t end_stamp;
-  std::int64_t delta;  ///< inclusive, as the peak
+  std::int64_t delta;  ///< inclusive, like the peak
   std::int64_t peak;
   std::uint32_t thread;
 };
@@ -61,7 +61,7 @@ struct operation_stats {
   std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
   std::int64_t peak;       ///< inclusive
   std::int64_t self_peak;
-  std::int64_t changing;  ///< finished invocations with a delta or a peak; the next three are meaningful if it is not 0
+  std::int64_t changing;  ///< finished invocations with a nonzero delta or peak; the next three are meaningful if not 0
   invocation_record first;
   invocation_record last;
   invocation_record largest;  ///< the first with the greatest peak

@@ -11,13 +11,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
 
-/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+/// The nesting of operations: a node is a path of names. Node 0 is "no operation".
 ///
-/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children. When there are
-/// as many as there may be, each node gets at most one more child, of the name `other_names`: it stands for all others.
+/// Nodes are created when a path first occurs and never removed; parents have smaller numbers than their children. Once the limit
+/// is reached, each node gets at most one more child, with the name `other_names`, which stands for all others.
 class operation_tree {
  public:
-  /// One path: where it hangs, and how often it was called.
+  /// One path: its parent, and how often it was called.
   struct node {
     std::uint32_t parent;
     label name;
@@ -25,7 +25,7 @@ class operation_tree {
     std::int64_t finished;  ///< invocations that have ended
   };
 
-  /// At most `limit` operations, and one more within each of them and within none.
+  /// At most `limit` operations, plus one more under each of them and at the top.
   explicit operation_tree(std::uint32_t limit = ~std::uint32_t{0}) noexcept : limit_(limit) {
     is_usable_ = nodes_.push_back({}) && slots_.resize(256);
   }
@@ -40,8 +40,8 @@ class operation_tree {
     if (index != 0) ++nodes_[index].finished;
   }
 
-  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory. What is called within the
-  /// node of all others once there are too many is that node.
+  /// The node for `name` under `parent`, created if new; `parent` itself if the system has no memory. Once there are too many, an
+  /// operation called inside the node for all others gets that same node.
   [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
     if (!is_usable_) return 0;
     std::size_t slot = slot_of(parent, name, slots_.size());

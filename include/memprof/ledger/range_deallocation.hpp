@@ -15,9 +15,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return recorded.tag != 0 || (address >= recorded.address && address - recorded.address < recorded.bytes);
 }
 
-/// Applies a `deallocate_range` to the space to which the thread has been turned: an arena that gives back all its blocks at
-/// once. Costs a pass over the live blocks of the space. False, and nothing changed, if the system has no memory for the
-/// addresses.
+/// Applies a `deallocate_range` to the thread's current space: an arena that returns all its blocks at once. Costs a pass over
+/// the live blocks of the space. False, with nothing changed, if the system has no memory for the addresses.
 [[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   space_ledger& space = *run.space;
   page_array<std::uint64_t> addresses;

@@ -7,8 +7,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
-/// are small. Trivial, and empty if all bytes are zero.
+/// The steps of the segments of one name: the x values of a fitted line. Counted from the first, so that sums are small. Trivial;
+/// all-zero bytes mean empty.
 struct running_steps {
   std::uint64_t first;
   std::uint64_t count;
@@ -23,21 +23,21 @@ struct running_steps {
   }
 };
 
-/// A straight line through points: its slope, and the part of the variation that it explains.
+/// A straight line through points: its slope, and the share of the variation that it explains.
 struct fitted_line {
   double slope;
   double r_squared;
 };
 
-/// A number in the segments of one name, as the vertical half. Sums are exact for up to 2^40 segments and any number of 63 bits;
-/// so the line does not depend on the order of magnitude of the numbers, nor on how far the first is from the others.
+/// A number in the segments of one name: the y values. Sums are exact for up to 2^40 segments and any 63-bit numbers, so the line
+/// does not depend on the magnitude of the numbers, nor on how far the first is from the others.
 struct running_line {
   std::int64_t first;
   int128 sum;
   wide_integer squares;
-  wide_integer products;  ///< with the steps
+  wide_integer products;  ///< of values and steps
 
-  /// The number, at least 0, of the segment whose step was added to `steps` last.
+  /// Adds the number, at least 0, for the segment whose step was last added to `steps`.
   void add(std::int64_t value, std::uint64_t step, const running_steps& steps) noexcept {
     const int128 rise = static_cast<int128>(value) - first;
     if (rise == 0) return;
@@ -46,8 +46,8 @@ struct running_line {
     products += wide_integer{rise * static_cast<int128>(step - steps.first)};
   }
 
-  /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), each n times the sum of products of the deviations from the
-  /// means. Numbers that do not vary lie on any level line, so then R^2 is 1.
+  /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), where each S is n times the sum of products of deviations from
+  /// the means. Constant numbers lie exactly on a level line, so R^2 is then 1.
   [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
     const wide_integer count{static_cast<int128>(steps.count)};
     const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};

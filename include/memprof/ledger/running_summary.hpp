@@ -7,7 +7,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// One number over the segments of one name. Trivial; `begin` makes it meaningful.
+/// One number over the segments of one name. Trivial; meaningful after `begin`.
 struct running_summary {
   std::int64_t first;
   std::int64_t last;
@@ -17,7 +17,7 @@ struct running_summary {
   std::uint64_t least_segment;  ///< number of the first segment with `least`
   std::uint64_t greatest_segment;
 
-  /// Nothing but `value`, in segment `number`.
+  /// Starts with the single `value`, in segment `number`.
   void begin(std::int64_t value, std::uint64_t number) noexcept { *this = {value, value, value, value, value, number, number}; }
   void add(std::int64_t value, std::uint64_t number) noexcept {
     last = value;
@@ -32,7 +32,7 @@ struct running_summary {
     }
   }
 
-  /// The sum, or the nearest number of 64 bits.
+  /// The sum, or the nearest 64-bit number.
   [[nodiscard]] std::int64_t sum() const noexcept {
     constexpr int128 most = std::numeric_limits<std::int64_t>::max();
     constexpr int128 fewest = std::numeric_limits<std::int64_t>::min();

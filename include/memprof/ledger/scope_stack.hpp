@@ -15,16 +15,16 @@ struct frame_parts;
 struct open_scope {
   std::uint32_t operation;
   label name;
-  std::uint32_t number;  ///< as its thread counts them
-  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
+  std::uint32_t number;  ///< as counted by its thread
+  std::uint16_t tag;     ///< category of its allocations, plus one; 0: none given here or in an enclosing scope
   std::uint64_t begin_stamp;
 };
 
-/// What happened in one memory space while one scope was open on its thread.
+/// Usage of one memory space while one scope was open on its thread.
 struct scope_usage {
   std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
   std::int64_t self_max;   ///< greatest `self_net`
-  std::int64_t inner_net;  ///< the same of the scopes within that have ended
+  std::int64_t inner_net;  ///< the same for nested scopes that have ended
   std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
 
   void allocate(std::int64_t bytes) noexcept {
@@ -35,20 +35,20 @@ struct scope_usage {
   void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
 
   [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
-  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
+  /// The greatest net of this scope if the scope nested in it, open or just ended, reached `inner_max`.
   [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
     return net() + inner_max > max_net ? net() + inner_max : max_net;
   }
 };
 
-/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
+/// Usage of one memory space by a thread's open operations: entry 0 is the thread outside any operation.
 using space_scopes = page_array<scope_usage>;
 
-/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
+/// The operations open on one thread, in order, with their running usage of each memory space that the thread has touched.
 class scope_stack {
  public:
   static constexpr std::uint32_t max_spaces = 256;
-  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
+  /// Programs nest about ten operations. A program that forgets to end them is counted but not followed further.
   static constexpr std::size_t max_depth = 256;
 
   scope_stack() = default;
@@ -71,7 +71,7 @@ class scope_stack {
   [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
   [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
 
-  /// Opens a scope; false if the system has no memory, and then nothing changed.
+  /// Opens a scope. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool push(const open_scope& scope) noexcept {
     if (!scopes_.push_back(scope)) return false;
     for (std::uint32_t index = 0; index < used_count_; ++index) {
@@ -83,22 +83,22 @@ class scope_stack {
     return true;
   }
 
-  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
+  /// Index of the scope with that number, from the outermost; `depth()` if it is not open.
   [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
-    // The innermost is the one that ends next, nearly always.
+    // The innermost nearly always ends next.
     for (std::size_t index = scopes_.size(); index-- > 0;) {
       if (scopes_[index].number == number) return index;
     }
     return scopes_.size();
   }
 
-  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space this thread touched, where `usage` counts
-  /// the scopes within that have ended. Those within that are still open go on in the one around it.
+  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space that this thread has touched; `usage`
+  /// includes nested scopes that have ended. Nested scopes that are still open continue in the enclosing one.
   template <class Finish>
   void close(std::size_t index, Finish&& finish) noexcept {
     for (std::uint32_t used = 0; used < used_count_; ++used) {
       space_scopes& scopes = *by_space_[used_[used]];
-      const std::size_t position = index + 1;  // entry 0 is outside
+      const std::size_t position = index + 1;  // entry 0 is outside any operation
       std::int64_t inner_net = 0;
       std::int64_t inner_max = 0;
       for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
@@ -132,7 +132,7 @@ class scope_stack {
     scopes_.pop_back();
   }
 
-  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
+  /// The space's usage by open scopes, created when the thread first touches the space; null if there is no memory.
   [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
     if (by_space_[space] != nullptr) [[likely]]
       return by_space_[space];
@@ -148,7 +148,7 @@ class scope_stack {
     return scopes;
   }
 
-  /// Calls `visit(space, scopes)` for each space this thread touched.
+  /// Calls `visit(space, scopes)` for each space that this thread has touched.
   template <class Visitor>
   void for_each_space(Visitor&& visit) const {
     for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);

@@ -16,24 +16,24 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
 
-/// One finished segment that is kept in full; its end is the next one's begin.
+/// A finished segment that is kept in full; its end is the start of the next.
 struct segment_mark {
   label name;
-  std::uint32_t row;  ///< of its name
+  std::uint32_t row;  ///< row of its name
   std::uint64_t begin_stamp;
   std::uint64_t end_stamp;
   std::uint64_t number;
   std::uint64_t step;
-  std::uint32_t holds;  ///< how many extremes of its name it holds, and failures that happened in it
-  std::uint32_t pins;   ///< how many spaces had their overall peak or their first shortfall in it
-  bool is_first;        ///< of its name
-  bool is_dropped;      ///< no longer kept, and only here until `segment_history::compact`
+  std::uint32_t holds;  ///< number of its name's extremes that it holds, and of failures in it
+  std::uint32_t pins;   ///< number of spaces with their overall peak or first shortfall in it
+  bool is_first;        ///< the first of its name
+  bool is_dropped;      ///< no longer kept; only here until `segment_history::compact`
 };
 
 /// All segments of one name.
 struct named_segment_row {
   label name;
-  bool stands_for_others;  ///< of all names that came when there were rows enough
+  bool stands_for_others;  ///< for all names beyond the limit
   std::uint64_t count;
   std::uint64_t first_number;
   std::uint64_t last_number;
@@ -42,12 +42,12 @@ struct named_segment_row {
   running_steps steps;
 };
 
-/// The finished segments of a capture in bounded memory: those that are kept in full, and one row for each name.
+/// The finished segments of a capture in bounded memory: those kept in full, and one row for each name.
 ///
-/// Every space has an entry for each mark, at the same position. To drop a segment only marks it, so that no entry moves; once
-/// as many were dropped as are kept, `compact` takes them out everywhere. A segment costs a pass over the marks.
+/// Every space has an entry for each mark, at the same position. Dropping a segment only marks it, so that no entry moves; once
+/// as many have been dropped as are kept, `compact` removes them everywhere. A segment costs a pass over the marks.
 ///
-/// A step is a round of the repeating names: the next one begins where a name comes that this one has had.
+/// A step is one round of the repeating names: the next begins when a name recurs.
 class segment_history {
  public:
   static constexpr std::uint32_t most_kept = 65'536;
@@ -55,7 +55,7 @@ class segment_history {
   segment_history(std::uint32_t kept, std::uint32_t names) noexcept
       : kept_limit_(std::clamp(kept, std::uint32_t{4}, most_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, most_kept)) {}
 
-  /// Adds a finished segment as the last mark. False, and nothing changed, if the system has no memory.
+  /// Adds a finished segment as the last mark. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {
     if (!marks_.reserve(marks_.size() + 1)) return false;
     const std::uint32_t index = row_of(name);
@@ -77,7 +77,7 @@ class segment_history {
     return marks_.push_back({name, index, begin_stamp, end_stamp, count_++, step_, 0, 0, is_first, false});
   }
 
-  /// Numbers of segments. A segment holds while nothing takes it back, and longer if there is room.
+  /// A segment with holds is dropped later than others, until `release`; one with pins is not dropped at all, until `unpin`.
   void hold(std::uint64_t number) noexcept {
     if (segment_mark* const mark = find(number)) ++mark->holds;
   }
@@ -91,12 +91,12 @@ class segment_history {
     if (segment_mark* const mark = find(number); mark != nullptr && mark->pins != 0) --mark->pins;
   }
 
-  /// Drops segments until as few are kept as should be. Of those that may go: first those that hold nothing, then those that
-  /// hold an extreme, then the first of their name; among equals the oldest.
+  /// Drops segments down to the limit. Of those that may be dropped: first those without holds, then those that hold an extreme,
+  /// then the first of their name; among equals, the oldest.
   void drop_surplus() noexcept {
     while (marks_.size() - dropped_ > kept_limit_) {
       segment_mark* goes = nullptr;
-      // The newest quarter stays, whatever is in it.
+      // The newest quarter always stays.
       const std::uint64_t newest = count_ - kept_limit_ / 4;
       for (segment_mark& mark : marks_) {
         if (mark.number >= newest) break;
@@ -113,7 +113,7 @@ class segment_history {
   /// Whether it is time to `compact`.
   [[nodiscard]] bool is_sparse() const noexcept { return dropped_ >= kept_limit_; }
 
-  /// Takes out of `entries`, which has one for each mark or fewer, those of dropped segments.
+  /// Removes from `entries`, which has at most one for each mark, those of dropped segments.
   template <class Entry>
   void compact(page_array<Entry>& entries) const noexcept {
     std::size_t kept = 0;
@@ -122,7 +122,7 @@ class segment_history {
     }
     entries.truncate(kept);
   }
-  /// The same for the marks themselves, at the end.
+  /// The same for the marks themselves; call it last.
   void compact_marks() noexcept {
     std::size_t kept = 0;
     for (std::size_t position = 0; position < marks_.size(); ++position) {
@@ -134,12 +134,12 @@ class segment_history {
 
   /// By position, which changes with `compact_marks`.
   [[nodiscard]] const page_array<segment_mark>& marks() const noexcept { return marks_; }
-  /// In the order in which the names first came.
+  /// In order of first occurrence of the names.
   [[nodiscard]] const page_array<named_segment_row>& rows() const noexcept { return rows_; }
-  /// How many segments there were.
+  /// Number of segments so far.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
-  /// The number of the step that the last segment was in.
+  /// Number of the step that the last segment was in.
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
@@ -158,7 +158,7 @@ class segment_history {
     return is_there ? &marks_[position] : nullptr;
   }
 
-  /// The row of a name, made if it is new and there is room, else that of all others; `no_row` if the system has no memory.
+  /// The row of a name, created if there is room, otherwise the row of all others; `no_row` if the system has no memory.
   [[nodiscard]] std::uint32_t row_of(label name) noexcept {
     if (name != other_names) {
       if (const live_blocks::place known = row_index_.find(key_of(name))) return static_cast<std::uint32_t>(known->owner);
@@ -181,7 +181,7 @@ class segment_history {
     return rows_.push_back(row) ? index : no_row;
   }
 
-  /// Names are looked up in a table of blocks: they are few, and it is there.
+  /// Names are looked up in a table of blocks: they are few, and the table already exists.
   [[nodiscard]] static std::uint64_t key_of(label name) noexcept { return std::uint64_t{name} + 1; }
 
   std::uint32_t kept_limit_;

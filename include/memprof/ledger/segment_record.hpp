@@ -15,7 +15,7 @@ struct owner_at_peak {
   std::int64_t blocks;
 };
 
-/// The order of owners in reports: more bytes first, and among equals the operation that was called earlier.
+/// The order of owners in reports: more bytes first; if equal, the operation that was called earlier.
 [[nodiscard]] inline bool holds_more(const owner_at_peak& left, const owner_at_peak& right) noexcept {
   return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
 }
@@ -26,7 +26,7 @@ struct category_at_peak {
   std::int64_t blocks;
 };
 
-/// One finished (or the open) segment of one memory space.
+/// A finished segment of one memory space, or the open one.
 struct segment_record {
   std::int64_t live_at_start;
   std::int64_t live_at_end;
@@ -39,11 +39,11 @@ struct segment_record {
   std::uint64_t peak_ordinal;  ///< ordinal of the allocation that reached the peak
   std::uint64_t peak_stamp;
   std::uint32_t peak_operation;
-  std::uint32_t owner_count;  ///< rows kept in the space's owner table
+  std::uint32_t owner_count;  ///< number of rows kept in the space's owner table
   std::size_t first_owner;
-  std::int64_t remaining_bytes;  ///< of operations that were not kept
+  std::int64_t remaining_bytes;  ///< of operations not kept
   std::int64_t remaining_operations;
-  std::int64_t cumulative_peak;  ///< greatest live bytes of the space until its end
+  std::int64_t cumulative_peak;  ///< greatest live bytes of the space up to its end
   std::array<category_at_peak, category_names.size()> categories;
 };
 

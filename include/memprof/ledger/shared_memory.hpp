@@ -21,17 +21,17 @@ class space_ledger;
 
 struct frame_parts;
 
-/// A memory in which two or more spaces lie, and its joint peak: the greatest sum of what they hold at one moment.
+/// A memory shared by two or more spaces, with its joint peak: the greatest sum of what they hold at one moment.
 ///
-/// Only one of the spaces changes at a time, so an event costs no sum: while a space is `active`, the joint peak is exceeded when
-/// its own live bytes are more than the peak less what the others hold. The ledger says when another space becomes active.
+/// Only one space changes at a time, so an event needs no sum: while a space is `active`, the joint peak is exceeded when its own
+/// live bytes exceed the peak minus what the others hold. The ledger notifies it when another space becomes active.
 class shared_memory {
  public:
   explicit shared_memory(label named) noexcept : name(named) {}
 
-  /// The greatest that the active space may hold without exceeding the joint peak.
+  /// The greatest number of bytes that the active space may hold without exceeding the joint peak.
   [[nodiscard]] std::int64_t room_of_active() const noexcept { return saturated(peak - others); }
-  /// The active space holds `live` bytes, more than ever fitted below the peak.
+  /// The active space holds `live` bytes, which exceeds the joint peak.
   void raise(std::int64_t live, std::uint64_t stamp, std::uint64_t segment, std::uint32_t operation) noexcept {
     peak = others + live;
     ++peaks;
@@ -42,7 +42,7 @@ class shared_memory {
     lone_space = any_space;
   }
 
-  /// Sums of several spaces may be beyond what 64 bits hold; a profile has the greatest number instead.
+  /// Sums over several spaces may exceed 64 bits; a profile then has the greatest representable number.
   [[nodiscard]] static std::int64_t saturated(int128 bytes) noexcept {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     return bytes > most ? most : static_cast<std::int64_t>(bytes);
@@ -50,24 +50,24 @@ class shared_memory {
 
   label name;
   std::uint8_t active_id = any_space;
-  std::uint8_t peak_space = any_space;  ///< whose allocation reached the peak
-  /// The space that was the only one when the peak was reached: its own overall peak says all about it. `any_space`: there were
-  /// several, or none.
+  std::uint8_t peak_space = any_space;  ///< the space whose allocation reached the peak
+  /// The only space when the peak was reached, whose own overall peak says everything about it. `any_space`: there were several,
+  /// or none.
   std::uint8_t lone_space = any_space;
-  bool is_known = true;    ///< false: a key frame of an older memprof did not have it
+  bool is_known = true;    ///< false: a key frame of an older memprof lacked it
   bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
   space_ledger* active = nullptr;
-  int128 others = 0;  ///< live bytes of all spaces but the active one
+  int128 others = 0;  ///< live bytes of all spaces except the active one
   int128 peak = 0;
-  std::uint64_t peaks = 1;  ///< how often the peak was raised, and one
+  std::uint64_t peaks = 1;  ///< number of times the peak was raised, plus one
   std::uint64_t peak_stamp = 0;
   std::uint64_t peak_segment = 0;  ///< number
   std::uint64_t pinned_segment = 0;
   std::uint32_t peak_operation = 0;
 };
 
-/// What one space had of a shared memory's joint peak: the blocks born until then that are live now, and those freed since, of
-/// which the owners are summed up and the largest are kept.
+/// One space's part of a shared memory's joint peak: the blocks allocated by then that are still live, and those freed since,
+/// whose owners are summed and of which the largest are kept.
 class memory_share {
  public:
   memory_share(shared_memory* memory, std::uint8_t space, std::uint32_t largest_blocks) noexcept
@@ -81,7 +81,8 @@ class memory_share {
   /// The id of the space.
   [[nodiscard]] std::uint8_t space() const noexcept { return space_; }
 
-  /// Before the space changes: if the joint peak was raised since it last did, then while it had just what it has now.
+  /// Call before the space changes. If the joint peak was raised since its last change, the space held at that peak exactly what
+  /// it holds now.
   void settle(std::uint64_t ordinal, std::int64_t live, std::size_t blocks) noexcept {
     if (seen_ != memory_->peaks) begin_peak(ordinal, live, blocks);
   }
@@ -97,25 +98,25 @@ class memory_share {
   void remember_freed(const block& freed) noexcept {
     if (freed.born() > ordinal_) return;
     add(by_category_[freed.category()], freed);
-    // Without memory for its row, an operation's bytes are among those outside every operation.
+    // If there is no memory for its row, an operation's bytes count as outside every operation.
     const std::uint32_t node = freed.operation();
     if (node < by_operation_.size() || by_operation_.resize(node + std::size_t{1})) add(by_operation_[node], freed);
     top_blocks_view{freed_largest_.data(), freed_count_, limit_}.offer(freed);
   }
 
-  /// Whether the peak was raised since the space last changed; then it had just what it has now.
+  /// Whether the peak was raised since the space last changed; if so, the space held at the peak what it holds now.
   [[nodiscard]] bool is_unchanged_since_peak() const noexcept { return seen_ != memory_->peaks; }
-  /// Blocks of the space that were born until then were live at the peak, unless they were freed before.
+  /// Blocks of the space allocated up to this ordinal were live at the peak, unless freed before.
   [[nodiscard]] std::uint64_t ordinal() const noexcept { return ordinal_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t blocks() const noexcept { return blocks_; }
-  /// What was freed since the peak of what was live at it.
+  /// The part of what was live at the peak that has been freed since.
   [[nodiscard]] category_at_peak freed_of_category(std::size_t category) const noexcept {
     return current(by_category_[category]);
   }
   [[nodiscard]] std::size_t operation_count() const noexcept { return by_operation_.size(); }
   [[nodiscard]] category_at_peak freed_of_operation(std::size_t node) const noexcept { return current(by_operation_[node]); }
-  /// Calls `visit(block)` for the largest of those.
+  /// Calls `visit(block)` for the largest blocks freed since the peak.
   template <class Visitor>
   void for_each_large_freed(Visitor&& visit) const {
     for (std::uint32_t index = 0; index < freed_count_; ++index) visit(freed_largest_[index]);
@@ -127,7 +128,7 @@ class memory_share {
  private:
   friend struct frame_parts;
 
-  /// Of the peak that `epoch` counts; of an older one it means nothing.
+  /// Valid only for the peak with that `epoch`.
   struct freed_bytes {
     std::int64_t bytes;
     std::int64_t blocks;

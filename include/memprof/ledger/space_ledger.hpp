@@ -34,9 +34,9 @@ struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
   std::uint32_t largest_blocks = 10;      ///< kept for each peak
   std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
-  std::uint32_t kept_segments = 64;       ///< in full; at least 4
-  std::uint32_t segment_names = 64;       ///< with a row of their own
-  std::uint32_t operations = 4096;        ///< with a node of their own
+  std::uint32_t kept_segments = 64;       ///< kept in full; at least 4
+  std::uint32_t segment_names = 64;       ///< names with a row of their own
+  std::uint32_t operations = 4096;        ///< operations with a node of their own
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -45,7 +45,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
 
-/// What is summed up over all segments of a name, in the order of a space's `by_name`.
+/// The numbers summed over all segments of a name, in the order of a space's `by_name`.
 enum class segment_number : std::uint8_t {
   segment_peak,
   live_at_peak,
@@ -59,13 +59,14 @@ enum class segment_number : std::uint8_t {
 /// How many `segment_number` there are.
 inline constexpr std::size_t segment_number_count = 8;
 
-/// Everything the ledger knows of one memory space.
+/// Everything the ledger knows about one memory space.
 ///
-/// Two facts keep an event cheap. Frees are `allocated - change`, so only allocations are summed. And a peak is an ordinal: the
-/// set that was live at it is the blocks born until then that are live now, and those freed since, of which the largest are kept.
+/// Two facts keep events cheap. Frees are `allocated - change`, so only allocations are summed. And a peak is an ordinal: the
+/// blocks live at it are those allocated up to that ordinal that are still live, and those freed since, of which the largest are
+/// kept.
 class space_ledger {
  public:
-  /// A space that shows up after `segment` segments, of which `kept` have a mark, at the begin of the next, `begin_stamp`.
+  /// A space that first occurs after `segment` segments, `kept` of which have a mark, when the next begins at `begin_stamp`.
   space_ledger(const ledger_options& options, std::uint64_t segment, std::size_t kept, std::uint64_t begin_stamp) noexcept
       : peak_stamp_(begin_stamp),
         options_(options),
@@ -78,7 +79,7 @@ class space_ledger {
   /// False if the system had no memory for it.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
 
-  /// Gives the space, or each core of it, a capacity in bytes; 0: none. Before its first event.
+  /// Gives the space, or each of its cores, a capacity in bytes; 0: none. Call before its first event.
   void limit(std::int64_t capacity, bool is_per_core) noexcept {
     if (capacity <= 0) return;
     capacity_ = capacity;
@@ -86,10 +87,10 @@ class space_ledger {
     (is_per_core ? core_shortfall_above_ : shortfall_above_) = capacity;
   }
 
-  /// The space's part of a memory in which it does not lie alone; null while it has one to itself. The share outlives the space.
+  /// Sets the space's part of a shared memory; null if it has a memory to itself. The part outlives the space.
   void share(memory_share* part) noexcept { share_ = part; }
   [[nodiscard]] memory_share* shared() const noexcept { return share_; }
-  /// The space becomes the active one of the memory that it shares: what it does from now on may raise the joint peak.
+  /// Makes the space the active one in its shared memory: from now on it may raise the joint peak.
   void become_active() noexcept {
     share_->settle(ordinal_, live_, live_blocks_.size());
     joint_peak_above_ = share_->memory().room_of_active();
@@ -99,15 +100,14 @@ class space_ledger {
 
   // --- events -------------------------------------------------------------------------------------------------------
 
-  /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
-  /// `here`.
+  /// Fills a new table entry: an allocation with the operation and category in `owner`; `here` is the operation's statistics.
   [[gnu::always_inline]] void add(block* entry, const event& recorded, operation_stats& here, std::uint64_t owner,
                                   std::uint32_t thread, std::uint64_t stamp) noexcept {
     const auto bytes = static_cast<std::int64_t>(recorded.bytes);
     entry->bytes = recorded.bytes;
     entry->born_thread = ++ordinal_ << block::thread_bits | thread;
     entry->owner = owner;
-    // "No operation" and "other" are what the rest of the sum is, so they cost nothing here.
+    // "No operation" and "other" are the remainder of the sum, so they cost nothing here.
     if (entry->operation() != 0) here.owned.change(epoch_, bytes, 1);
     if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
     room_ -= bytes;
@@ -125,7 +125,7 @@ class space_ledger {
         peak_operation_ = entry->operation();
         freed_count_ = 0;
         ++epoch_;
-        // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
+        // Only a new peak can be the first to exceed the capacity: until then, every peak was within it.
         if (live_ > shortfall_above_) [[unlikely]]
           note_shortfall(*entry);
       }
@@ -134,7 +134,7 @@ class space_ledger {
     line_.add(live_, stamp);
   }
 
-  /// Takes a live block away. The caller still tells the timeline, by `mark_event` or by the allocation that replaces it.
+  /// Removes a live block. The caller updates the timeline, by `mark_event` or by the allocation that replaces the block.
   [[gnu::always_inline]] void remove(const live_blocks::place& found) noexcept {
     const auto bytes = static_cast<std::int64_t>(found->bytes);
     if (found->operation() != 0) operations_[found->operation()].owned.change(epoch_, -bytes, -1);
@@ -144,8 +144,8 @@ class space_ledger {
     live_blocks_.erase(found);
   }
 
-  /// Moves a live block to another category and gives it a name: both say what it was since it was allocated, so the categories
-  /// at the open segment's peak change too. Finished segments keep theirs.
+  /// Gives a live block another category and a name. Both have applied since its allocation, so the categories at the open
+  /// segment's peak change too; finished segments keep theirs.
   void annotate(const event& recorded) noexcept {
     block* const entry = live_blocks_.find(recorded.address).entry;
     if (entry == nullptr) {
@@ -173,14 +173,14 @@ class space_ledger {
   [[nodiscard]] bool is_large() const noexcept { return live_blocks_.bytes() > std::size_t{128} * 1024; }
   void mark_event(std::uint64_t stamp) noexcept { line_.add(live_, stamp); }
 
-  /// Whether the totals have room for so many more bytes; false for impossible sizes as well.
+  /// Whether the totals have room for this many more bytes; false for impossible sizes as well.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
 
-  /// How often statistics may have moved in memory: a reference to them holds while it stays the same.
+  /// Increases whenever statistics may have moved in memory: references to them are valid while it is unchanged.
   [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
 
-  /// Looks whether a block on cores, which has just been added here and to `cores()`, is the first beyond the capacity of a core.
-  /// Costs a step for each of its cores until one was.
+  /// Checks whether a block on cores, just added here and to `cores()`, is the first to exceed the capacity of a core. Costs a
+  /// step for each of its cores until one has.
   void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
     if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
     const core_maxima fullest = cores_.fullest(cores);
@@ -188,23 +188,23 @@ class space_ledger {
     note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
   }
 
-  /// What lies on each core, beside the space's totals.
+  /// The usage of each core, in addition to the space's totals.
   [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
   [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
-  /// What an allocator holds of the space for all of it, beside the space's totals.
+  /// What an allocator has reserved for the whole space, in addition to the space's totals.
   [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
   [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
-  /// What of both was for which stream and from which pool.
+  /// Live and reserved bytes by stream and pool.
   [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
   [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
-  /// What streams use, freed blocks among it.
+  /// What streams use, including freed blocks.
   [[nodiscard]] active_ledger& active() noexcept { return active_; }
   [[nodiscard]] const active_ledger& active() const noexcept { return active_; }
-  /// What the device had no memory for.
+  /// The failed allocations.
   [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
   [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
-  /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
+  /// The statistics of an operation, created at its first event here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
     if (node >= operations_.size()) {
       ++moves_;
@@ -215,7 +215,7 @@ class space_ledger {
 
   // --- segments -----------------------------------------------------------------------------------------------------
 
-  /// Ends the segment that `history` got last. Costs a pass over the operations, whatever is live. False if the system has no
+  /// Ends the segment last added to `history`. Costs a pass over the operations, however much is live. False if the system has no
   /// memory.
   bool end_segment(segment_history& history, std::uint64_t stamp) noexcept {
     segment_record record = open_segment();
@@ -245,7 +245,7 @@ class space_ledger {
     return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
   }
 
-  /// Leaves out the segments that are no longer kept. No segment has begun since the last one ended.
+  /// Drops the segments that are no longer kept. Requires that no segment has begun since the last one ended.
   void compact(const segment_history& history) noexcept {
     largest_of_finished_.compact(
         segments_.size(), [&](std::size_t position) { return !history.marks()[position].is_dropped; }, freed_since_peak_.data());
@@ -262,7 +262,7 @@ class space_ledger {
     cores_.compact(history);
   }
 
-  /// The segment that has not ended, as if it ended now, without its owners.
+  /// The open segment, as if it ended now, without its owners.
   [[nodiscard]] segment_record open_segment() const noexcept {
     segment_record record{};
     record.live_at_start = start_live_;
@@ -300,7 +300,7 @@ class space_ledger {
   /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
   [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows) const noexcept {
     rows.clear();
-    owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: what the operations leave
+    owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: the remainder
     for (std::size_t node = 1; node < operations_.size(); ++node) {
       const owner_stats& owned = operations_[node].owned;
       const std::int64_t blocks = owned.blocks_at_peak(epoch_);
@@ -314,28 +314,28 @@ class space_ledger {
     return true;
   }
 
-  // --- what reports ask ---------------------------------------------------------------------------------------------
+  // --- queries for reports ------------------------------------------------------------------------------------------
 
-  /// How many segments have ended: the number of the open one.
+  /// Number of ended segments, which is the number of the open one.
   [[nodiscard]] std::uint64_t segment() const noexcept { return segment_; }
-  /// One for each mark of the history; zeros before the space showed up.
+  /// One for each mark of the history; zeros before the space first occurred.
   [[nodiscard]] const page_array<segment_record>& segments() const noexcept { return segments_; }
   [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
     return owners_.data() + record.first_owner;
   }
-  /// All owners at the overall peak of the finished segments, and the number of the segment; meaningful if the peak is not 0.
+  /// All owners at the overall peak of the finished segments, and that segment's number; meaningful if the peak is not 0.
   [[nodiscard]] const page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
   [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
-  /// The greatest live bytes, those of the open segment included.
+  /// The greatest live bytes, including the open segment.
   [[nodiscard]] std::int64_t greatest_live() const noexcept { return std::max(overall_peak_, peak_live_); }
-  /// All segments of a name, in the order of `segment_number`.
+  /// Sums over all segments of a name, in the order of `segment_number`.
   [[nodiscard]] const summaries_by_name<segment_number_count>& by_name() const noexcept { return by_name_; }
-  /// How the bytes live at the end of the segments of a name grew.
+  /// Growth of the bytes live at the end of a name's segments.
   [[nodiscard]] fitted_line growth(const segment_history& history, std::size_t row) const noexcept {
     return (row < lines_.size() ? lines_[row] : running_line{}).fit(history.rows()[row].steps);
   }
-  /// What `limit` set; 0: none.
+  /// The capacity set by `limit`; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
   [[nodiscard]] const shortfall_record& first_shortfall() const noexcept { return shortfall_; }
@@ -347,7 +347,7 @@ class space_ledger {
   [[nodiscard]] std::size_t operation_count() const noexcept { return operations_.size(); }
   [[nodiscard]] const operation_stats& operation(std::size_t node) const noexcept { return operations_[node]; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
-  /// The largest freed blocks of a finished segment's peak; the live ones are `blocks()` born until its `peak_ordinal`.
+  /// The largest freed blocks at a finished segment's peak; the live ones are `blocks()` allocated up to its `peak_ordinal`.
   [[nodiscard]] const top_blocks_of_segments& largest_of_finished() const noexcept { return largest_of_finished_; }
   /// The same for the open segment.
   void offer_freed_since_peak(top_blocks_view best) const noexcept {
@@ -386,14 +386,14 @@ class space_ledger {
     watched_ordinal_ = ordinal_;
   }
 
-  /// The spaces of the memory hold more than ever before.
+  /// Raises the joint peak: the spaces of the memory hold more than ever before.
   [[gnu::noinline]] void raise_joint_peak(std::uint64_t stamp, std::uint32_t operation) noexcept {
     joint_peak_above_ = live_;
     share_->memory().raise(live_, stamp, segment_, operation);
     share_->begin_peak(ordinal_, live_, live_blocks_.size());
   }
 
-  /// Keeps what was asked for and who held the rest, once: `asked` has just been added, as a new peak. Costs a pass over
+  /// Records, once, what was requested and who held the rest: `asked` has just been added, as a new peak. Costs a pass over
   /// operations and live blocks.
   [[gnu::cold, gnu::noinline]] void note_shortfall(const block& asked) noexcept {
     shortfall_above_ = std::numeric_limits<std::int64_t>::max();
@@ -405,15 +405,15 @@ class space_ledger {
     shortfall_.take_out_asked();
   }
 
-  /// The same for the first block, at `address`, beyond the capacity of a core, which is `core`. Costs a pass over the blocks on
-  /// cores.
+  /// The same for the first block, at `address`, that exceeds the capacity of a core, which is `core`. Costs a pass over the
+  /// blocks on cores.
   [[gnu::cold, gnu::noinline]] void note_shortfall_on(const core_range& core, std::uint64_t address,
                                                       std::uint64_t stamp) noexcept {
     core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
     shortfall_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
     std::uint32_t largest_count = 0;
     cores_.for_each_block(core, [&](block live) {
-      // Where an event that no `event_sink` sends has taken the block out of the space, nobody owns what still lies on the core.
+      // If an event that no `event_sink` sends has removed the block from the space, what remains on the core has no owner.
       const live_blocks::place known = live_blocks_.find(live.address);
       live.owner = known && known->born_thread == live.born_thread ? known->owner : 0;
       if (live.address == address) {
@@ -425,7 +425,7 @@ class space_ledger {
     shortfall_.end_on_core(largest_count);
   }
 
-  /// Adds a segment to all of its name.
+  /// Adds a segment to the sums for its name.
   [[nodiscard]] bool sum_up(segment_history& history, const segment_record& record) noexcept {
     const segment_mark ended = history.marks()[history.marks().size() - 1];
     const named_segment_row& row = history.rows()[ended.row];
@@ -450,7 +450,7 @@ class space_ledger {
     return true;
   }
 
-  /// Keeps a segment, as far as there is room, in which something had no memory.
+  /// Keeps a segment in which an allocation failed or exceeded the capacity; for a failure, only as far as there is room.
   void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
     if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
     for (const out_of_memory_record& failed : out_of_memory_.kept()) {
@@ -458,7 +458,7 @@ class space_ledger {
     }
   }
 
-  /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
+  /// Keeps the greatest rows of `owner_scratch_` for the segment and sums the others.
   void keep_owners(segment_record& record) noexcept {
     record.first_owner = owners_.size();
     for (const owner_at_peak& row : owner_scratch_) {
@@ -471,8 +471,8 @@ class space_ledger {
     }
   }
 
-  /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, or at the joint peak of
-  /// a shared memory is freed.
+  /// Remembers a freed block that was live at the open segment's peak so far, and perhaps at the peaks of finished segments or
+  /// the joint peak of a shared memory.
   [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
     if (share_ != nullptr) {
       share_->remember_freed(freed);
@@ -485,15 +485,15 @@ class space_ledger {
     largest_of_finished_.offer(first, segments_.size(), freed);
   }
 
-  // The order of the members follows how often an event touches them.
+  // Members are ordered by how often an event touches them.
   std::int64_t live_ = 0;
-  std::int64_t watch_above_ = 0;  ///< the lesser of the two peaks that live bytes may exceed: the space's own and the joint one
-  std::int64_t room_ = std::numeric_limits<std::int64_t>::max();  ///< what `allocated` may still grow by
+  std::int64_t watch_above_ = 0;  ///< the lesser of the two peaks that live bytes may exceed: own and joint
+  std::int64_t room_ = std::numeric_limits<std::int64_t>::max();  ///< by how much `allocated` may still grow
   std::uint64_t ordinal_ = 0;
   std::uint64_t epoch_ = 1;
-  std::uint64_t watched_ordinal_ = 0;  ///< of the newer of both peaks
+  std::uint64_t watched_ordinal_ = 0;  ///< of the newer of the two peaks
   std::int64_t peak_live_ = 0;
-  std::int64_t joint_peak_above_ = std::numeric_limits<std::int64_t>::max();  ///< while the space is the memory's active one
+  std::int64_t joint_peak_above_ = std::numeric_limits<std::int64_t>::max();  ///< while the space is active
   memory_share* share_ = nullptr;
   std::uint64_t peak_ordinal_ = 0;
   std::uint64_t peak_stamp_;
@@ -502,14 +502,14 @@ class space_ledger {
   std::uint32_t freed_count_ = 0;
   live_blocks live_blocks_;
   page_array<operation_stats> operations_;
-  std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is what the rest leaves
+  std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is the remainder
   ledger_options options_;
-  std::uint64_t segment_;  ///< number of the open one
+  std::uint64_t segment_;  ///< number of the open segment
   timeline line_;
   page_array<block> freed_since_peak_;
 
   std::uint64_t moves_ = 0;
-  std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
+  std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it is exceeded
   std::int64_t capacity_ = 0;
   std::int64_t core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core
   bool capacity_is_per_core_ = false;

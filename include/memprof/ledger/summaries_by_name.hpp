@@ -13,14 +13,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
 
-/// Numbers over the segments of each name, one record for each row of a `segment_history`. A space that shows up late had zeros
-/// in the segments before.
+/// Numbers over the segments of each name, with one record for each row of a `segment_history`. For a space that first occurs
+/// later, earlier segments count as zeros.
 template <std::size_t Count>
 class summaries_by_name {
  public:
   using record = std::array<running_summary, Count>;
 
-  /// Adds the numbers of the segment that `history` got last. False if the system has no memory.
+  /// Adds the numbers of the segment last added to `history`. False if the system has no memory.
   [[nodiscard]] bool add(const segment_history& history, const std::array<std::int64_t, Count>& values) noexcept {
     const segment_mark& ended = history.marks()[history.marks().size() - 1];
     const named_segment_row& row = history.rows()[ended.row];
@@ -39,7 +39,7 @@ class summaries_by_name {
     return true;
   }
 
-  /// Of a row of the history; zeros if nothing was added to it.
+  /// The record for a row of the history; zeros if nothing was added to it.
   [[nodiscard]] record of(const segment_history& history, std::size_t row) const noexcept {
     if (row < known_.size() && known_[row] != 0) return records_[row];
     record zeros;

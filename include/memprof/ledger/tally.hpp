@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// How often something happened and how many bytes it concerned.
+/// How often something happened, and how many bytes it involved.
 struct event_tally {
   std::int64_t count = 0;
   std::int64_t bytes = 0;
@@ -22,7 +22,7 @@ inline constexpr std::string_view field_names<event_tally>[] = {"count", "bytes"
 
 namespace detail {
 
-/// An `event_tally` while events are counted.
+/// An `event_tally` during counting.
 struct tally {
   std::int64_t count = 0;
   std::int64_t bytes = 0;
@@ -30,7 +30,7 @@ struct tally {
   void add(std::uint64_t more) noexcept {
     ++count;
     const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // a caller may pass any number
   }
 };
 

@@ -13,21 +13,21 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
-/// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
+/// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers are valid until a scope
+/// begins or ends or the space's statistics move, so a run continues where the thread's last one stopped.
 ///
-/// Blocks come and go on behalf of its innermost operation, in the space to which the ledger has turned it. Stamps are taken by
-/// reference, so that they are loaded only where they are needed: a copy costs an instruction at every event.
+/// Blocks come and go on behalf of its innermost operation, in its current space, which the ledger sets. Stamps are passed by
+/// reference, so that they are loaded only where needed: a copy costs an instruction at every event.
 struct thread_state : followed_thread {
-  /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
+  /// The current space of a run before its first event: differs from every event's space, including `any_space`.
   static constexpr std::uint32_t no_space = 256;
 
   using followed_thread::followed_thread;
 
-  /// False if the event must be rejected: the totals have no room for so many bytes.
+  /// False if the event must be rejected: the totals have no room for that many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& recorded, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
-    // One test for both, since neither ever happens.
+    // A single test for both, because neither normally happens.
     if (static_cast<unsigned>(!account.has_room_for(recorded.bytes)) | static_cast<unsigned>(recorded.address == 0)) [[unlikely]]
       return reject(recorded);
     live_blocks::insertion made = account.insert(recorded.address);
@@ -53,7 +53,7 @@ struct thread_state : followed_thread {
     space_ledger& account = *space;
     const live_blocks::place entry = account.find(recorded.address);
     if (!entry) [[unlikely]] {
-      if (recorded.address != 0) account.unmatched_frees.add(recorded.bytes);  // to free a null pointer is to do nothing
+      if (recorded.address != 0) account.unmatched_frees.add(recorded.bytes);  // freeing a null pointer does nothing
       account.mark_event(stamp);
       return;
     }
@@ -64,7 +64,7 @@ struct thread_state : followed_thread {
     account.mark_event(stamp);
   }
 
-  /// Frees a live block. The caller still tells the timeline.
+  /// Frees a live block. The caller updates the timeline.
   [[gnu::always_inline]] void take_away(const live_blocks::place& entry) noexcept {
     if (entry->thread() != thread) space->cross_thread_frees.add(entry->bytes);
     release(entry);
@@ -80,10 +80,10 @@ struct thread_state : followed_thread {
   bool prefetches = false;
   operation_stats* here = nullptr;
   scope_usage* usage = nullptr;
-  std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
+  std::uint64_t owner = 0;  ///< `block::owner_word` for the innermost operation and its category
 
  private:
-  /// An allocation that is none: at a null address it has failed, and that is all there is to it.
+  /// Handles an impossible allocation. One at a null address has failed, and is only counted.
   [[gnu::cold, gnu::noinline]] bool reject(const event& recorded) noexcept {
     if (recorded.address != 0) return false;
     space->null_allocations.add(recorded.bytes);

@@ -11,7 +11,7 @@ struct frame_parts;
 
 /// Live bytes over time in a bounded number of points, each covering the same number of events.
 ///
-/// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
+/// When the points are used up, neighbours are merged, so that each covers twice as many events and no maximum is lost.
 class timeline {
  public:
   /// A stretch of consecutive events.
@@ -21,12 +21,12 @@ class timeline {
     std::int64_t current;  ///< value after the last one
   };
 
-  /// At most `max_points` points, the open one included; at least 2.
+  /// At most `max_points` points including the open one; at least 2.
   explicit timeline(std::uint32_t max_points) noexcept : max_points_(max_points < 2 ? 2 : max_points & ~1U) {}
 
-  /// Live bytes grew to `live`; `add` of the same event follows.
+  /// Live bytes grew to `live`; followed by `add` for the same event.
   void raise(std::int64_t live) noexcept {
-    open_.peak = live > open_.peak ? live : open_.peak;  // stored always: whether it grows is anybody's guess
+    open_.peak = live > open_.peak ? live : open_.peak;  // always stored: whether it grows is unpredictable
   }
 
   /// The live bytes after one event.
@@ -35,10 +35,10 @@ class timeline {
       turn(live, stamp);
   }
 
-  /// How many events each finished point covers.
+  /// Number of events that each finished point covers.
   [[nodiscard]] std::uint64_t events_per_point() const noexcept { return width_; }
   [[nodiscard]] const page_array<point>& finished() const noexcept { return points_; }
-  /// The point that is not full yet; `has_open` says whether any event is in it.
+  /// The point that is not full yet; `has_open` says whether it contains any event.
   [[nodiscard]] const point& open() const noexcept { return open_; }
   [[nodiscard]] bool has_open() const noexcept { return has_open_; }
   /// Bytes taken from the system.
@@ -47,17 +47,17 @@ class timeline {
  private:
   friend struct frame_parts;
 
-  /// The first event of a point, which begins it, or its last one, which ends it: `remaining_` counts down to either, so that the
-  /// events between them need not ask which they are.
+  /// Handles a point's first event, which begins it, or its last, which ends it: `remaining_` counts down to either, so that
+  /// events in between need no test.
   [[gnu::noinline]] void turn(std::int64_t live, std::uint64_t stamp) noexcept {
     if (!has_open_) {
-      open_ = {stamp, live, live};  // what `raise` was given before belongs to no point
+      open_ = {stamp, live, live};  // values passed to `raise` before belong to no point
       has_open_ = true;
       remaining_ = width_ - 1;
       if (remaining_ != 0) return;
     }
     open_.current = live;
-    // Without memory for another point this one goes on: coarser, and still no maximum is lost.
+    // Without memory for another point, this one continues: coarser, but still no maximum is lost.
     remaining_ = width_ > 1 ? width_ - 1 : 1;
     if (!points_.push_back(open_)) return;
     if (points_.size() == max_points_) join_neighbours();

@@ -16,7 +16,7 @@ struct frame_parts;
   return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
 }
 
-/// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.
+/// The `limit` largest of the blocks offered to it, in storage owned by the caller: a heap with the smallest on top.
 struct top_blocks_view {
   block* blocks;
   std::uint32_t& count;
@@ -33,11 +33,11 @@ struct top_blocks_view {
   }
 };
 
-/// The largest blocks that were live at the peak of each of a growing row of segments, interval by interval.
+/// The largest blocks that were live at the peak of each segment in a growing sequence.
 ///
-/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
-/// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that
-/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
+/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned groups of 1, 2, 4, ...
+/// segments that make up the run (at most 2 log2 n), and a segment's largest blocks are among those of the aligned groups that
+/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks per segment.
 class top_blocks_of_segments {
  public:
   explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}
@@ -53,7 +53,7 @@ class top_blocks_of_segments {
     return true;
   }
 
-  /// Offers to `best` what is known of one segment.
+  /// Offers the known blocks of one segment to `best`.
   void collect(std::size_t segment, top_blocks_view best) const noexcept {
     for (std::size_t level = 0; level < max_levels; ++level, segment >>= 1) {
       if (segment >= counts_[level].size()) continue;
@@ -62,10 +62,10 @@ class top_blocks_of_segments {
     }
   }
 
-  /// Leaves only the segments for which `is_kept(segment)`, of the first `count`; `scratch` has room for `limit` blocks.
+  /// Keeps only those of the first `count` segments for which `is_kept(segment)`; `scratch` has room for `limit` blocks.
   template <class IsKept>
   void compact(std::size_t count, IsKept&& is_kept, block* scratch) noexcept {
-    // A segment's blocks move to a place of its own, at or before the one where it was: nothing that is still needed lies there.
+    // A segment's blocks move to its own entry, at or before its old position, where nothing still needed is stored.
     std::size_t kept = 0;
     for (std::size_t segment = 0; segment < count; ++segment) {
       if (!is_kept(segment)) continue;
@@ -93,7 +93,7 @@ class top_blocks_of_segments {
 
   static constexpr std::size_t max_levels = 32;
 
-  /// Sets what is known of one segment alone. Without memory for it that is nothing.
+  /// Sets the blocks of a single segment. Without memory for them, it has none.
   void set(std::size_t segment, const block* best, std::uint32_t count) noexcept {
     if (segment >= counts_[0].size() &&
         (count == 0 || !blocks_[0].resize((segment + 1) * limit_) || !counts_[0].resize(segment + 1))) {

@@ -8,7 +8,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// One number over several segments, in the order of time. Their mean is `sum / count`, with the count of those segments.
+/// One number over several segments, in chronological order. The mean is `sum / count`, where `count` is the number of those
+/// segments.
 struct value_summary {
   std::int64_t first = 0;
   std::int64_t last = 0;
@@ -16,7 +17,7 @@ struct value_summary {
   std::int64_t greatest = 0;
   std::int64_t sum = 0;                ///< at most 2^63-1
   std::int64_t least_segment = -1;     ///< `segment::number` of the first with `least`
-  std::int64_t greatest_segment = -1;  ///< the same of `greatest`
+  std::int64_t greatest_segment = -1;  ///< the same for `greatest`
 
   bool operator==(const value_summary&) const = default;
 };
@@ -40,7 +41,7 @@ namespace detail {
           static_cast<std::int64_t>(of.greatest_segment)};
 }
 
-/// The summary of one value alone.
+/// The summary of a single value.
 [[nodiscard]] inline value_summary summary_of(std::int64_t value, std::int64_t number) {
   return {value, value, value, value, value, number, number};
 }

@@ -24,18 +24,18 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a ledger's ids mean, and whether more events may come.
+/// The meaning of a ledger's ids, and whether more events may come.
 struct ledger_names {
   name_view labels;
-  const label* space_names;  ///< by id of memory space
+  const label* space_names;  ///< by memory space id
   const clock_readings& time;
   bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
 };
 
-/// The name in a profile of operations of which there are too many.
+/// The name that a profile gives to operations beyond the limit.
 inline constexpr std::string_view other_operations_name = "other operations";
 
-/// The same of memory spaces.
+/// The name that a profile gives to memory spaces beyond the limit.
 inline constexpr std::string_view other_spaces_name = "other spaces";
 
 namespace detail {
@@ -58,7 +58,7 @@ template <class Tree>
   return {run.thread, time.to_ns(run.begin_stamp), time.to_ns(run.end_stamp), run.delta, run.peak};
 }
 
-/// Sums up a space's self values along the tree; entry 0 is "no operation".
+/// Sums a space's self values along the tree; entry 0 is "no operation".
 template <class Tree, class Space>
 [[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name,
                                                           const clock_readings& time) {
@@ -94,7 +94,7 @@ template <class Tree, class Space>
   return all;
 }
 
-/// Which operations allocated or freed in a space, themselves or within.
+/// Which operations allocated or freed in a space, directly or through a nested operation.
 template <class Tree, class Space>
 [[nodiscard]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
   std::vector<char> is_active(tree.size());
@@ -121,7 +121,7 @@ template <class Ledger>
     operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
     operation.invocations = tree[node].invocations;
   }
-  // Rows are counted before they are filled, here and below: vectors that grow cost every user of the header compile time.
+  // Rows are counted before they are filled, here and below: growing vectors would cost every user of the header compile time.
   std::vector<std::size_t> rows(tree.size());
   const auto for_each_space = [&](auto&& visit) {
     for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
@@ -145,7 +145,7 @@ template <class Ledger>
   return operations;
 }
 
-/// What was live at each of the checkpoints that are kept.
+/// What was live at each of the kept checkpoints.
 template <class Checkpoints>
 [[nodiscard]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
                                                         const std::vector<std::string>& paths) {
@@ -189,7 +189,7 @@ template <class Timeline>
   return result;
 }
 
-/// The live blocks that begin within another one. Blocks on cores lie beside each other and are left out.
+/// The live blocks that begin inside another one. Blocks on cores lie side by side and are left out.
 template <class Blocks>
 [[nodiscard]] event_tally overlapping(const Blocks& live) {
   struct range {
@@ -259,7 +259,7 @@ class space_builder {
   void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
     usage.segment = name;
     const bool is_open = index == rows_.finished();
-    if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for it
+    if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for its record
     const segment_record record = is_open ? space_.open_segment() : space_.segments()[rows_.position(index)];
     fill(usage, record);
     usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(rows_.position(index));
@@ -267,7 +267,7 @@ class space_builder {
     result_.cumulative_peak = usage.cumulative_peak;
   }
 
-  /// What all segments of each name did.
+  /// Adds the sums over all segments of each name.
   void add_names(const std::vector<named_segments>& names) {
     const segment_record open = space_.open_segment();
     const std::int64_t change = open.live_at_end - open.live_at_start;
@@ -321,7 +321,7 @@ class space_builder {
 
 }  // namespace detail
 
-/// The profile of what a ledger saw. What it cannot know (wall clock, run mode, process, cost, facts) is left at its default.
+/// The profile of what a ledger saw. Fields that it cannot know (wall clock, run mode, process, cost, facts) keep their defaults.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Ledger>
@@ -375,7 +375,7 @@ template <class Ledger>
   return result;
 }
 
-/// The profile of a trace as far as it has come. What only the capture knows, what recording cost, is left at its default.
+/// The profile of a trace so far. The cost of recording, which only the capture knows, keeps its default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Fold>

@@ -12,13 +12,13 @@
 #include <vector>
 
 /// @file
-/// Whether the numbers of a profile can be those of one run: a file may have been changed by hand, joined or damaged.
+/// Whether the numbers of a profile can come from one run: a file may have been edited by hand, merged or damaged.
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Collects what does not agree: of each rule the first place that breaks it.
+/// Collects contradictions: for each rule, the first place that breaks it.
 class contradiction_list {
  public:
   /// "`what``where` is `found`, but `rule` is `expected`".
@@ -54,7 +54,7 @@ class contradiction_list {
   return sum;
 }
 
-/// `where` says of which peak.
+/// `where` says which peak.
 inline void check_live_set(const live_set& live, const std::string& where, contradiction_list& found) {
   if (!live.by_operation.empty()) {
     found.expect_equal("the sum of live_at_peak.by_operation and its rest",
@@ -70,8 +70,8 @@ inline void check_live_set(const live_set& live, const std::string& where, contr
   found.expect_at_least("live_at_peak.bytes", live.bytes, "the sum of its largest_blocks", largest, where);
 }
 
-/// Each segment goes on where the one before it ended; the first where nothing was live. What was between `before` and a segment
-/// that does not follow it is not known.
+/// Each segment starts where the previous one ended; the first starts with nothing live. If `before` is not the direct
+/// predecessor, what happened in between is unknown.
 inline void check_segment(const segment_usage& before, bool follows, const segment_usage& usage, const std::string& where,
                           contradiction_list& found) {
   found.expect_equal("segment_change", usage.segment_change, "allocations - deallocations",
@@ -113,9 +113,9 @@ inline void check_sums(const space_profile& space, const segment_sums& sum, std:
   found.expect_equal("deallocation_count", space.deallocation_count, total, sum.deallocation_count);
 }
 
-/// Whether the profile's segment of that index comes right behind the one before it, or is the first of all.
+/// Whether the profile's segment with that index directly follows the previous one, or is the very first.
 [[nodiscard]] inline bool follows_its_predecessor(const profile& of, std::size_t index) {
-  if (index >= of.segments.size() || of.segments[index].number < 0) return true;  // the source kept them all
+  if (index >= of.segments.size() || of.segments[index].number < 0) return true;  // the source has kept them all
   return of.segments[index].number == (index == 0 ? 0 : of.segments[index - 1].number + 1);
 }
 
@@ -171,7 +171,7 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
   }
 }
 
-/// What a memory holds is what its spaces hold, and at its peak none holds more than at its own.
+/// A memory holds what its spaces hold, and at the memory's peak no space exceeds its own peak.
 inline void check_memory(const profile& of, const memory_profile& memory, contradiction_list& found) {
   const std::string where = " of the memory " + memory.name;
   std::int64_t current = 0;
@@ -204,9 +204,9 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace detail
 
-/// Where the numbers of a memory space of a profile contradict each other: a sentence for each rule that is broken, with the
-/// first place that breaks it. Empty for every profile that a capture made, and for one whose numbers are rounded: its reader
-/// compares them, and remarks on them in its provenance. `space` must be one of the profile's.
+/// Where the numbers of a memory space in a profile contradict each other: one sentence for each broken rule, with the first
+/// place that breaks it. Empty for every profile that a capture made, and for profiles with rounded numbers: the reader of their
+/// format checks those and adds remarks to the provenance. `space` must belong to the profile.
 [[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const space_profile& space) {
   if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;
@@ -215,7 +215,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
   return std::move(found).take();
 }
 
-/// The same of what several spaces share; `memory` must be one of the profile's.
+/// The same for a memory that several spaces share; `memory` must belong to the profile.
 [[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const memory_profile& memory) {
   if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;

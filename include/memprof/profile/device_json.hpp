@@ -19,13 +19,13 @@
 #include <vector>
 
 /// @file
-/// A `device_description` from a JSON file that people write: docs/devices.md describes the format.
+/// Reads a `device_description` from a hand-written JSON file; docs/devices.md describes the format.
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// A `device_space` as it stands in a file; what may be left out keeps its default.
+/// A `device_space` as written in a file; omitted fields keep their defaults.
 struct device_space_document {
   std::string name;
   std::int64_t capacity = 0;
@@ -103,10 +103,10 @@ inline void require_power_of_two(std::int64_t value, const json_place& place) {
 
 }  // namespace detail
 
-/// What the key "format" of a device's file says; the key "version" says 1.
+/// The value of the key "format" in a device file; its key "version" is 1.
 inline constexpr std::string_view device_format = "memprof-device";
 
-/// The device that a JSON text describes. Errors name `source` and the byte offset or the place inside the document.
+/// Parses a device from JSON text. Errors name `source` and the byte offset or the place in the document.
 [[nodiscard]] inline device_description parse_device(std::string_view text, std::string_view source = "JSON text") {
   constexpr std::int64_t most_cores_a_side = 255;
   const detail::json_place root{{source, "a device description", "docs/devices.md describes the format"}};
@@ -128,24 +128,25 @@ inline constexpr std::string_view device_format = "memprof-device";
     const device_space space = detail::to_device_space(read.spaces[index], read, place);
     if (device.find_space(space.name.view()) != nullptr) {
       detail::raise_about_document(root.source, place["name"].pointer() + " is '" + read.spaces[index].name +
-                                                    "', as that of a space before it; rename one");
+                                                    "', which an earlier space already has; rename one");
     }
     device.add(space);
   }
   return device;
 }
 
-/// The device that a JSON file describes, as `parse_device`.
+/// Reads a device from a JSON file, like `parse_device`.
 [[nodiscard]] inline device_description read_device(const std::filesystem::path& path) {
   return parse_device(detail::read_whole_file(path, detail::most_bytes_by_hand), path.string());
 }
 
-/// The device of that name: a preset, or else the file there. An error names the presets and says what is wrong with the file.
+/// The device with that name: a preset, otherwise the file with that name. An error names the presets, or the problem with the
+/// file.
 [[nodiscard]] inline device_description find_device(const std::string& preset_or_file) {
   const auto& presets = device_preset_names;
   if (std::find(presets.begin(), presets.end(), preset_or_file) != presets.end()) return device_preset(preset_or_file);
   std::error_code ignored;
-  if (!std::filesystem::exists(preset_or_file, ignored)) return device_preset(preset_or_file);  // says what there is
+  if (!std::filesystem::exists(preset_or_file, ignored)) return device_preset(preset_or_file);  // its error lists the presets
   return read_device(preset_or_file);
 }
 

@@ -24,7 +24,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The facets that follow single blocks, of all memory spaces: it `follows_blocks`.
+/// The facets that follow single blocks, for all memory spaces; models `follows_blocks`.
 class facet_folds {
  public:
   void allocated(std::uint8_t space, const detail::block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
@@ -36,7 +36,7 @@ class facet_folds {
     }
   }
 
-  /// Fills the facets of a profile that was made of the same ledger.
+  /// Fills the facets of a profile built from the same ledger.
   void fill(profile& result, ledger& events, name_view labels) const {
     const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
     std::vector<std::string> segments;
@@ -57,7 +57,7 @@ class facet_folds {
   std::array<std::unique_ptr<space_facet_folds>, ledger::max_spaces> spaces_;
 };
 
-/// A `trace_visitor` that feeds a `trace_fold`, whatever that is, and the facets with it.
+/// A `trace_visitor` that feeds a given `trace_fold` and the facets along with it.
 class following_fold {
  public:
   explicit following_fold(trace_fold& fold) noexcept : fold_(fold) {}
@@ -71,7 +71,7 @@ class following_fold {
   }
   bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
 
-  /// As `facet_folds::fill`, of the profile that was made of the fold.
+  /// Like `facet_folds::fill`, for a profile built from the fold.
   void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
 
  private:

@@ -21,13 +21,13 @@
 #include <string>
 
 /// @file
-/// What <memprof/profile/trace_profile.hpp> declares.
+/// Implements <memprof/profile/trace_profile.hpp>.
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Folds what `read` visits; `check` may object before the profile is made.
+/// Folds what `read` visits; `check` may raise an error before the profile is built.
 template <class Read, class Check>
 [[nodiscard]] profile folded_profile(trace_fold& fold, facets asked, Read&& read, Check&& check) {
   if (asked == facets::none) {
@@ -53,13 +53,13 @@ MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
 
 namespace detail {
 
-/// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond half a gigabyte and some
-/// seconds; otherwise an error is raised.
+/// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the file size;
+/// otherwise an error is raised.
 template <class Read>
 [[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
                                             facets asked, Read&& read) {
   constexpr double fixed_bytes = 1 << 29;
-  constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
+  constexpr double each_byte = 128;  // a live block takes at most 171, and about five in the file
   constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
   const double most = fixed_bytes + each_byte * file_bytes;
   const auto refuse = [&](const char* what) {
@@ -76,7 +76,7 @@ template <class Read>
   });
 }
 
-/// The size of a file; without limit where that is not known, as of a pipe.
+/// The size of a file; infinite if unknown, as for a pipe.
 [[nodiscard]] inline double bytes_of(std::FILE* file) noexcept {
   struct ::stat status = {};
   const bool is_known = ::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode);

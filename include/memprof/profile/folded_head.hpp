@@ -20,11 +20,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Follows the events that a trace drops with a ledger of its own, so that the rest can begin with a key frame. Dropping costs
-/// what folding the events costs, a chunk at a time; the frame is made when the trace is read.
+/// Folds the events that a trace drops in a ledger of its own, so that the rest can begin with a key frame. Dropping costs as
+/// much as folding the events, one chunk at a time; the frame is made when the trace is read.
 class folded_head final : public trace_head {
  public:
-  /// Null if the system has no memory for it. In pages of its own: `operator new` is what may be watched.
+  /// Null if the system has no memory for it. In its own pages, because `operator new` may be the very thing under observation.
   [[nodiscard]] static folded_head* make() noexcept {
     void* const pages = map_pages(sizeof(folded_head));
     return pages == nullptr ? nullptr : new (pages) folded_head;
@@ -62,7 +62,7 @@ class folded_head final : public trace_head {
     const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
     beginning.events(&gap, &gap + 1, no_ring_id);
     page_array<unsigned char> frame;
-    if (fold_.write_key_frame(frame)) beginning.key_frame(frame);  // else the gap says that events are missing
+    if (fold_.write_key_frame(frame)) beginning.key_frame(frame);  // otherwise the gap says that events are missing
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept override {
@@ -80,7 +80,7 @@ class folded_head final : public trace_head {
       owner.fold_.events(first, last, ring);
       owner.dropped_ += static_cast<std::uint64_t>(last - first);
     }
-    void definition(control, std::string_view) noexcept {}  // none goes into a chunk
+    void definition(control, std::string_view) noexcept {}  // chunks have none
   };
 
   folded_head() = default;
@@ -95,7 +95,7 @@ class folded_head final : public trace_head {
   bool is_space_[any_space] = {};
 };
 
-/// Lets a trace keep the newest events within `bytes`: at least 64 KiB. False if the system has no memory for it.
+/// Makes a trace keep only the newest events, within `bytes` (at least 64 KiB). False if the system has no memory for it.
 [[nodiscard]] inline bool limit_trace(trace& target, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t smallest = 4096;
   constexpr std::uint64_t largest = std::uint64_t{256} * 1024;
@@ -105,7 +105,7 @@ class folded_head final : public trace_head {
   return true;
 }
 
-/// The least that `capture_options::trace_limit` may be.
+/// The smallest permitted `capture_options::trace_limit`.
 inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

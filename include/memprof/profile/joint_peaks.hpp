@@ -24,18 +24,18 @@
 #include <vector>
 
 /// @file
-/// The joint peaks of memories in which several spaces lie, as a profile has them.
+/// Joint peaks, as a profile reports them, of memories that hold several spaces.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Adds up what the spaces of one memory had at its joint peak. Costs a pass over the live blocks of each.
+/// Sums what the spaces of one memory held at its joint peak. Costs a pass over the live blocks of each.
 template <class Ledger>
 class joint_peak_builder {
  public:
   joint_peak_builder(const Ledger& events, const shared_memory& memory)
       : events_(events), memory_(memory), by_operation_(events.operations().size()), largest_(events.options().largest_blocks) {}
 
-  /// Calls `visit(id, space)` for each space that lies in the memory.
+  /// Calls `visit(id, space)` for each space in the memory.
   template <class Visitor>
   void for_each_space(Visitor&& visit) const {
     for (std::size_t id = 0; id < Ledger::max_spaces; ++id) {
@@ -44,13 +44,13 @@ class joint_peak_builder {
     }
   }
 
-  /// What a space had; the owners are added to those of the others.
+  /// What one space held; its owners are added to those of the other spaces.
   [[nodiscard]] category_at_peak add(std::size_t id, const space_ledger& space) {
     const memory_share& share = *space.shared();
     const bool is_unchanged = share.is_unchanged_since_peak();
     const std::uint64_t last_born = is_unchanged ? space.allocation_count() : share.ordinal();
     const auto offer = [&](block held) {
-      // Among blocks of equal size those of earlier spaces come first, and then those that were allocated earlier.
+      // Blocks of equal size are ordered by space, then by time of allocation.
       held.born_thread = std::uint64_t{id} << 48U | held.born();
       top_blocks_view{largest_.data(), largest_count_, static_cast<std::uint32_t>(largest_.size())}.offer(held);
     };
@@ -112,7 +112,7 @@ class joint_peak_builder {
   std::uint32_t largest_count_ = 0;
 };
 
-/// One memory; `spaces` are those of the profile, and `index_of[id]` says where each is.
+/// One memory; `spaces` are the profile's, and `index_of[id]` is the index of each.
 template <class Ledger, class Rows>
 [[nodiscard]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
                                           const clock_readings& time, const std::vector<std::string>& paths, const Rows& rows,
@@ -138,7 +138,7 @@ template <class Ledger, class Rows>
       part = {known.name, held.bytes, held.blocks};
     }
   });
-  // Not std::stable_sort, of whose helpers clang warns in users' units.
+  // Not std::stable_sort, whose helpers cause clang warnings in users' translation units.
   std::vector<std::size_t> order(result.spaces.size());
   for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
   sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {

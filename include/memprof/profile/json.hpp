@@ -17,8 +17,8 @@
 #include <string_view>
 
 /// @file
-/// Profiles as JSON, read and written. A program that only writes them includes <memprof/profile/write_json.hpp>, which says what
-/// is written, compiles in a fraction of the time, and does not need nlohmann/json.
+/// Reads and writes profiles as JSON. A program that only writes them should include <memprof/profile/write_json.hpp>, which
+/// describes the format, compiles in a fraction of the time, and does not need nlohmann/json.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -40,8 +40,8 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
   return nlohmann::ordered_json::parse(to_json_text(source));
 }
 
-/// The profile in a JSON document. Unknown keys are accepted, as later versions may add some. An error names `source`, the place
-/// inside the document as a JSON pointer, and what is expected there.
+/// Reads a profile from a JSON document. Unknown keys are accepted, because later versions may add some. Errors name `source`,
+/// the place as a JSON pointer, and what is expected there.
 [[nodiscard]] inline profile from_json(const nlohmann::ordered_json& document, std::string_view source = "JSON document") {
   profile result;
   detail::json_reader reader{{&detail::json_type_of<profile>, &result}, {source}, detail::profile_rules};
@@ -52,21 +52,21 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
   return result;
 }
 
-/// The profile in a JSON text, as `from_json`, in time proportional to the text and without a document in memory. Errors also
-/// name the byte offset. What is nested deeper than 100 levels, and a key that comes twice, is refused.
+/// Parses a profile from JSON text, like `from_json`, in time proportional to the text and without a document in memory. Errors
+/// also name the byte offset. Rejects nesting deeper than 100 levels and duplicate keys.
 [[nodiscard]] inline profile parse_json(std::string_view text, std::string_view source = "JSON text") {
   detail::json_input input{text};
   return detail::read_profile(input, source);
 }
 
-/// The profile in a file, as `parse_json`. Of the file only a small part is in memory at a time. It is read from where it stands;
-/// `path` is its name for messages.
+/// Reads a profile from a file, like `parse_json`, starting at its current position. Only a small part of the file is in memory
+/// at a time. `path` is its name for messages.
 [[nodiscard]] inline profile read_json(std::FILE* file, const std::filesystem::path& path) {
   detail::json_input input{file, path};
   return detail::read_profile(input, path.string());
 }
 
-/// The same of the file of that name.
+/// The same, given the file's name.
 [[nodiscard]] inline profile read_json(const std::filesystem::path& path) {
   const detail::file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());

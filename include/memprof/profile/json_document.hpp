@@ -12,11 +12,11 @@
 #include <string_view>
 
 /// @file
-/// A JSON document as something that is read from its begin to its end: its characters, and places in it for messages.
+/// A JSON document that is read front to back: its characters, and places in it for messages.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Where a document comes from and what it should hold, for the messages of errors.
+/// Where a document comes from and what it should hold, for error messages.
 struct document_source {
   std::string_view name;                ///< a file, or words such as "JSON text"
   std::string_view what = "a profile";  ///< a noun
@@ -27,12 +27,12 @@ struct document_source {
   raise("cannot read " + std::string{source.what} + " from '" + std::string{source.name} + "': " + text);
 }
 
-/// A place inside a document, kept as a chain on the stack: the text of a JSON pointer is only made for an error.
+/// A place in a document, kept as a chain on the stack: the JSON pointer's text is built only for an error.
 struct json_place {
   document_source source;
   const json_place* parent = nullptr;
-  std::string_view key = {};  ///< within an object
-  std::size_t index = 0;      ///< within an array, if `key` is empty
+  std::string_view key = {};  ///< in an object
+  std::size_t index = 0;      ///< in an array, if `key` is empty
 
   [[nodiscard]] json_place operator[](std::string_view member) const noexcept { return {source, this, member, 0}; }
   [[nodiscard]] json_place operator[](std::size_t element) const noexcept { return {source, this, {}, element}; }
@@ -44,11 +44,11 @@ struct json_place {
   }
 };
 
-/// The bytes of a text or of a file, counted as they are taken. Of a file only a small part is in memory.
+/// The bytes of a text or a file, counted as they are consumed. Only a small part of a file is in memory.
 class json_input {
  public:
   explicit json_input(std::string_view text) noexcept : next_{text.data()}, end_{text.data() + text.size()} {}
-  /// The file must stay open. An error of the file system is raised with `path` when it is met.
+  /// The file must stay open. A file system error is raised with `path` when it occurs.
   json_input(std::FILE* file, const std::filesystem::path& path) : file_{file}, path_{&path} { refill(); }
 
   json_input(const json_input&) = delete;
@@ -60,10 +60,10 @@ class json_input {
     ++taken_;
     if (++next_ == end_ && file_ != nullptr) refill();
   }
-  /// How many bytes were taken so far.
+  /// Number of bytes consumed so far.
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
-  /// A text or a number has ended. The parser keeps what comes between two ends in memory, so that a file in which that is more
-  /// than 4 MiB is refused.
+  /// Marks the end of a string or number. The parser keeps everything between two such ends in memory, so more than 4 MiB of it
+  /// in a file is rejected.
   void end_token() noexcept { token_begin_ = taken_; }
 
  private:
@@ -71,7 +71,7 @@ class json_input {
     constexpr std::size_t most = std::size_t{4} << 20;
     if (taken_ - token_begin_ > most) {
       raise_about_file("read", *path_,
-                       "byte " + std::to_string(token_begin_) + ": no text or number ends within " + std::to_string(most) +
+                       "byte " + std::to_string(token_begin_) + ": no string or number ends within " + std::to_string(most) +
                            " bytes from here");
     }
     const std::size_t size = std::fread(buffer_.data(), 1, buffer_.size(), file_);
@@ -89,7 +89,7 @@ class json_input {
   std::array<char, 1 << 14> buffer_;
 };
 
-/// An input iterator over a `json_input`, as nlohmann/json wants one. Copies share the position.
+/// An input iterator over a `json_input`, as nlohmann/json requires. Copies share the position.
 struct json_input_iterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;

@@ -10,34 +10,34 @@
 #include <string_view>
 
 /// @file
-/// A JSON document as a parser meets it, value by value: no document is in memory.
+/// A JSON document as a parser delivers it, value by value, with no document in memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What the parser expected where it met something else. Its own message quotes the document, and names the parser's parts.
+/// What the parser expected where it met something else. Its own messages quote the document and name parser internals.
 [[nodiscard]] inline std::string_view expected_by_parser(std::string_view message) noexcept {
   constexpr std::array<std::array<std::string_view, 2>, 10> known{{
-      {"ill-formed UTF-8", "expected UTF-8 in a text"},
+      {"ill-formed UTF-8", "expected UTF-8 in a string"},
       {"control character", "expected an escape such as \\n in place of a control character"},
-      {"invalid string: missing closing quote", "expected a text's closing quotation mark"},
+      {"invalid string: missing closing quote", "expected a string's closing quotation mark"},
       {"invalid string: surrogate", "expected both surrogates of a character"},
-      {"invalid string", "expected an escape that JSON has"},
+      {"invalid string", "expected a valid JSON escape"},
       {"invalid number", "expected a digit"},
       {"while parsing object key", "expected a key in quotation marks"},
-      {"while parsing object separator", "expected a colon behind the key"},
+      {"while parsing object separator", "expected a colon after the key"},
       {"while parsing object", "expected a comma or a closing brace"},
       {"while parsing array", "expected a comma or a closing bracket"},
   }};
-  if (message.ends_with("expected end of input")) return "expected nothing behind the document";
-  message = message.substr(0, message.find("; last read: "));  // the document's own words
+  if (message.ends_with("expected end of input")) return "expected nothing after the document";
+  message = message.substr(0, message.find("; last read: "));  // that part quotes the document
   for (const auto& [part, expected] : known) {
     if (message.find(part) != message.npos) return expected;
   }
   return "expected a value";
 }
 
-/// What nlohmann/json's parser calls. A `Reader` has `take(json_value)`, `open(json_kind)` and `close()` of arrays and objects,
-/// and `name(key)`; it may raise errors.
+/// The callbacks of nlohmann/json's parser. A `Reader` has `take(json_value)`, `open(json_kind)` and `close()` for arrays and
+/// objects, and `name(key)`; it may raise errors.
 template <class Reader>
 struct json_events {
   using number_integer_t = nlohmann::ordered_json::number_integer_t;
@@ -47,10 +47,10 @@ struct json_events {
   using binary_t = nlohmann::ordered_json::binary_t;
 
   Reader* reader;
-  json_input* input = nullptr;     ///< where the texts come from, if their length has a limit
-  std::size_t fault_position = 0;  ///< how many bytes the parser had seen when it met what is not JSON
+  json_input* input = nullptr;     ///< where the strings come from, if their length is limited
+  std::size_t fault_position = 0;  ///< number of bytes the parser had seen when it met invalid JSON
   std::string_view fault = {};     ///< what was expected there
-  bool is_overflow = false;        ///< it is a number beyond all limits
+  bool is_overflow = false;        ///< the fault is a number too large for any type
 
   bool null() { return take({.kind = json_kind::null}); }
   bool boolean(bool truth) { return take({.kind = json_kind::boolean, .truth = truth}); }
@@ -60,7 +60,7 @@ struct json_events {
     return take({.kind = json_kind::real, .real = number, .text = text});
   }
   bool string(string_t& text) { return take({.kind = json_kind::string, .text = text}); }
-  bool binary(binary_t& /*bytes*/) { return false; }  // only in formats other than text
+  bool binary(binary_t& /*bytes*/) { return false; }  // only occurs in binary formats
   bool start_object(std::size_t /*elements*/) { return open(json_kind::object); }
   bool start_array(std::size_t /*elements*/) { return open(json_kind::array); }
   bool end_object() { return close(); }
@@ -78,7 +78,7 @@ struct json_events {
   }
 
  private:
-  /// After a text or a number the parser's buffer is empty; it keeps all else.
+  /// After a string or a number the parser's buffer is empty; otherwise it keeps growing.
   void end_token() {
     if (input != nullptr) input->end_token();
   }

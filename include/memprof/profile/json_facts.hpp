@@ -16,12 +16,12 @@
 #include <vector>
 
 /// @file
-/// Tables of facts in JSON: an object with a key for each table, which is an array of its rows; a row is an object with a key for
-/// each column. Version 1 of the format had three tables, under keys of the profile itself.
+/// Tables of facts in JSON: an object with a key per table, whose value is an array of rows; a row is an object with a key per
+/// column. Version 1 of the format had three tables, under keys of the profile itself.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Stands for a value in the last row of a table; assigned to through a pointer to the table.
+/// Stands for a value in the last row of a table; assigned through a pointer to the table.
 struct last_fact {};
 
 template <>
@@ -77,7 +77,7 @@ inline constexpr json_type fact_row_type{.expected = &object_noun, .member = &ap
 
 inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &append_row};
 
-/// A new table of that name; null if there is one, or if there are too many.
+/// Adds a table with that name; null if it already exists or there are too many.
 [[nodiscard]] inline fact_table* add_table(void* tables, std::string_view name) {
   auto& known = *static_cast<std::vector<fact_table>*>(tables);
   constexpr std::size_t most_tables = 1024;
@@ -100,7 +100,7 @@ inline constexpr json_type json_type_of<std::vector<fact_table>>{.expected = &ob
 
 // --- version 1 --------------------------------------------------------------------------------------------------------
 
-/// The rows of a table, under a key of the profile.
+/// The rows of a table, stored under a key of the profile.
 template <fact T>
 [[nodiscard]] json_target append_former_row(void* tables) {
   auto& known = *static_cast<std::vector<fact_table>*>(tables);
@@ -157,8 +157,8 @@ inline constexpr auto json_fields_of<profile> = [] {
   return all;
 }();
 
-/// What else version 1 wrote in another way: blocks that were allocated outside every operation had an owner of this name, and
-/// every segment was kept.
+/// What else version 1 wrote differently: blocks allocated outside every operation had an owner with this name, and every segment
+/// was kept.
 inline void update_from_version_1(profile& source) {
   source.segment_count = static_cast<std::int64_t>(source.segments.size());
   for (std::size_t index = 0; index < source.segments.size(); ++index) {

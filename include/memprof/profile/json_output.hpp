@@ -15,13 +15,13 @@
 #include <vector>
 
 /// @file
-/// Profiles as JSON text, without a document in between and without nlohmann/json, of which it keeps the layout (`dump(1)`).
+/// Writes profiles as JSON text without an intermediate document or nlohmann/json, in that library's layout (`dump(1)`).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Writes JSON to a string: one line a value, so that line-based tools can compare two. The calls must come in an order that
-/// makes a document; nothing is checked. Out of line, as a profile has hundreds of fields: inlined into each, the calls would
-/// take longer to compile than to run.
+/// Writes JSON to a string, one line per value, so that line-based tools can compare two. The calls must come in an order that
+/// forms a document; nothing is checked. Out of line, because a profile has hundreds of fields: inlined into each, the calls
+/// would take longer to compile than to run.
 class json_output {
  public:
   /// The document so far.
@@ -32,9 +32,9 @@ class json_output {
   void end_object() { end('}'); }
   void begin_array() { begin('['); }
   void end_array() { end(']'); }
-  /// Before each element of an array.
+  /// Call before each element of an array.
   [[gnu::noinline]] void element() { next_line(); }
-  /// Before each value of an object.
+  /// Call before each value of an object.
   [[gnu::noinline]] void key(std::string_view name) {
     next_line();
     value(name);
@@ -51,7 +51,7 @@ class json_output {
       natural(number);
     }
   }
-  /// The shortest text that reads back as the same number; null if it is not finite.
+  /// Writes the shortest text that reads back as the same number; null if it is not finite.
   [[gnu::noinline]] void value(double number) {
     if (!std::isfinite(number)) return null();
     const std::size_t begin = text_.size();
@@ -59,7 +59,7 @@ class json_output {
     // So that it reads back as a real number.
     if (text_.find_first_of(".e", begin) == std::string::npos) text_ += ".0";
   }
-  /// What is not valid UTF-8 becomes U+FFFD, once for each maximal part of a character (Unicode, chapter 3.9).
+  /// Invalid UTF-8 becomes U+FFFD, once for each maximal part of a character (Unicode, chapter 3.9).
   [[gnu::noinline]] void value(std::string_view words) {
     text_ += '"';
     const char* next = words.data();
@@ -112,7 +112,7 @@ class json_output {
     return next;
   }
 
-  /// One character that is written in another way, or is none of ASCII; returns where the next begins.
+  /// Writes one character that needs an escape or is not ASCII; returns where the next begins.
   const char* append_special(const char* next, const char* end) {
     const auto first = static_cast<unsigned char>(*next);
     if (first >= 0x80) {
@@ -148,7 +148,7 @@ class json_output {
     return length == (first < 0xE0 ? 2U : first < 0xF0 ? 3U : 4U);
   }
 
-  /// How many bytes from a first one above 0x7F on are the begin of a well-formed sequence; at least 1 (Unicode, table 3-7).
+  /// Length of the well-formed prefix of the sequence that starts with a byte above 0x7F; at least 1 (Unicode, table 3-7).
   [[nodiscard]] static std::size_t sequence_length(const char* next, const char* end) noexcept {
     const auto byte_at = [next](std::size_t index) { return static_cast<unsigned char>(next[index]); };
     const unsigned char first = byte_at(0);
@@ -214,7 +214,7 @@ inline void put_json(json_output& out, const std::vector<fact_table>& tables) {
   out.end_object();
 }
 
-/// A field of any type: a struct is an object, a vector an array, an enumeration its name.
+/// Writes a field of any type: a struct as an object, a vector as an array, an enumeration as its name.
 template <class T>
 void put_json(json_output& out, const T& source) {
   if constexpr (reflected<T>) {

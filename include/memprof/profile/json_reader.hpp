@@ -13,19 +13,19 @@
 #include <vector>
 
 /// @file
-/// The half of `profile/json.hpp` that reads values. Every error names the source and the place in it.
+/// The part of `profile/json.hpp` that reads values. Every error names the source and the place in it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What a document has to say of itself, and how strictly it is read.
+/// What a document must declare, and how strictly it is read.
 struct json_rules {
-  std::string_view format = {};  ///< what its key "format" says; empty: it need not say anything of itself
-  std::int64_t version = 0;      ///< the greatest that its key "version" may say, if it has a format
+  std::string_view format = {};  ///< value of its key "format"; empty: none required
+  std::int64_t version = 0;      ///< greatest permitted value of its key "version", if it has a format
   std::int64_t oldest_version = version;
-  bool refuses_unknown_keys = false;  ///< for files that people write: an unknown key is a misspelt one
+  bool refuses_unknown_keys = false;  ///< for hand-written files, where an unknown key is a misspelling
 };
 
-/// The text of a value for a message: "a string" that is long, and what is in it otherwise.
+/// A value's text for a message: the value itself, or "a string" and the like if it is long.
 [[nodiscard]] inline std::string json_text(const json_value& value) {
   constexpr std::size_t longest = 60;
   const bool is_long = value.text.size() > longest;
@@ -46,15 +46,15 @@ struct json_rules {
   return "an object";
 }
 
-/// Puts the values of a document into the fields of structs as a parser meets them: it needs no memory but that of the structs,
-/// time proportional to the document, and the first value that does not belong ends the reading.
+/// Stores a document's values in structs as a parser delivers them. It needs no memory beyond that of the structs and time
+/// proportional to the document; the first value that does not fit ends the reading.
 ///
-/// Until the document has said of which format and version it is, a wrong value is only remembered: that the document is of
-/// another format or of a newer version explains more.
+/// Until the document has declared its format and version, a wrong value is only remembered: a different format or a newer
+/// version explains more.
 class json_reader {
  public:
-  /// Without a type in `root` everything is skipped. `input` tells the byte offsets for errors; null if the values do not come
-  /// from a text.
+  /// Without a type in `root`, everything is skipped. `input` supplies byte offsets for errors; null if the values do not come
+  /// from text.
   json_reader(json_target root, const document_source& source, const json_rules& rules, const json_input* input = nullptr)
       : root_{root}, source_{source}, rules_{rules}, input_{input} {}
 
@@ -67,7 +67,7 @@ class json_reader {
     if (!fits) complain_about(value, target.type->expected());
   }
 
-  /// An array or object begins.
+  /// Begins an array or object.
   void open(json_kind kind) {
     constexpr std::size_t most = 100;
     if (depth_ == most) {
@@ -78,7 +78,7 @@ class json_reader {
     ++depth_;
   }
 
-  /// The array or object that was begun last ends.
+  /// Ends the array or object begun last.
   void close() {
     if (is_reading()) {
       if (frames_.back().target.type->is_object()) require_fields();
@@ -113,10 +113,10 @@ class json_reader {
     object.seen |= bit;
   }
 
-  /// What the document's key "version" says; 0 before that is known.
+  /// Value of the document's key "version"; 0 until it is known.
   [[nodiscard]] std::int64_t version() const noexcept { return version_; }
 
-  /// After the last value.
+  /// Call after the last value.
   void finish() const {
     if (!is_format_known_) {
       raise_about_document(
@@ -127,19 +127,19 @@ class json_reader {
   }
 
  private:
-  /// An array or object whose end is still to come, and whose values are read.
+  /// An open array or object whose values are read.
   struct frame {
     json_target target;
-    std::size_t position = 0;  ///< of an object: the field that the last key named; of an array: how many elements it has
-    std::uint64_t seen = 0;    ///< of an object: a bit for each field that came
-    std::string key = {};      ///< of an object with keys that its type does not fix: the last one, and where its value goes
+    std::size_t position = 0;  ///< in an object: the field that the last key named; in an array: the number of elements
+    std::uint64_t seen = 0;    ///< in an object: one bit for each field seen
+    std::string key = {};      ///< in an object with arbitrary keys: the last key, and below where its value goes
     json_target next = {};
   };
 
   /// What the last key of the outermost object named.
   enum class key_slot : std::uint8_t { field, format, version };
 
-  /// False within a value that is skipped: its brackets have no frames.
+  /// False inside a skipped value, whose brackets have no frames.
   [[nodiscard]] bool is_reading() const noexcept { return frames_.size() == depth_; }
 
   [[nodiscard]] json_target next_target() {
@@ -164,7 +164,7 @@ class json_reader {
     frames_.push_back({.target = target});
   }
 
-  /// The value of "format" or "version".
+  /// Takes the value of "format" or "version".
   void take_envelope(const json_value& value) {
     const bool is_format = slot_ == key_slot::format;
     const std::string place = is_format ? "/format" : "/version";
@@ -184,10 +184,10 @@ class json_reader {
     raise_about_document(source_,
                          "/version is " + std::to_string(version_) + ", and this memprof reads version" + oldest + ' ' +
                              std::to_string(rules_.version) +
-                             (version_ > rules_.version ? ": read it with a newer memprof" : ": there never was that version"));
+                             (version_ > rules_.version ? ": read it with a newer memprof" : ": there is no such version"));
   }
 
-  /// At the end of the innermost object.
+  /// Called at the end of the innermost object.
   void require_fields() {
     frame& object = frames_.back();
     const auto fields = object.target.type->fields;
@@ -197,7 +197,7 @@ class json_reader {
     }
   }
 
-  /// The JSON pointer of the value that is being read (RFC 6901).
+  /// JSON pointer to the value being read (RFC 6901).
   [[nodiscard]] std::string pointer() const {
     std::string text;
     for (const frame& part : frames_) {
@@ -210,10 +210,10 @@ class json_reader {
     return text;
   }
 
-  /// " (byte 57)": where the value of that kind that was met last ends.
+  /// " (byte 57)": where the last value of that kind ends.
   [[nodiscard]] std::string byte_text(json_kind kind) const {
     if (input_ == nullptr || input_->taken() < 2) return {};
-    // Only what follows a number tells the parser that it has ended.
+    // The parser learns that a number has ended only from the character after it.
     const bool is_number = kind == json_kind::integer || kind == json_kind::natural || kind == json_kind::real;
     return " (byte " + std::to_string(input_->taken() - (is_number ? 2 : 1)) + ")";
   }
@@ -224,7 +224,7 @@ class json_reader {
            byte_text(found.kind);
   }
 
-  /// Raises an error, or leaves the rest unread but for what says of which format and version the document is.
+  /// Raises an error; or, until format and version are known, remembers the fault and reads on only for those two.
   void complain(const std::string& fault) {
     if (depth_ == 0 || (is_format_known_ && is_version_known_)) raise_about_document(source_, fault);
     fault_ = fault;
@@ -250,12 +250,12 @@ class json_reader {
   json_rules rules_;
   const json_input* input_;
   std::vector<frame> frames_;
-  std::size_t depth_ = 0;  ///< how many arrays and objects are open, those of skipped values too
+  std::size_t depth_ = 0;  ///< number of open arrays and objects, including skipped ones
   key_slot slot_ = key_slot::field;
   bool is_format_known_ = false;
   bool is_version_known_ = false;
   std::int64_t version_ = 0;
-  std::string fault_;  ///< of a value before format and version were known; empty: none
+  std::string fault_;  ///< found before format and version were known; empty: none
 };
 
 [[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input,
@@ -269,7 +269,7 @@ class json_reader {
                                    "; " + std::string{source.remedy});
 }
 
-/// Reads a document into a struct, and returns its version.
+/// Reads a document into a struct and returns its version.
 template <reflected T>
 std::int64_t read_document(json_input& input, const document_source& source, const json_rules& rules, T& target) {
   json_reader reader{{&json_type_of<T>, &target}, source, rules, &input};
@@ -280,7 +280,7 @@ std::int64_t read_document(json_input& input, const document_source& source, con
   return reader.version();
 }
 
-/// Tells a reader of a value that is in memory as a parser would. The reader limits the depth.
+/// Feeds a value in memory to a reader, like a parser. The reader limits the depth.
 inline void walk(const nlohmann::ordered_json& value, json_reader& reader) {
   using kind = nlohmann::ordered_json::value_t;
   switch (value.type()) {

@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Raises unless every index in the profile leads to something, so that users of a profile need not check.
+/// Raises an error unless every index in the profile is valid, so that users of a profile need not check.
 inline void check_references(const profile& read, const json_place& root) {
   const auto check = [&](std::int64_t index, std::size_t end, const json_place& place) {
     if (index >= -1 && index < static_cast<std::int64_t>(end)) return;
@@ -34,7 +34,7 @@ inline void check_references(const profile& read, const json_place& root) {
     }
     if (!space.reserved.segments.empty()) check_count(space.reserved.segments.size(), place["reserved"]["segments"]);
     if (!space.active.segments.empty()) check_count(space.active.segments.size(), place["active"]["segments"]);
-    // A source that does not tell all segments by name has none.
+    // A source that does not report all segments by name has none.
     const auto check_names = [&](std::size_t count, const json_place& rows) {
       if (count == 0 || read.segments_by_name.empty() || count == read.segments_by_name.size()) return;
       raise_about_document(root.source, rows.pointer() + " has " + std::to_string(count) +
@@ -57,7 +57,7 @@ inline void check_references(const profile& read, const json_place& root) {
     check(read.memories[index].peak_segment, read.segments.size(), memories[index]["peak_segment"]);
   const json_place operations = root["operations"];
   for (std::size_t index = 0; index < read.operations.size(); ++index) {
-    // Parents come first: walks over the tree end.
+    // Parents come first, so that walks up the tree end.
     check(read.operations[index].parent, index, operations[index]["parent"]);
   }
 }

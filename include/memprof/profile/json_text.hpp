@@ -10,7 +10,7 @@
 #include <string_view>
 
 /// @file
-/// What <memprof/profile/write_json.hpp> declares.
+/// Implements <memprof/profile/write_json.hpp>.
 
 namespace memprof::inline MEMPROF_ABI {
 

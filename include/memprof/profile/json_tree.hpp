@@ -14,8 +14,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A small document in memory, for files that other programs define. An error names the byte of what is not JSON, and the key
-/// that comes twice; a document above 1 MiB, or nested deeper than 100 levels, is refused.
+/// Parses a small document into memory, for files that other programs define. Errors name the byte of invalid JSON, or the
+/// duplicate key; a document above 1 MiB, or nested deeper than 100 levels, is rejected.
 [[nodiscard]] inline nlohmann::ordered_json parse_tree(std::string_view text, const document_source& source) {
   constexpr std::size_t most_bytes = most_bytes_by_hand;
   if (text.size() > most_bytes) {

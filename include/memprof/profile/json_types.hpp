@@ -16,14 +16,14 @@
 #include <vector>
 
 /// @file
-/// How the values of a JSON document become fields of structs, as tables that a reader walks while it meets the values: so a
-/// document is read without ever being in memory as a whole.
+/// How JSON values become struct fields, as tables that a reader walks while it receives the values: so a document is never in
+/// memory as a whole.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 struct json_type;
 
-/// Where the next value goes; without a type it is skipped.
+/// Where the next value goes; without a type, it is skipped.
 struct json_target {
   const json_type* type = nullptr;
   void* object = nullptr;
@@ -37,14 +37,14 @@ struct json_field {
   void* (*of)(void* object) = nullptr;
 };
 
-/// How a value of one C++ type is read: `assign` takes a scalar, `append` makes room for an array's next element, and an object
-/// has `fields`, or `member` for keys that the type does not fix.
+/// How values of one C++ type are read: `assign` takes a scalar, `append` makes room for an array's next element, and an object
+/// has `fields`, or `member` for arbitrary keys.
 struct json_type {
   std::string (*expected)();                                        ///< a noun: "a string"
-  bool (*assign)(void* target, const json_value& value) = nullptr;  ///< false: it does not fit
+  bool (*assign)(void* target, const json_value& value) = nullptr;  ///< false: the value does not fit
   json_target (*append)(void* array) = nullptr;
   std::span<const json_field> fields = {};
-  json_target (*member)(void* object, std::string_view key) = nullptr;  ///< without a type: the key may not come here
+  json_target (*member)(void* object, std::string_view key) = nullptr;  ///< without a type: the key is not allowed here
 
   [[nodiscard]] constexpr bool is_array() const noexcept { return append != nullptr; }
   [[nodiscard]] constexpr bool is_object() const noexcept { return assign == nullptr && append == nullptr; }
@@ -69,7 +69,7 @@ struct json_type {
 /// A size, a count or a time.
 struct natural_integer {};
 
-/// Text that may be absent: null, and empty in the struct.
+/// Text that may be absent: null in JSON, empty in the struct.
 struct optional_text {};
 
 [[nodiscard]] inline bool assign_value(double& target, const json_value& value) {
@@ -101,7 +101,7 @@ template <named_enumeration E>
   return true;
 }
 
-/// What a value of type T is called in messages.
+/// What messages call a value of type T.
 template <class T>
 [[nodiscard]] std::string json_noun() {
   if constexpr (reflected<T>) {
@@ -168,7 +168,7 @@ template <class Names>
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-/// How the field of that index is read: not every integer may be negative, and not every text absent.
+/// How the field with that index is read: not every integer may be negative, and not every text absent.
 template <class T, std::size_t Index>
 [[nodiscard]] constexpr const json_type* type_of_field() {
   using field = field_type<T, Index>;

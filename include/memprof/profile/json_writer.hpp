@@ -7,11 +7,11 @@
 #include <string>
 
 /// @file
-/// What is written with nlohmann/json, since it is made of many small parts or wanted as a document.
+/// JSON written through nlohmann/json, because it consists of many small parts or is needed as a document.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What a field of any type is in JSON: a struct an object, a vector an array, an enumeration its name.
+/// Converts a field of any type to JSON: a struct to an object, a vector to an array, an enumeration to its name.
 template <class T>
 [[nodiscard]] nlohmann::ordered_json to_value(const T& source) {
   json_output out;
@@ -25,7 +25,7 @@ template <class T>
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
-/// The text of a document, one line a value, so that line-based tools can compare two. Invalid UTF-8 becomes U+FFFD.
+/// The text of a document, one line per value, so that line-based tools can compare two. Invalid UTF-8 becomes U+FFFD.
 [[nodiscard]] inline std::string dump(const nlohmann::ordered_json& document) {
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

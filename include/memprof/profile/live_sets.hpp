@@ -21,7 +21,6 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What is known of a block.
 [[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
   live_block result;
   result.address = live.address;
@@ -62,13 +61,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return rows;
 }
 
-/// Puts together, for each segment of one space, what was live at its peak.
+/// Assembles what was live at the peak of each segment of one space.
 ///
-/// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
-/// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its
-/// birth.
+/// The ledger kept the owners, and the largest of the blocks freed since. Blocks that are still live are found here in one pass:
+/// a block was live at the peaks of all segments, starting with the first whose peak came after its allocation.
 ///
-/// A template, like all that builds profiles, so that only units that read one pay for compiling it.
+/// A template, like everything that builds profiles, so that only translation units that read one pay to compile it.
 template <class Space>
 class live_set_builder {
  public:
@@ -98,7 +96,7 @@ class live_set_builder {
     return set;
   }
 
-  /// The live set at the peak of the segment that is still open, with all its owners.
+  /// The live set at the peak of the open segment, with all its owners.
   [[nodiscard]] live_set at_open() const {
     live_set set = totals_of(space_.open_segment());
     detail::page_array<owner_at_peak> owners;
@@ -111,7 +109,7 @@ class live_set_builder {
     return set;
   }
 
-  /// What was live when the capacity was first exceeded, without the block that was asked for.
+  /// What was live when the capacity was first exceeded, without the block then requested.
   [[nodiscard]] live_set at_first_shortfall() const {
     const shortfall_record& shortfall = space_.first_shortfall();
     live_set set = totals_of(shortfall.moment);
@@ -123,7 +121,7 @@ class live_set_builder {
     return set;
   }
 
-  /// Replaces the kept owners of the overall peak's segment by all of them.
+  /// Replaces the kept owners in the overall peak's segment with all of them.
   [[nodiscard]] live_set with_all_owners(live_set set) const {
     set.remaining_bytes = set.remaining_operations = 0;
     set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
@@ -146,7 +144,7 @@ class live_set_builder {
     return rows;
   }
 
-  /// The largest of the blocks that `offer` offers.
+  /// The largest of the blocks passed by `offer`.
   template <class Offer>
   [[nodiscard]] std::vector<live_block> largest(Offer&& offer) const {
     std::vector<block> room(space_.options().largest_blocks);

@@ -7,10 +7,10 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
+/// Appends an operation's name to the path of the enclosing operation, which is empty for an outermost one: `a/b`.
 ///
-/// A path names one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name is `\-`; the empty path stands
-/// for no operation, and `\other` at its end for all operations beyond the last that has a row of its own.
+/// A path identifies one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name becomes `\-`. The empty path
+/// stands for no operation, and a final `\other` for all operations beyond the last with a row of its own.
 inline void append_operation(std::string& path, std::string_view name) {
   if (!path.empty()) path += '/';
   if (name.empty()) path += "\\-";
@@ -20,7 +20,7 @@ inline void append_operation(std::string& path, std::string_view name) {
   }
 }
 
-/// Appends what no name can be.
+/// Appends `\other`, which no name can produce.
 inline void append_other_operations(std::string& path) {
   if (!path.empty()) path += '/';
   path += "\\other";

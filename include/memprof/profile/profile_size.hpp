@@ -11,9 +11,9 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// At most so many bytes the profile of a ledger takes in memory, about. Some bytes of a trace can ask for a great deal: each
-/// segment has a row for each space, with the largest blocks and their operations, and operations have the names of all around
-/// them. Costs a pass over operations and segments.
+/// Approximate upper bound on the memory, in bytes, of a ledger's profile. A few bytes of a trace can demand a lot: each segment
+/// has a row for each space, with the largest blocks and their operations, and an operation's path contains the names of all
+/// enclosing ones. Costs a pass over operations and segments.
 template <class Fold>
 [[nodiscard]] double most_bytes_of_profile(Fold& fold) {
   const auto& events = fold.events();
@@ -42,7 +42,7 @@ template <class Fold>
                                                                     sizeof(named_reserved_usage) + sizeof(named_active_usage)));
     total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
     for (const segment_record& record : space->segments()) {
-      // The blocks twice: those that are live are gathered in rows of their own.
+      // The blocks twice: live blocks are also gathered in rows of their own.
       total += 2 * std::min(limit, static_cast<double>(record.blocks_at_peak)) * named +
                static_cast<double>(record.owner_count) * named;
     }

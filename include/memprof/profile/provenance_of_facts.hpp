@@ -11,7 +11,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What the source of a trace says of its numbers: by default nothing, since every number follows from events, to the byte.
+/// What a trace's source says about its numbers: by default nothing, because every number follows exactly from events.
 [[nodiscard]] inline provenance provenance_of(const std::vector<fact_table>& facts) {
   constexpr std::size_t most_remarks = 32;  // a trace from a file may have any number
   provenance made;

@@ -13,13 +13,12 @@
 #include <utility>
 
 /// @file
-/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. A struct whose
-/// fields are not all named does not compile; a test compares the names with the text of profile.hpp, and with Boost.PFR where
-/// that can tell.
+/// The names and fields of a profile's structs, for code that reads or writes all of them: files, diffs, schemas. A struct with
+/// an unnamed field does not compile; a test compares the names with the text of profile.hpp, and with Boost.PFR where available.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
+/// Names of an enumeration's values, in order. Specialise it to make an enumeration a `named_enumeration`.
 template <class E>
 inline constexpr detail::not_reflected enumeration_names{};
 
@@ -244,7 +243,7 @@ using profile_structs =
                        space_anomalies, space_profile, memory_profile, operation_invocation, operation_usage, operation_profile,
                        checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
-/// How many fields a struct has, the type of the one of an index, and that field itself.
+/// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>
 inline constexpr std::size_t field_count = std::size(field_names<T>);
 template <std::size_t Index, reflected T>
@@ -255,7 +254,7 @@ template <std::size_t Index, reflected T>
 template <reflected T, std::size_t Index>
 using field_type = std::remove_reference_t<decltype(field_at<Index>(std::declval<T&>()))>;
 
-/// Calls `function(name, field)` for each field of `value`, in the order of declaration.
+/// Calls `function(name, field)` for each field of `value`, in order of declaration.
 template <class T, class Function>
 requires reflected<std::remove_const_t<T>>
 constexpr void for_each_field(T& value, Function&& function) {

@@ -15,19 +15,19 @@
 #include <vector>
 
 /// @file
-/// The part of `profile/build.hpp` about which segments there are. Templates for the reason given there.
+/// The part of `profile/build.hpp` that selects the segments. Templates for the reason given there.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The name in a profile of the segment that has not ended yet.
+/// The name that a profile gives to the segment that has not ended yet.
 inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 
-/// The name in a profile of segments whose names are too many.
+/// The name that a profile gives to segments beyond the limit on names.
 inline constexpr std::string_view other_segments_name = "other segments";
 
 namespace detail {
 
-/// The segments of a profile: where the ledger has those that are kept, and perhaps one that is still open.
+/// A profile's segments: the positions of the kept ones in the ledger, and possibly one that is still open.
 template <class History>
 class segment_rows {
  public:
@@ -41,19 +41,19 @@ class segment_rows {
 
   [[nodiscard]] const History& history() const { return history_; }
   [[nodiscard]] bool has_open() const { return has_open_; }
-  /// How many the profile has, and how many of them have ended.
+  /// Number of segments in the profile, and number of ended ones.
   [[nodiscard]] std::size_t size() const { return positions_.size() + (has_open_ ? 1 : 0); }
   [[nodiscard]] std::size_t finished() const { return positions_.size(); }
   [[nodiscard]] std::size_t position(std::size_t index) const { return positions_[index]; }
-  /// How many names there are; the last is that of the open segment, if there is one.
+  /// Number of names; the last is that of the open segment, if there is one.
   [[nodiscard]] std::size_t names() const { return history_.rows().size() + (has_open_ ? 1 : 0); }
   [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
 
-  /// The number, or -1 for what came behind the last segment of a finished profile: that is in none.
+  /// The segment's number, or -1 for what follows the last segment of a finished profile and belongs to none.
   [[nodiscard]] std::int64_t number_of(std::uint64_t segment) const {
     return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
   }
-  /// Where the profile has the segment of that number; -1 if it does not.
+  /// Index in the profile of the segment with that number; -1 if it has none.
   [[nodiscard]] std::int64_t index_of(std::uint64_t number) const {
     for (std::size_t index = 0; index < positions_.size(); ++index) {
       if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
@@ -71,7 +71,7 @@ class segment_rows {
   return std::string{name == other_names ? other_segments_name : labels.text(name)};
 }
 
-/// `open_end` is the stamp until which the open segment has come.
+/// `open_end` is the latest stamp in the open segment.
 template <class Rows>
 [[nodiscard]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
                                                   std::uint64_t open_begin, std::uint64_t open_end) {
@@ -89,7 +89,7 @@ template <class Rows>
   return result;
 }
 
-/// `begin` is the capture's first stamp; `segments` are those that are kept.
+/// `begin` is the capture's first stamp; `segments` are the kept ones.
 template <class Rows>
 [[nodiscard]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
                                                       std::uint64_t begin, const std::vector<segment>& segments) {
@@ -118,7 +118,7 @@ template <class Rows>
   return result;
 }
 
-/// Calls `fill(row, summaries)` for each name with its `Count` summaries; `open` has the numbers of the open segment.
+/// Calls `fill(row, summaries)` for each name, with its `Count` summaries; `open` holds the numbers of the open segment.
 template <class Rows, class ByName, std::size_t Count, class Fill>
 void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open, Fill&& fill) {
   std::array<value_summary, Count> values;

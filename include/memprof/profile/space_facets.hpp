@@ -14,14 +14,12 @@
 #include <string_view>
 
 /// @file
-/// The list of facets. Most are folded with the ledger, whose `space_ledger` has them, and are fields of `space_profile`. Those
-/// that follow single blocks are folded only where they are asked for. To add one of these is its header in `ledger/facet/` and
-/// its entries here.
+/// The list of facets. Most are folded with the ledger, in `space_ledger`, and are fields of `space_profile`. Those that follow
+/// single blocks are folded only on request. Adding one of those takes a header in `ledger/facet/` and its entries here.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What is known of a memory space that costs too much to find out while a program runs: `profile_of` fills it from a trace, if
-/// it is asked to.
+/// What costs too much to compute about a memory space while a program runs: `profile_of` fills it from a trace, on request.
 struct space_facets {
   lifetime_profile lifetimes;
 
@@ -31,11 +29,11 @@ struct space_facets {
 template <>
 inline constexpr std::string_view field_names<space_facets>[] = {"lifetimes"};
 
-/// The structs of all facets, each before those that hold it.
+/// The structs of all facets, each before those that contain it.
 using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_structs{} + out_of_memory_structs{} +
                                reserved_structs{} + stream_structs{} + type_list<space_facets>{});
 
-/// The folds over the blocks of one space of those that follow blocks.
+/// For one space, the folds of the facets that follow blocks.
 class space_facet_folds {
  public:
   void allocated(const detail::block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }

@@ -21,21 +21,21 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A trace as far as it has come, folded: the ledger of its events, and what explains them. What a profile is made of.
+/// The fold of a trace so far: the ledger of its events, and what explains them. Profiles are built from it.
 ///
-/// A capture feeds one while it records, and a trace that is read, from memory or a file, feeds another in the same way: both
-/// give the same profile. Not synchronised.
+/// A capture feeds one while it records; a trace read from memory or a file feeds another in the same way. Both give the same
+/// profile. Not synchronised.
 class trace_fold {
  public:
   trace_fold() noexcept = default;
-  /// Takes names from `names`, which must outlive it, in place of the trace's own records of them.
+  /// Uses `names`, which must outlive it, instead of the trace's own name records.
   explicit trace_fold(const label_table& names) noexcept : borrowed_names_(&names) {}
   trace_fold(const trace_fold&) = delete;
   trace_fold& operator=(const trace_fold&) = delete;
 
-  /// As `ledger::limit_work`. Before the first record.
+  /// Like `ledger::limit_work`. Call before the first record.
   void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
-  /// Keeps so many segments in full, whatever the capture did; 0: as many as it did. Before the first record.
+  /// Keeps this many segments in full, whatever the capture did; 0: as many as the capture kept. Call before the first record.
   void keep_segments(std::uint32_t count) noexcept { kept_segments_ = count; }
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ class trace_fold {
     if (!events_) begin(info);
   }
   void name(label id, std::string_view text) noexcept {
-    // Ids are 1, 2, 3, ...: a name that comes again, as where a trace goes on after a gap, is known.
+    // Ids are 1, 2, 3, ...: a repeated name, as after a gap, is already known.
     if (borrowed_names_ == nullptr && id == own_names_.size() + 1) own_names_.append(text);
   }
   void space(const space_definition& space) noexcept {
@@ -61,7 +61,7 @@ class trace_fold {
     if (!events_) begin({});
     events_->apply(first, last, ring);
   }
-  /// Goes on from a key frame if events are missing before it.
+  /// Continues from a key frame if events are missing before it.
   bool key_frame(const key_frame_part& part) noexcept {
     if (!events().is_behind()) return true;
     if (!frame_.add(part)) return true;
@@ -73,7 +73,7 @@ class trace_fold {
     return false;
   }
 
-  // --- what a profile asks ------------------------------------------------------------------------------------------
+  // --- queries for a profile ----------------------------------------------------------------------------------------
 
   [[nodiscard]] capture_info info() const {
     capture_info decoded;
@@ -81,7 +81,7 @@ class trace_fold {
     return decoded;
   }
   [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
-  /// By id of the space.
+  /// By memory space id.
   [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
   [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_; }
   [[nodiscard]] ledger& events() noexcept {
@@ -89,8 +89,7 @@ class trace_fold {
     return *events_;
   }
 
-  /// Writes a key frame of the trace up to now; all its names must be known to whoever reads it. False if the system has no
-  /// memory for it.
+  /// Writes a key frame of the trace so far; the reader must know all its names. False if the system has no memory for it.
   [[nodiscard]] bool write_key_frame(detail::page_array<unsigned char>& bytes) noexcept {
     return detail::write_key_frame(events(), bytes);
   }
@@ -111,7 +110,7 @@ class trace_fold {
 
   const label_table* borrowed_names_ = nullptr;
   label_table own_names_;
-  detail::page_array<char> info_;  ///< encoded: while a capture is active it holds nothing that `operator new` gave
+  detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
   std::vector<fact_table> facts_;
   std::optional<std::uint64_t> work_limit_;

@@ -14,10 +14,10 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 inline namespace enabled {
 
-/// Says what the live block at `pointer` is, in whatever memory space it lives. A category replaces the block's.
+/// Describes the live block at `pointer`, whichever memory space it is in. A category replaces the block's own.
 ///
-/// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
-/// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
+/// Interns the text and takes a lock, so use a bounded number of different descriptions. An address that is not live is not an
+/// error: the profile counts it in `unknown_annotations`. Does nothing while no capture is active.
 inline void annotate(const void* pointer, const annotation& description) noexcept {
   detail::record_annotation(reinterpret_cast<std::uintptr_t>(pointer), description);
 }

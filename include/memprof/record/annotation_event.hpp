@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Records what the live block at `address` is, in whatever memory space it lives. Takes the registry's lock for the text.
+/// Describes the live block at `address`, whichever memory space it is in. Takes the registry's lock to intern the text.
 inline void record_annotation(std::uint64_t address, const annotation& description) noexcept {
   if (!may_control()) return;
   label text = 0;

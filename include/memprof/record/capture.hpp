@@ -25,7 +25,7 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// Attaches backends one after the other; those that are attached are detached again if a later one throws.
+/// Attaches backends in order. If one throws, those already attached are detached again.
 template <class... Backends>
 class attached_backends {
  public:
@@ -35,7 +35,7 @@ class attached_backends {
   attached_backends(const attached_backends&) = delete;
   attached_backends& operator=(const attached_backends&) = delete;
 
-  /// As a capture keeps them.
+  /// For the capture that keeps them.
   [[nodiscard]] static const backend_calls& calls() noexcept {
     static constexpr backend_calls calls{detach, report_facts, destroy};
     return calls;
@@ -83,7 +83,7 @@ class attached_backends {
   std::size_t attached_ = 0;
 };
 
-/// Whether a source says that what it reports was simulated.
+/// Whether the backend declares that it simulates.
 template <class Backend>
 [[nodiscard]] constexpr bool simulates() noexcept {
   if constexpr (requires { Backend::mode; }) {
@@ -97,22 +97,22 @@ template <class Backend>
 
 inline namespace enabled {
 
-/// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
-/// stderr if none is active.
+/// Ends the active capture; its last segment gets `name`. The profile stays readable until the next `begin_capture` or `clear`.
+/// Warns on stderr if no capture is active.
 inline void end_capture(std::string_view name = end_segment_name) {
   const std::uint32_t active = detail::active_capture();
   if (detail::finish_capture(active, name) || active != 0) return;
   std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
 }
 
-/// Forgets the last capture and its profile, ending it first if it is active.
+/// Discards the last capture and its profile; ends it first if it is active.
 inline void clear() { detail::clear_session(); }
 
-/// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
+/// Returns the profile of the active capture so far, or of the last one; an empty profile if there is none.
 ///
-/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden
-/// from the hooks, and so is the freeing of it. A template only so that units that read no profile do not compile what builds
-/// one; call it without arguments.
+/// Cost: a pass over live blocks, operations and segments, during which threads with full rings wait. The hooks record neither
+/// the profile's memory nor its release. A template only so that translation units that never read a profile do not compile the
+/// code that builds one; call it without arguments.
 template <std::same_as<profile> Profile = profile>
 [[nodiscard]] Profile current_profile() {
   Profile result;
@@ -120,7 +120,7 @@ template <std::same_as<profile> Profile = profile>
   return result;
 }
 
-/// Owns a capture: it ends at the end of the scope, and its profile stays readable after that.
+/// Owns a capture and ends it at the end of the scope. The profile stays readable afterwards.
 class [[nodiscard]] capture_guard {
  public:
   explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
@@ -128,16 +128,16 @@ class [[nodiscard]] capture_guard {
   capture_guard& operator=(capture_guard&&) = delete;
   ~capture_guard() { detail::finish_capture(number_, end_segment_name); }
 
-  /// As the free function, for this guard's capture.
+  /// Like the free function, but for this guard's capture.
   void snapshot(std::string_view name) noexcept {
     if (number_ == 0 || !detail::record_segment_end(number_, name)) detail::warn_of_late_snapshot(name);
   }
 
-  /// Ends the capture with a last segment. Does nothing if it has ended already.
+  /// Ends the capture; its last segment gets `name`. Does nothing if the capture has already ended.
   void end(std::string_view name = end_segment_name) { detail::finish_capture(number_, name); }
 
-  /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
-  /// template for the reason that `current_profile` is one.
+  /// Returns the profile so far; callable from any thread. Throws `memprof::error` if another capture has begun since, or after
+  /// `clear`. A template for the same reason as `current_profile`.
   template <std::same_as<memprof::profile> Profile = memprof::profile>
   [[nodiscard]] Profile profile() const {
     Profile result;
@@ -149,16 +149,16 @@ class [[nodiscard]] capture_guard {
     return result;
   }
 
-  /// Lets go without ending: `end_capture` or the end of the process will.
+  /// Gives up ownership without ending the capture; `end_capture` or the end of the process will.
   void release() noexcept { number_ = 0; }
 
  private:
   std::uint32_t number_;
 };
 
-/// Begins to record what all threads allocate through memprof's resources and hooks, and what the given backends tell.
+/// Starts recording what all threads allocate through memprof's resources and hooks, and what the given backends report.
 ///
-/// Throws `memprof::error` if a capture is active or an option is out of range. Make sure to hold the guard: without it the
+/// Throws `memprof::error` if a capture is active or an option is out of range. Hold on to the guard: if it is discarded, the
 /// capture ends at once.
 template <backend... Backends>
 [[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
@@ -168,7 +168,7 @@ template <backend... Backends>
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
     const detail::recording_suppressor hidden;
-    // If one of them throws, the guard ends the capture.
+    // If a backend throws, the guard ends the capture.
     detail::kept_backends backends{new attached{options}, &attached::calls()};
     const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
   }
@@ -186,7 +186,7 @@ inline void clear() noexcept {}
 
 class [[nodiscard]] capture_guard {
  public:
-  // Not trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
+  // Non-trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
   ~capture_guard() {}
   void snapshot(std::string_view) noexcept {}
   void end(std::string_view = end_segment_name) noexcept {}

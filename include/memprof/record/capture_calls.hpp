@@ -16,29 +16,29 @@
 #include <type_traits>
 
 /// @file
-/// What the interface calls of the control path: record/capture_control.hpp.
+/// The part of the control path that the public interface calls; implemented in record/capture_control.hpp.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
-/// not. Throws `memprof::error` if one is active or an option is out of range.
+/// Begins a capture and returns its number. `mode` is the profile's mode: a backend may simulate even if the program's own
+/// resources do not. Throws `memprof::error` if a capture is active or an option is out of range.
 [[nodiscard]] MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode);
 
 [[nodiscard]] inline std::uint32_t active_capture() noexcept {
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
 }
 
-/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
+/// Hands the backends over to capture `number`; returns them if another thread has already ended it.
 [[nodiscard]] MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept;
 
-/// Ends capture `number` with a last segment. False if it is not the active one.
+/// Ends capture `number`; its last segment gets `name`. False if it is not the active one.
 MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept;
 
-/// Ends whatever capture is active and forgets the last one.
+/// Ends the active capture, if any, and discards the last one.
 MEMPROF_SEPARABLE void clear_session() noexcept;
 
-/// The profile of capture `number`, or of whichever there is for 0. False if it is gone. A template where it is inline, so that
-/// units that read no profile do not compile what builds one.
+/// The profile of capture `number`, or of the current one if `number` is 0. False if that capture is gone. A template in the
+/// header-only build, so that translation units that never read a profile do not compile the code that builds one.
 #if MEMPROF_SEPARATE_COMPILATION
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result);
 #else
@@ -46,13 +46,13 @@ template <std::same_as<profile> Profile>
 [[nodiscard]] bool read_session(std::uint32_t number, Profile& result);
 #endif
 
-/// Calls `visit(context, address, bytes)` for each block of a space that is live in the active capture now, in no order. Costs a
-/// drain and a pass over the live blocks, under the registry's lock: `visit` must not record, and take memory only where no hook
-/// sees it.
+/// Calls `visit(context, address, bytes)` for each block of a space that is live in the active capture, in no particular order.
+/// Costs a drain and a pass over the live blocks, under the registry's lock: `visit` must not record, and must not allocate
+/// memory that a hook sees.
 MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context,
                                          void (*visit)(void* context, const void* address, std::size_t bytes));
 
-/// The same with a function object.
+/// As above, with a function object.
 template <class Visitor>
 void for_each_live_block(space_id space, Visitor&& visit) {
   visit_live_blocks(space, &visit, [](void* context, const void* address, std::size_t bytes) {

@@ -38,7 +38,7 @@
 #include <utility>
 
 /// @file
-/// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
+/// The control path: how `begin_capture`, `snapshot`, `end_capture` and `clear` act on the process's registry. All of it runs
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -74,7 +74,7 @@ inline void check(const capture_options& options) {
   }
 }
 
-/// Makes the memory spaces that the device limits. Throws `memprof::error` if the process has too many.
+/// Creates the memory spaces that the device limits. Throws `memprof::error` if the process has too many.
 inline void make_limited_spaces(registry& shared, const device_description& device) {
   for (std::size_t index = 0; index < device.space_count; ++index) {
     const device_space& space = device.spaces[index];
@@ -82,11 +82,11 @@ inline void make_limited_spaces(registry& shared, const device_description& devi
   }
 }
 
-/// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
-/// pointers to them in the pages of the capture.
+/// A second pointer to the capture's backends, set under the lock. They live until the process ends, and leak checkers do not
+/// search the capture's pages for pointers.
 inline constinit void* reachable_backends = nullptr;
 
-/// Destroys the last capture, under the lock, and returns its backends, to be destroyed without it.
+/// Destroys the last capture and returns its backends, to be destroyed after the lock is released. Under the lock.
 [[nodiscard]] inline kept_backends forget_capture(registry& shared) noexcept {
   kept_backends backends;
   if (capture_state* const state = state_of(shared)) {
@@ -100,8 +100,8 @@ inline constinit void* reachable_backends = nullptr;
   return backends;
 }
 
-/// Completes the trace file of the capture that has ended: waits for its disk, without the registry's lock but with that of the
-/// backends, so that nobody begins or forgets a capture meanwhile.
+/// Completes the trace file of the capture that has ended. Waits for the disk without the registry's lock, but with the backends'
+/// lock, so that no other thread begins or discards a capture meanwhile.
 inline void finish_file(registry& shared) noexcept {
   if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
   capture_state* const state = state_of(shared);
@@ -110,13 +110,13 @@ inline void finish_file(registry& shared) noexcept {
   {
     const registry_guard lock{shared};
     state->file.settle();
-    shared.trace_file = {};  // before it is closed: a child after `fork` must not close another file of that number
+    shared.trace_file = {};  // before closing: a child after `fork` must not close another file with that number
     put_incomplete_file(*state);
   }
   state->file.close_file();
 }
 
-/// Makes the trace file of a capture that begins. Without the registry's lock, as the file's system may hang.
+/// Creates the trace file of a new capture. Without the registry's lock, because the file system may hang.
 inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
                       std::uint32_t capture) {
   const bool is_watched = watcher != nullptr && options.trace_file.empty();
@@ -134,7 +134,7 @@ inline void open_file(registry& shared, live_trace& file, const capture_options&
   file.give_up();
 }
 
-/// Makes ready what a capture needs of the process. Throws `memprof::error` if there can be none. Under the lock.
+/// Prepares the process for a capture. Throws `memprof::error` if none is possible. Under the lock.
 inline void prepare_capture(registry& shared, const capture_options& options) {
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
@@ -145,7 +145,7 @@ inline void prepare_capture(registry& shared, const capture_options& options) {
   }
   if (options.mode == run_mode::no_dispatch && !prepare_no_dispatch(shared)) {
     raise(
-        "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
+        "begin_capture: the system cannot reserve an address range for run_mode::no_dispatch; raise the limit on address space "
         "(`ulimit -v unlimited`), or capture with run_mode::normal");
   }
   (void)detail::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
@@ -162,16 +162,16 @@ struct capture_state_deleter {
   }
 };
 
-/// The capture itself, which nobody knows yet. Throws `memprof::error` if the system has no memory for it.
+/// Makes the capture, not yet visible to anyone else. Throws `memprof::error` if the system has no memory for it.
 [[nodiscard]] inline std::unique_ptr<capture_state, capture_state_deleter> make_capture(registry& shared,
                                                                                         const capture_options& options) {
-  // In pages of its own: `operator new` is what may be watched.
+  // In its own pages, because `operator new` may be the very thing under observation.
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   std::unique_ptr<capture_state, capture_state_deleter> state{new (pages) capture_state(options, shared)};
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
-    raise("begin_capture: the system has no memory for what capture_options::trace_limit drops");
+    raise("begin_capture: the system has no memory to apply capture_options::trace_limit");
   }
   return state;
 }
@@ -182,7 +182,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   pin_module();
   const lock_guard serial{shared.backend_lock};
   finish_file(shared);
-  kept_backends of_last_capture;  // destroyed when the lock is free again
+  kept_backends of_last_capture;  // destroyed after the lock is released
   const internal_guard hidden;
   const process_info process = describe_process();
   std::uint32_t number = 0;
@@ -192,7 +192,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     of_last_capture = forget_capture(shared);
     number = shared.capture_count;
   }
-  // Nobody else begins a capture meanwhile: that takes the lock of the backends.
+  // No other capture can begin meanwhile: that takes the backends' lock.
   auto made = make_capture(shared, options);
   open_file(shared, made->file, options, process, number);
   const registry_guard lock{shared};
@@ -214,7 +214,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   return number;
 }
 
-/// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.
+/// Serialises calls to backends. Never taken under the registry's lock, which the backends may take.
 [[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
 
 MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
@@ -225,14 +225,14 @@ MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backend
   return {};
 }
 
-/// What the calls to a capture's backends need, so that they are made without the registry's lock.
+/// Everything needed to call a capture's backends without the registry's lock.
 struct found_backends {
   void* backends = nullptr;
   const backend_calls* calls = nullptr;
-  bool is_first_end = false;  ///< they were attached, and whoever asked detaches them
+  bool is_first_end = false;  ///< they were attached, and the caller has to detach them
 };
 
-/// The backends of capture `number`, if it is active and has any. With `takes_end` they count as detached from now on.
+/// The backends of capture `number`, if it is active and has any. With `takes_end`, they count as detached from now on.
 [[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
   const control_guard control;
   if (number == 0 || active_capture() != number) return {};
@@ -243,7 +243,7 @@ struct found_backends {
   return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
 }
 
-/// Asks the backends of capture `number` for what they know beside events, if it is active and has any.
+/// Asks the backends of capture `number`, if it is active and has any, for facts.
 inline void report_facts_of(std::uint32_t number) {
   const lock_guard serial{backend_lock()};
   const found_backends found = find_backends(number, false);
@@ -252,7 +252,7 @@ inline void report_facts_of(std::uint32_t number) {
   found.calls->report_facts(found.backends);
 }
 
-/// Switches the backends of capture `number` off, if it is active and has any, and asks them a last time.
+/// Detaches the backends of capture `number`, if it is active and has any, and asks them for facts one last time.
 inline void detach_backends_of(std::uint32_t number) noexcept {
   const lock_guard serial{backend_lock()};
   const found_backends found = find_backends(number, true);
@@ -262,10 +262,11 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
   found.calls->report_facts(found.backends);
 }
 
-/// Lets the trace file of capture `number` catch up if it has a gap: without the registry's lock, for which others would wait.
+/// If the trace file of capture `number` has a gap, waits until it has caught up. Without the registry's lock, so that no thread
+/// waits for it.
 inline void wait_for_file_of(std::uint32_t number) noexcept {
   registry& shared = abi_1::process_registry;
-  const lock_guard serial{shared.backend_lock};  // so that nobody forgets the capture meanwhile
+  const lock_guard serial{shared.backend_lock};  // so that no thread discards the capture meanwhile
   const live_trace* file = nullptr;
   {
     const control_guard control;
@@ -275,7 +276,7 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   if (file != nullptr) file->wait_for_disk();
 }
 
-/// Whether the active or last capture is that of another version of the library, and says so.
+/// Whether another version of the library began the active or last capture; warns if so.
 [[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
   std::uint32_t begun_by = 0;
   {
@@ -286,7 +287,7 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   return begun_by != 0;
 }
 
-/// Ends capture `number` but for its trace file, which goes on being written.
+/// Ends capture `number`, except for its trace file, which is still being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_capture() != number || !is_outside(abi_1::this_thread)) return false;
@@ -320,7 +321,7 @@ MEMPROF_SEPARABLE void clear_session() noexcept {
   finish_capture(active_capture(), end_segment_name);
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
-  kept_backends of_last_capture;  // destroyed when the registry's lock is free again
+  kept_backends of_last_capture;  // destroyed after the registry's lock is released
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
@@ -342,7 +343,7 @@ bool read_session(std::uint32_t number, profile& result) {
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {
     shared.drain(shared);
-    put_unrecorded_modules(*state, unrecorded);  // of a capture that has ended, those that were there at its end count
+    put_unrecorded_modules(*state, unrecorded);  // for an ended capture, the modules loaded at its end count
   }
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
   if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);

@@ -34,34 +34,34 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The facts of the capture once more: leak checkers do not look for pointers to them in its pages.
+/// A second pointer to the capture's facts: leak checkers do not search its pages for pointers.
 inline constinit const void* reachable_facts = nullptr;
 
-/// One capture: the trace as it comes, folded, and kept if that is asked for. Used under the registry's lock.
+/// One capture: folds the incoming trace, and keeps it on request. Used under the registry's lock.
 struct capture_state {
   capture_state(const capture_options& options, registry& shared)
       : begin_drains(shared.drains), begin_ns(monotonic_ns()), kept(options.trace), fold(*shared.labels) {}
 
   std::uint64_t begin_drains;
-  std::int64_t begin_ns;  ///< of the monotonic clock
+  std::int64_t begin_ns;  ///< on the monotonic clock
   std::uint64_t begin_stamp = 0;
   std::int64_t last_reading_ns = 0;  ///< when the trace last got a clock reading, after `begin_ns`
   std::uint64_t end_drains = 0;
-  std::uint64_t drain_stamps = 0;  ///< clock ticks spent in drains
+  std::uint64_t drain_stamps = 0;  ///< clock ticks spent draining
   std::uint64_t profiler_bytes_at_million = 0;
-  std::uint64_t dropped_events = 0;  ///< these two as the trace says
+  std::uint64_t dropped_events = 0;  ///< these two as last written to the trace
   std::uint64_t reentrant_events = 0;
-  bool lacks_modules = false;  ///< libraries record elsewhere
+  bool lacks_modules = false;  ///< some libraries record elsewhere
   bool has_ended = false;
   double record_ns = 0;
-  trace* kept;  ///< null: it is not kept
+  trace* kept;  ///< null: not kept
   live_trace file;
-  std::uint64_t reported_missing_events = 0;  ///< as the facts say of the file; its problem too, by hash
+  std::uint64_t reported_missing_events = 0;  ///< as last reported in the facts; likewise the problem, by hash
   std::uint32_t reported_problem = 0;
   kept_backends backends;
   trace_fold fold;
 
-  // --- what comes in ------------------------------------------------------------------------------------------------
+  // --- input --------------------------------------------------------------------------------------------------------
 
   /// The drain's consumer.
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
@@ -108,7 +108,7 @@ struct capture_state {
   return shared.capture != nullptr && shared.capture_version != version_number;
 }
 
-/// Says once that a call does nothing because version `begun_by` began the capture. Not under the lock.
+/// Warns, once, that a call does nothing because version `begun_by` began the capture. Without the lock.
 [[gnu::cold, gnu::noinline]] inline void warn_of_other_version(std::uint32_t begun_by) noexcept {
   static constinit std::atomic<bool> is_said{false};
   if (is_said.exchange(true, std::memory_order_relaxed)) return;
@@ -119,7 +119,7 @@ struct capture_state {
                begun_by / 1'000'000, begun_by / 1'000 % 1'000, begun_by % 1'000, version_string);
 }
 
-/// Adds a reading of both clocks to the trace. Under the lock, drained.
+/// Adds a reading of both clocks to the trace. Under the lock, after a drain.
 inline void put_clock_reading(registry& shared, capture_state& state) noexcept {
   const std::uint64_t stamp = shared.stamps.next();
   state.last_reading_ns = monotonic_ns() - state.begin_ns;
@@ -127,7 +127,7 @@ inline void put_clock_reading(registry& shared, capture_state& state) noexcept {
              event_kind::clock_reading, any_space, 0});
 }
 
-/// Adds what was lost since the trace last said so. Under the lock, drained.
+/// Records in the trace how much was lost, if that has changed. Under the lock, after a drain.
 inline void put_lost_events(registry& shared, capture_state& state) noexcept {
   const std::uint64_t dropped = shared.dropped_events.load(std::memory_order_relaxed);
   const std::uint64_t reentrant = shared.reentrant_events.load(std::memory_order_relaxed);
@@ -138,7 +138,7 @@ inline void put_lost_events(registry& shared, capture_state& state) noexcept {
   state.put({shared.stamps.next(), dropped, reentrant, 0, event_kind::lost_events, any_space, are_more_missing});
 }
 
-/// Adds which libraries record elsewhere. Under the lock.
+/// Records which libraries record elsewhere. Under the lock.
 inline void put_unrecorded_modules(capture_state& state, const module_paths& paths) {
   if (paths.size() == 0 && !state.lacks_modules) return;
   state.lacks_modules = paths.size() != 0;
@@ -149,7 +149,7 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   state.facts(to_table(modules));
 }
 
-/// Adds what the trace file lacks, if that has changed. Under the lock.
+/// Records what the trace file lacks, if that has changed. Under the lock.
 [[gnu::cold, gnu::noinline]] inline void put_incomplete_file(capture_state& state) {
   const std::uint64_t missing = state.file.missing_events();
   const std::string problem = state.file.problem();
@@ -160,7 +160,7 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   state.facts(to_table<incomplete_trace_file>({{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)}}));
 }
 
-/// Brings the trace file on after a gap: what it needs to be read from here. Under the lock, before a drain.
+/// Resumes the trace file after a gap: writes everything that is needed to read on from here. Under the lock, before a drain.
 [[gnu::cold, gnu::noinline]] inline void continue_file(registry& shared, capture_state& state) noexcept {
   live_trace& file = state.file;
   for (label id = file.last_name() + 1; id <= shared.labels->size(); ++id) file.name(id, shared.labels->text(id));
@@ -170,11 +170,11 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
   page_array<unsigned char> frame;
-  if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // else the gap says that events are missing
+  if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // otherwise the gap says that events are missing
   file.commit();
 }
 
-/// Begins a generation of a trace file with a limit. Under the lock, drained.
+/// Begins a generation of a trace file that has a limit. Under the lock, after a drain.
 [[gnu::cold, gnu::noinline]] inline void begin_generation(registry& shared, capture_state& state) noexcept {
   page_array<unsigned char> frame;
   if (!state.fold.write_key_frame(frame)) return;
@@ -197,7 +197,7 @@ inline constexpr std::uint64_t million = 1'000'000;
          (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
 }
 
-/// Empties the rings into the active capture: what `registry::drain` points to.
+/// Empties the rings into the active capture; `registry::drain` points here.
 inline void drain_into_capture(registry& shared) noexcept {
   constexpr std::int64_t between_readings_ns = 1'000'000'000;
   capture_state* const active = state_of(shared);
@@ -233,7 +233,7 @@ inline void add_facts_to_capture(registry& shared, const fact_table& table) {
   if (capture_state* const state = state_of(shared)) state->facts(table);
 }
 
-/// Lets the registry speak to the capture, or to nobody.
+/// Connects the registry to the capture, or disconnects it.
 inline void connect_capture(registry& shared) noexcept {
   shared.drain = drain_into_capture;
   shared.put_event = put_event_into_capture;
@@ -249,7 +249,7 @@ inline void disconnect_capture(registry& shared) noexcept {
   shared.add_facts = nullptr;
 }
 
-/// Begins the trace: what is known before the first event. Under the lock.
+/// Begins the trace with what is known before the first event. Under the lock.
 inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode,
                         const process_info& process) {
   capture_info info;
@@ -274,14 +274,14 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
     if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
       space.capacity = limited->capacity;
       space.is_per_core = limited->is_per_core;
-      space.memory = 0;  // that of the device
+      space.memory = 0;  // the device's memory
     }
     state.space(space);
   }
   state.put({info.begin_stamp, 0, static_cast<std::uint64_t>(info.begin_unix_ns), 0, event_kind::clock_reading, any_space, 0});
 }
 
-/// Ends the trace with a last segment. Under the lock, drained.
+/// Ends the trace and its last segment. Under the lock, after a drain.
 inline void end_trace(registry& shared, capture_state& state, std::string_view last_segment) noexcept {
   if (state.file.wait_and_resume()) continue_file(shared, state);
   if (state.file.take_lacks_facts()) {
@@ -297,7 +297,7 @@ inline void end_trace(registry& shared, capture_state& state, std::string_view l
   state.has_ended = true;
 }
 
-/// Makes a profile of what the capture knows now. Under the lock, drained.
+/// Makes a profile of the capture so far. Under the lock, after a drain.
 template <std::same_as<profile> Profile>
 [[nodiscard]] Profile make_profile(registry& shared, capture_state& state) {
   if (!state.has_ended) {
@@ -320,7 +320,7 @@ template <std::same_as<profile> Profile>
   return result;
 }
 
-/// What writing one event costs on this machine, in nanoseconds: the least of a few short rounds in a ring of its own.
+/// Cost of writing one event on this machine, in nanoseconds: the minimum of a few short rounds in a separate ring.
 [[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
   constexpr std::uint32_t events_per_round = 256;
   ring_slots* const slots = make_slots(1, events_per_round);

@@ -9,10 +9,10 @@ struct profile;
 
 namespace detail {
 
-/// Looks on each capture of the process: how memprof's tests see that a trace tells all that its capture knows.
+/// Observes every capture of the process: memprof's tests use it to check that a trace holds everything its capture knows.
 struct capture_watcher {
-  trace* (*trace_for_capture)() noexcept;                            ///< for one that begins and keeps no trace
-  const char* (*file_for_capture)() noexcept;                        ///< for one that writes no trace file; empty: none
+  trace* (*trace_for_capture)() noexcept;                            ///< for a new capture that keeps no trace
+  const char* (*file_for_capture)() noexcept;                        ///< for a new capture that writes no trace file; empty: none
   void (*compare)(const trace& kept, const profile& live) noexcept;  ///< hidden from the capture, under the registry's lock
 };
 

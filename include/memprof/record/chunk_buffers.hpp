@@ -18,8 +18,8 @@ struct full_chunk {
   std::uint32_t checksum;
 };
 
-/// The buffers of a trace file: whoever encodes fills one after the other, and the thread that writes the file empties them. They
-/// lie in the file's own pages where that is possible: what is committed there outlives the process.
+/// The buffers of a trace file: the encoder fills them one after the other, and the file's thread empties them. Where possible
+/// they lie in the file's own pages, so that whatever is committed there outlives the process.
 ///
 /// The first part is used under the registry's lock, the second by the thread.
 class chunk_buffers {
@@ -28,7 +28,7 @@ class chunk_buffers {
   chunk_buffers(const chunk_buffers&) = delete;
   chunk_buffers& operator=(const chunk_buffers&) = delete;
 
-  /// Where they are, and what the live area says of each.
+  /// Sets the buffers, and their states in the live area.
   void use(unsigned char* buffers, unsigned char* states) noexcept {
     buffers_ = buffers;
     states_ = reinterpret_cast<buffer_state*>(states);
@@ -36,37 +36,37 @@ class chunk_buffers {
 
   // --- filling ------------------------------------------------------------------------------------------------------
 
-  /// What is left of the open buffer; `keep` what was written there.
+  /// The free part of the open buffer; `keep` accepts what was written there.
   [[nodiscard]] encoded_bytes room() const noexcept { return {buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes}; }
   void keep(const encoded_bytes& written) noexcept { used_ = static_cast<std::uint32_t>(written.next - buffer(open_)); }
-  /// Bytes in the open buffer.
+  /// Bytes used in the open buffer.
   [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
-  /// The number of the open chunk.
+  /// Number of the open chunk.
   [[nodiscard]] std::uint32_t number() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
   /// Opens a free buffer; false if there is none.
   [[nodiscard]] bool open() noexcept {
-    // The first, so that a disk that is fast enough sees few of the pages change.
+    // The lowest free one: a fast disk then touches few pages.
     std::uint32_t index = 0;
-    // Acquire pairs with the release in `give_back`: the thread has read what was there.
+    // Acquire pairs with the release in `give_back`: the thread has finished reading the buffer.
     while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
     if (index == live_layout::buffers) return false;
     open_ = index;
     used_ = committed_ = 0;
     checksum_ = 0;
     in_use_[index].store(true, std::memory_order_relaxed);
-    // In this order: whenever the process ends, number and commit are those of one chunk, or nothing is committed.
+    // In this order: whenever the process ends, either number and commit belong to the same chunk or nothing is committed.
     states_[index].commit.store(0, std::memory_order_release);
     states_[index].number.store(std::uint64_t{number()} + 1, std::memory_order_release);
     return true;
   }
 
-  /// Makes what is in the open buffer a part of the file: whatever happens to the process, it will be read.
+  /// Commits the open buffer to the file: it will be readable even if the process is killed.
   void commit() noexcept {
     if (used_ == committed_) return;
     checksum_ = crc32c::extend(checksum_, buffer(open_) + committed_, used_ - committed_);
     committed_ = used_;
-    // Release: the bytes come before what says that they are valid.
+    // Release: the bytes become visible before the commit that declares them valid.
     const std::uint64_t chunk = std::uint64_t{number()} + 1;
     states_[open_].commit.store(live_buffer_state::commit_of(used_, checksum_, chunk), std::memory_order_release);
   }
@@ -86,7 +86,7 @@ class chunk_buffers {
     for (const std::atomic<bool>& each : in_use_) count += each.load(std::memory_order_relaxed) ? 0U : 1U;
     return count;
   }
-  /// Waits until so many are free. False if writing failed meanwhile.
+  /// Waits until that many buffers are free. False if writing failed meanwhile.
   [[nodiscard]] bool wait_for_free(std::uint32_t count) const noexcept {
     for (;;) {
       const std::uint32_t seen = progress_.load(std::memory_order_acquire);
@@ -96,7 +96,7 @@ class chunk_buffers {
     }
   }
 
-  /// `errno` of what ended the writing; 0: nothing did.
+  /// `errno` of the failed write; 0: none.
   [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_acquire); }
 
   void wake() noexcept {
@@ -104,7 +104,7 @@ class chunk_buffers {
     wake_word_.notify_one();
   }
   [[nodiscard]] std::atomic<std::uint32_t>& wake_word() noexcept { return wake_word_; }
-  /// Nothing comes any more.
+  /// Signals that no more chunks follow.
   void end() noexcept {
     has_ended_.store(true, std::memory_order_release);
     wake();
@@ -113,16 +113,16 @@ class chunk_buffers {
   // --- emptying -----------------------------------------------------------------------------------------------------
 
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
-  /// Chunks that were handed over.
+  /// Number of chunks handed over.
   [[nodiscard]] std::uint32_t closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   [[nodiscard]] const full_chunk& chunk(std::uint32_t number) const noexcept { return queue_[number % live_layout::buffers]; }
   [[nodiscard]] const unsigned char* bytes_of(const full_chunk& chunk) const noexcept { return buffer(chunk.buffer); }
-  /// Its chunk is in the file.
+  /// Frees the buffer after its chunk was written.
   void give_back(const full_chunk& chunk) noexcept {
     in_use_[chunk.buffer].store(false, std::memory_order_release);
     tell_progress();
   }
-  /// Ends the writing. True for the first error.
+  /// Stops writing. True for the first error.
   bool fail(int error) noexcept {
     int none = 0;
     const bool is_first = error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
@@ -151,7 +151,7 @@ class chunk_buffers {
   std::uint32_t open_ = 0;  ///< the open chunk's buffer
   std::uint32_t used_ = 0;
   std::uint32_t committed_ = 0;
-  std::uint32_t checksum_ = 0;  ///< of what is committed
+  std::uint32_t checksum_ = 0;  ///< of the committed bytes
 
   full_chunk queue_[live_layout::buffers] = {};
   std::atomic<bool> in_use_[live_layout::buffers] = {};

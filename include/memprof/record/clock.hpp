@@ -29,11 +29,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Where stamps come from. One object serves all threads whose events are merged.
+/// Source of stamps. All threads whose events are merged share one object.
 ///
-/// If a call on one thread starts after a call on another returned, its stamp is greater. `rdtscp` gives this where the time
-/// stamp counter runs at one rate on all cores: it waits for the loads before it, as a bare `rdtsc` does not (one inversion in
-/// 2,000,000 hand-offs was measured). Elsewhere a shared counter that follows the monotonic clock gives it, more slowly.
+/// If a call on one thread starts after a call on another has returned, its stamp is greater. `rdtscp` guarantees this where the
+/// time stamp counter runs at the same rate on all cores: unlike a bare `rdtsc`, it waits for earlier loads (without that, we
+/// measured one inversion in 2,000,000 hand-offs). Elsewhere a shared counter that follows the monotonic clock guarantees it,
+/// more slowly.
 struct stamp_source {
   enum class kind : std::uint32_t { unknown, time_stamp_counter, shared_counter };
 
@@ -43,10 +44,10 @@ struct stamp_source {
   /// The next stamp; never 0.
   [[nodiscard]] std::uint64_t next() noexcept {
 #if defined(__x86_64__)
-    // Relaxed: the choice is a constant of the machine, so any thread may make it again.
+    // Relaxed: the choice is a constant of the machine, so every thread makes the same one.
     if (chosen.load(std::memory_order_relaxed) == kind::time_stamp_counter) [[likely]] {
       unsigned processor;
-      return __builtin_ia32_rdtscp(&processor);  // the built-in: its header costs a third of a second to compile
+      return __builtin_ia32_rdtscp(&processor);  // the built-in, because the header takes a third of a second to compile
     }
 #endif
     return next_slow();
@@ -63,12 +64,12 @@ struct stamp_source {
       return next();
     }
 #endif
-    // Strictly increasing: two calls in order never get equal stamps, however coarse the clock is.
+    // Strictly increasing: two successive calls never get equal stamps, however coarse the clock is.
     std::uint64_t last = counter.load(std::memory_order_relaxed);
     for (;;) {
       const auto now = static_cast<std::uint64_t>(monotonic_ns());
       const std::uint64_t stamp = now > last ? now : last + 1;
-      // Acquire and release pair with the same exchange on other threads: a stamp carries what happened before it.
+      // Acquire and release pair with the same exchange on other threads: a stamp carries everything that happened before it.
       if (counter.compare_exchange_weak(last, stamp, std::memory_order_acq_rel, std::memory_order_relaxed)) return stamp;
     }
   }

@@ -10,14 +10,14 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
+/// Merge key of a ring's first pending event: its stamp, or its predecessor's if it has none.
 [[nodiscard]] inline std::uint64_t pending_key(const event_ring& ring) noexcept {
   return ring.tail->stamp != 0 ? ring.tail->stamp : ring.last_stamp;
 }
 
-/// The end of the events in [first, last) that took place until `until`: those after it were recorded while the drain ran.
+/// End of the events in [first, last) with a stamp of at most `until`; those after it were recorded while the drain ran.
 [[nodiscard]] inline event* trim_to(event* first, event* last, std::uint64_t until) noexcept {
-  // Stamps grow within a ring, and an event without one goes with the last that has one, so only the newest are looked at.
+  // Stamps grow within a ring, and an event without one belongs to the last one that has one, so only the newest are examined.
   for (event* position = last; position != first; --position) {
     const std::uint64_t stamp = position[-1].stamp;
     if (stamp == 0) continue;
@@ -42,7 +42,7 @@ inline void sift_down(event_ring** heap, std::uint32_t count, std::uint32_t posi
   heap[position] = moving;
 }
 
-/// Gives [tail, last) of a ring to the consumer.
+/// Passes [tail, last) of a ring to the consumer.
 template <class Consumer>
 void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
   for (event* position = last; position != ring.tail; --position) {
@@ -55,7 +55,7 @@ void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
   ring.tail = last;
 }
 
-/// The stretch that the top ring may give before another ring's turn comes.
+/// End of the run that the top ring may deliver before another ring's turn.
 [[nodiscard]] inline event* end_of_run(event_ring** heap, std::uint32_t count) noexcept {
   const event_ring& ring = *heap[0];
   if (count == 1) return ring.drain_limit;
@@ -66,7 +66,7 @@ void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
   return position;
 }
 
-/// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that record/event_order.hpp promises. Under the
+/// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that record/event_order.hpp guarantees. Under the
 /// lock. Costs one clock reading, a look at every ring, and the merge.
 template <class Pauses, class Consumer>
 void drain_rings(registry& shared, Consumer& consumer) noexcept {

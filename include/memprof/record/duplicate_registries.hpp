@@ -14,12 +14,12 @@
 #endif
 
 /// @file
-/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
-/// their own (record/registry.hpp says how that comes about).
+/// Finds parts of the process whose events reach no profile, because they were linked in a way that gives them a registry of
+/// their own (record/registry.hpp explains how).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Paths of files, each with its terminating zero, in pages that no hook sees.
+/// File paths, each with its terminating zero, in pages that no hook sees.
 using module_paths = page_array<char>;
 
 [[nodiscard]] inline bool append_path(module_paths& paths, const char* path) noexcept {
@@ -32,13 +32,13 @@ using module_paths = page_array<char>;
 
 #if defined(__linux__)
 
-/// Asks for the path of the loaded object of that number.
+/// Asks for the path of the loaded object with that number.
 struct module_query {
   std::uint32_t number;
   char path[4096];
 };
 
-/// Copies the path of the module that `query` asks for; false if there are not so many.
+/// Copies the path of the module that `query` asks for; false if there are fewer modules.
 [[nodiscard]] inline bool find_module(module_query& query) noexcept {
   const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
     auto& wanted = *static_cast<module_query*>(asked);
@@ -51,28 +51,28 @@ struct module_query {
 
 inline constexpr const char* registry_symbol = "_ZN7memprof5abi_116process_registryE";
 
-/// Whether a library that has a registry may be bound to this code's all the same, which the program then exports.
+/// Whether a library that defines a registry may still be bound to this one, because the program exports it.
 [[nodiscard]] inline bool is_exported() noexcept { return ::dlsym(RTLD_DEFAULT, registry_symbol) == &abi_1::process_registry; }
 
 /// Whether a loaded library records in a registry of its own.
 [[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
-  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
+  // Outside `find_module`, where the loader's lock is held. The library is already loaded, so this only looks it up.
   void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return false;
   const auto* const found = static_cast<const registry*>(::dlsym(handle, registry_symbol));
   Dl_info place{};
-  // What a library depends on is looked through as well, and speaks for itself. A library that uses nothing of a registry has
-  // none.
+  // The lookup also searches the library's dependencies, which are examined on their own. A library that does not use the
+  // registry has none.
   const bool has_own = found != nullptr && found != &abi_1::process_registry &&
                        found->layout_version == registry::current_layout_version && ::dladdr(found, &place) != 0 &&
                        place.dli_fname != nullptr && std::strcmp(place.dli_fname, path) == 0;
-  // One that is bound to another registry leaves its own untouched: without a name in it.
+  // A library bound to another registry leaves its own untouched, without a single name in it.
   const bool is_apart = has_own && (found->labels != nullptr || !is_exported());
   ::dlclose(handle);
   return is_apart;
 }
 
-/// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
+/// The loaded libraries that record in a registry other than this one. The executable cannot be examined. Not under the
 /// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
 [[nodiscard]] inline module_paths find_duplicate_registries() noexcept {
   module_paths paths;
@@ -96,8 +96,8 @@ inline constexpr const char* registry_symbol = "_ZN7memprof5abi_116process_regis
 inline void warn_about_duplicate_registries(const module_paths& paths) noexcept {
   for (std::size_t begin = 0; begin < paths.size(); begin += std::strlen(paths.data() + begin) + 1) {
     std::fprintf(stderr,
-                 "memprof: what %s allocated is missing in this profile: it has a registry of its own; link the executable with "
-                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
+                 "memprof: allocations by %s are missing from this profile: it has a registry of its own; link the executable "
+                 "with -rdynamic (CMake: ENABLE_EXPORTS ON)\n",
                  paths.data() + begin);
   }
 }

@@ -10,20 +10,20 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
+/// What a thread is doing inside the profiler, if anything. In every state but `idle`, its hooks do not record.
 enum class activity : std::uint32_t {
   idle,
-  unattached,  ///< of no thread: the state of the ring that stands for "none yet"
-  recording,   ///< an event is being written: only a signal handler can interrupt here
-  busy,        ///< the profiler works and allocates nothing that a hook sees, so any event now is a signal handler's
-  internal,    ///< the profiler works for the user and may allocate: its own allocations are invisible
-  nested,      ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
+  unattached,  ///< state of `no_ring`, which stands for "none yet"
+  recording,   ///< an event is being written; only a signal handler can interrupt it
+  busy,        ///< the profiler allocates nothing that a hook sees, so any event now comes from a signal handler
+  internal,    ///< the profiler works for the user and may allocate; its allocations are not recorded
+  nested,      ///< a tracked resource calls its upstream; what that takes from `operator new` is already counted
 };
 
-/// An order word that nobody ever holds: a thread with it stamps its next event. See record/event_order.hpp.
+/// An order word that no thread ever holds: a ring with it stamps its next event. See record/event_order.hpp.
 inline constexpr std::uint64_t order_unclaimed = ~std::uint64_t{2};
 
-/// The slots of a ring and what a reader of their pages alone needs to find the events in them.
+/// The slots of a ring, with everything needed to find the events from the pages alone.
 struct ring_slots {
   std::atomic<event*> published;  ///< one past the last published event
   event* first;                   ///< address of the first slot
@@ -31,7 +31,7 @@ struct ring_slots {
   std::uint32_t ring;             ///< `event_ring::id`
   std::uint32_t capacity;
   std::uint32_t check;         ///< `live_ring_header::check_of`; set for slots in a trace file
-  std::uint32_t file_capture;  ///< number of the capture whose trace file had a place for them, or none left; 0: of another
+  std::uint32_t file_capture;  ///< capture whose trace file gave them a place or had none left; 0: none of these
   std::uint64_t is_in_file;    ///< 1 while they lie in a file's pages, which a child after `fork` shares with its parent
   std::uint64_t unused[2];
 
@@ -41,33 +41,33 @@ struct ring_slots {
 };
 static_assert(sizeof(ring_slots) == 64);
 
-/// The slots of rings that have none: of no capacity, so that whoever records next gets others. Recognized by that, not by
-/// its address, as each library may have its own.
+/// Slots for a ring that has none: zero capacity, so that the next event gets real ones. Recognized by its capacity, not its
+/// address, because each library may have its own.
 inline constinit ring_slots no_slots{};
 
-/// The space in which one thread records, and the state of its recording path. One producer fills the slots from the beginning,
-/// and when they are full has them emptied and starts again: no index ever wraps. A ring outlives its thread, so that nobody ever
-/// reads a thread's own memory, and then serves another.
+/// One thread's event buffer and the state of its recording path. A single producer fills the slots from the start; when they are
+/// full it has them drained and starts over, so no index ever wraps. A ring outlives its thread, so that no thread's own memory
+/// is ever read, and is then reused by another thread.
 struct event_ring {
   // Written by the producer.
-  std::atomic<event*> cursor{nullptr};          ///< where the next event goes; read by who ends a trace file
-  std::atomic<event*> limit{nullptr};           ///< end of the slots; null sends the producer's next event the slow way
+  std::atomic<event*> cursor{nullptr};          ///< where the next event goes; also read when a trace file is ended
+  std::atomic<event*> limit{nullptr};           ///< end of the slots; null sends the producer's next event down the slow path
   std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
   std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
   std::uint32_t id = 0;                         ///< from 1; names the ring in the ledger and in the order word
   ring_slots* slots = nullptr;
 
   // Everything below is used under the registry's lock.
-  alignas(64) event* tail = nullptr;  ///< first event that was not drained
-  event* drain_limit = nullptr;       ///< how far the drain that is running goes
-  std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
-  std::uint64_t drained = 0;          ///< events that the active capture got from it
-  std::uint32_t capture = 0;          ///< the capture for which its thread has announced itself
-  std::uint32_t thread = 0;           ///< number of its thread, counted over the process; from 1
+  alignas(64) event* tail = nullptr;  ///< first event not yet drained
+  event* drain_limit = nullptr;       ///< how far the running drain goes
+  std::uint64_t last_stamp = 0;       ///< of the last drained event that had one; events without one follow it
+  std::uint64_t drained = 0;          ///< events that it has given the active capture
+  std::uint32_t capture = 0;          ///< the capture its thread has joined
+  std::uint32_t thread = 0;           ///< number of its thread within the process, from 1
   event_ring* next = nullptr;
-  detail::thread_claim owner;  ///< held by its thread until that is gone, however it ends
+  detail::thread_claim owner;  ///< held by its thread until the thread is gone, however it ends
 
-  /// Ids of names that this ring's threads used lately, found by hash; only its producer reads and writes them.
+  /// Ids of names that this ring's threads used recently, by hash; only the producer reads and writes them.
   struct cached_label {
     const char* text;
     std::uint32_t size;
@@ -76,7 +76,7 @@ struct event_ring {
   static constexpr std::size_t cached_labels = 64;
   cached_label label_cache[cached_labels] = {};
 
-  /// Operations of this ring's thread that ended before one within them; only the producer uses them.
+  /// Operations of this ring's thread that ended before an operation nested in them; only the producer uses them.
   struct early_end {
     std::uint32_t number;  ///< 0: unused
     std::uint32_t outer;
@@ -91,7 +91,7 @@ struct event_ring {
   [[nodiscard]] std::size_t bytes() const noexcept { return sizeof(event_ring) + ring_slots::bytes_for(slots->capacity); }
 };
 
-/// The ring of threads that have none yet. Never written.
+/// The ring of a thread that has none yet. Never written.
 inline constinit event_ring no_ring{activity::unattached};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -99,13 +99,13 @@ inline constinit event_ring no_ring{activity::unattached};
 // Versions of one layout pass these to each other.
 namespace memprof::abi_1 {
 
-/// What a thread itself holds of the recording path.
+/// A thread's own part of the recording path.
 struct thread_slot {
   detail::event_ring* ring = &detail::no_ring;                               ///< never null
-  std::atomic<detail::activity> doing_without_ring{detail::activity::idle};  ///< in place of the ring's while there is none
-  std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last; they count from 1
-  std::uint32_t innermost_scope = 0;  ///< number of the innermost that is open; 0: none
-  label innermost_name = 0;           ///< name of the innermost that the program itself named; 0: none
+  std::atomic<detail::activity> doing_without_ring{detail::activity::idle};  ///< stands in for the ring's while there is none
+  std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last, from 1
+  std::uint32_t innermost_scope = 0;  ///< number of the innermost open operation; 0: none
+  label innermost_name = 0;           ///< name of the innermost open operation that the program itself named; 0: none
 
   [[nodiscard]] bool has_ring() const noexcept {
     return ring->doing.load(std::memory_order_relaxed) != detail::activity::unattached;

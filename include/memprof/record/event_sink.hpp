@@ -39,119 +39,119 @@ namespace detail {
 
 }  // namespace detail
 
-/// The writer of events of this process: where backends report to. Every call may be made from any thread and records nothing
-/// while no capture is active.
+/// The process's event writer, through which backends report. Every call may be made from any thread, and records nothing while
+/// no capture is active.
 ///
-/// A call is safe in a signal handler, except as the first of its thread. A handler that interrupts the recording of another
-/// event, or a short control call (`snapshot`, `annotate`, the making of a space), is counted in the profile (`reentrant_events`)
-/// and not recorded; longer ones (`begin_capture`, the making of a profile) hold signals back until they are done. No call
-/// changes errno.
+/// A call is safe in a signal handler, unless it is the thread's first. A handler that interrupts the recording of another event,
+/// or a short control call (`snapshot`, `annotate`, creating a space), is not recorded but counted in the profile
+/// (`reentrant_events`); longer calls (`begin_capture`, building a profile) block signals until they are done. No call changes
+/// errno.
 ///
-/// The order of calls is the contract that makes peaks exact: report an allocation after it happened, a deallocation before. An
-/// allocation at a null address has failed, and is only counted.
+/// Peaks are exact only if calls keep this order: report an allocation after it has happened, a deallocation before. An
+/// allocation at a null address has failed and is only counted.
 class event_sink {
  public:
   using open_operation_type = open_operation;
 
-  /// The space of that name. Takes a lock: ask once, not for each event.
+  /// The space with that name. Takes a lock: call it once, not for each event.
   [[nodiscard]] memory_space space(std::string_view name, std::string_view memory = {}) const noexcept {
     return memory_space{name, memory};
   }
 
-  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `contents`
+  /// `space` is the kind of memory, created once: `const memprof::memory_space dram{"dram"}`. Costs one event. `contents`
   /// overrides the category of the operation that is open on this thread.
   void allocate(space_id space, block_address address, std::size_t bytes, optional_category contents = {}) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::allocate, space.value, contents.tag()});
   }
-  /// `bytes`, if given, is compared with what was allocated.
+  /// `bytes`, if given, is compared with the allocated size.
   void deallocate(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::deallocate, space.value, 0});
   }
 
-  /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
-  /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
-  /// step for each range that is held. `stream`: for which stream and pool.
+  /// A caching allocator (such as PyTorch's) took a range of addresses from the device. The profile reports it as reserved,
+  /// alongside what the program allocated from it. `stream` names the stream and pool it serves. Costs one event; accounting for
+  /// it costs one step per held range.
   void reserve(space_id space, block_address address, std::size_t bytes, stream_and_pool stream = {}) const noexcept {
     detail::record_event({0, address.value, bytes, stream.name(), event_kind::reserve, space.value, 0});
   }
-  /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
+  /// The allocator gave a range back: part of the ranges it took, or several of them; 0 bytes: the one that began at `address`.
   void release(space_id space, block_address address, std::size_t bytes = 0, stream_and_pool stream = {}) const noexcept {
     detail::record_event({0, address.value, bytes, stream.name(), event_kind::release, space.value, 0});
   }
 
-  /// An allocation for a stream, from a pool; else as `allocate`. The profile sums up the blocks of each in
+  /// An allocation for a stream, from a pool; otherwise like `allocate`. The profile sums the blocks of each in
   /// `space_profile::streams`.
   void allocate_on_stream(space_id space, block_address address, std::size_t bytes, stream_and_pool where,
                           optional_category contents = {}) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream, space.value, contents.tag()});
   }
-  /// The end of such a block, with the same stream and pool.
+  /// Ends such a block; pass the same stream and pool.
   void deallocate_on_stream(space_id space, block_address address, stream_and_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
   }
-  /// The same of a block that streams may still use, as PyTorch's caching allocator frees it: it is not live any more, but stays
-  /// active until `complete_deallocation` (`space_profile::active`).
+  /// Frees a block that streams may still be using, as PyTorch's caching allocator does: it is no longer live, but stays active
+  /// until `complete_deallocation` (`space_profile::active`).
   void request_deallocation(space_id space, block_address address, stream_and_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 1});
   }
-  /// No stream uses the block any more, whose deallocation was requested.
+  /// No stream uses the block any more; its deallocation was requested earlier.
   void complete_deallocation(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::complete_deallocation, space.value, 0});
   }
 
-  /// The end of every live block that begins in [address, address + bytes): a part of an arena is reset at once. It is not
-  /// unusual that there is none. Cost: that of one event; accounting for it costs a pass over the live blocks of the space.
-  /// Blocks on streams count as live in the rows of their streams, and as active, until they are deallocated one
-  /// by one.
+  /// Ends every live block that begins in [address, address + bytes), as when part of an arena is reset at once. No anomaly if
+  /// there is none. Costs one event; accounting for it costs a pass over the live blocks of the space. In the rows of their
+  /// streams, blocks on streams stay live, and active, until they are deallocated one by one.
   void deallocate_range(space_id space, block_address address, std::size_t bytes) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::deallocate_range, space.value, 0});
   }
-  /// The same of every live block of the space.
+  /// Ends every live block of the space, in the same way.
   void deallocate_all(space_id space) const noexcept {
     detail::record_event({0, 0, 0, 0, event_kind::deallocate_range, space.value, 1});
   }
 
-  /// An allocation of `bytes` failed because the device had no memory for it, of which `device_free` bytes were left. The profile
-  /// keeps the first 32 with the operation that asked (`space_profile::out_of_memory`).
+  /// An allocation of `bytes` failed because the device ran out of memory, with `device_free` bytes left. The profile keeps the
+  /// first 32, each with the operation that requested the memory (`space_profile::out_of_memory`).
   void out_of_memory(space_id space, std::size_t bytes, std::size_t device_free) const noexcept {
     detail::record_event({0, device_free, bytes, 0, event_kind::out_of_memory, space.value, 0});
   }
 
-  /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
-  /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
+  /// Allocates a block of `bytes_per_core` on each of `cores`, in memory that every core has to itself (L1). The profile reports
+  /// the usage of the busiest core (`space_profile::cores`); the other numbers of the space count the block's bytes on all cores
+  /// together.
   ///
-  /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. So a set
-  /// of several rectangles is recorded as a block for each, at the same address. A buffer whose allocator reserves the address on
-  /// every core is recorded on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
-  /// block, use its `address_on_cores`.
+  /// Blocks at the same address are the same block if their first cores (x0, y0) are equal; otherwise they lie side by side. So
+  /// record a set of several rectangles as one block per rectangle, at the same address. If the allocator reserves a buffer's
+  /// address on every core, record it on all cores of the device. Cores of different devices belong to different spaces. To
+  /// `annotate` the block, use its `address_on_cores`.
   ///
-  /// Cost: that of one event; accounting for it costs a step for each core. Rectangles with exchanged corners are counted in
-  /// `event_anomalies::rejected_events`, for the calls below too.
+  /// Costs one event; accounting for it costs one step per core. Rectangles with swapped corners are counted in
+  /// `event_anomalies::rejected_events`; this also holds for the calls below.
   void allocate_on_cores(space_id space, block_address address, std::size_t bytes_per_core, core_range cores,
                          buffer_kind kind = buffer_kind::buffer, optional_category contents = {}) const noexcept {
     const auto tag = static_cast<std::uint16_t>(contents.tag() | static_cast<unsigned>(kind) << 8);
     detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
                           event_kind::allocate_on_cores, space.value, tag});
   }
-  /// The end of a block, with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
+  /// Ends a block; pass the same `cores`. `bytes_per_core`, if given, is compared with the allocated size.
   void deallocate_on_cores(space_id space, block_address address, core_range cores,
                            std::size_t bytes_per_core = 0) const noexcept {
     detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
                           event_kind::deallocate_on_cores, space.value, 0});
   }
-  /// The end of every circular buffer that lies on any of `cores`, on its other cores too: where a program can start, the one
-  /// before has ended as a whole. It is not unusual that there is none. Accounting for it costs a pass over the circular buffers.
+  /// Ends every circular buffer that lies on any of `cores`, on its other cores too: a program can only start where the previous
+  /// one has ended as a whole. No anomaly if there is none. Accounting for it costs a pass over the circular buffers.
   void deallocate_circular_buffers(space_id space, core_range cores = any_core) const noexcept {
     detail::record_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, space.value, 0});
   }
 
-  /// Says what the live block at `address` is, in whatever memory space it lives: as the free function `annotate`.
+  /// Describes the live block at `address`, whichever memory space it is in; like the free function `annotate`.
   void annotate(block_address address, const annotation& description) const noexcept {
     detail::record_annotation(address.value, description);
   }
 
-  /// An operation begins on this thread, which `end_operation` ends, on whatever thread. `track_operation` is easier to use
-  /// right.
+  /// Begins an operation on this thread; `end_operation` ends it, on any thread. Prefer `track_operation`, which is harder to
+  /// misuse.
   [[nodiscard]] open_operation begin_operation(std::string_view name, optional_category category = {}) const noexcept {
     open_operation begun;
     if (detail::may_control()) detail::begin_operation(begun, abi_1::this_thread, detail::find_label(name), category.tag());
@@ -162,49 +162,49 @@ class event_sink {
     detail::end_operation(ended, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0);
   }
 
-  // --- for sources that follow the calls of another library -------------------------------------------------------
+  // --- for sources that hook into another library -----------------------------------------------------------------
 
-  /// The number of the active capture, from 1; 0: none. Cost: one load.
+  /// Number of the active capture, from 1; 0: none. Costs one load.
   [[nodiscard]] std::uint32_t capture() const noexcept {
-    // Relaxed: whether a call that overlaps a capture's begin or end is part of it is open anyway.
+    // Relaxed: whether a call that overlaps a capture's begin or end belongs to it is unspecified anyway.
     return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
   }
-  /// Whether operations of this thread may be recorded: not where a signal handler has interrupted the profiler, nor in what
-  /// the profiler does itself.
+  /// Whether this thread may record operations: not in a signal handler that interrupted the profiler, nor within the profiler's
+  /// own work.
   [[nodiscard]] bool is_thread_recordable() const noexcept { return detail::is_outside(abi_1::this_thread); }
 
-  /// The id of a name, for the calls below. Through a cache of this thread; a miss takes a lock. 0 if the system has no memory.
+  /// The id of a name, for the calls below. Cached per thread; a miss takes a lock. 0 if the system has no memory.
   [[nodiscard]] label label_of(std::string_view name) const noexcept { return detail::find_label(name); }
-  /// The text of such an id, which stays where it is. Takes a lock.
+  /// The text of such an id; it never moves. Takes a lock.
   [[nodiscard]] std::string_view text_of(label id) const noexcept {
     const detail::control_guard control;
     const label_table* const labels = abi_1::process_registry.labels;
     return labels == nullptr ? std::string_view{} : labels->text(id);
   }
 
-  /// The same as `annotate`, of a text that is known: name, shape, dtype and `requires_grad` with `name_separator` between; 0:
-  /// only the category is given. Cost: that of one event.
+  /// Like `annotate`, with interned text: name, shape, dtype and `requires_grad`, joined by `name_separator`; 0: only the
+  /// category is given. Costs one event.
   void annotate(block_address address, optional_category contents, label text) const noexcept {
     detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, contents.tag()});
   }
 
-  /// The same as `begin_operation`, where `capture()` is not 0 and `is_thread_recordable()`. Cost: that of one event.
+  /// Like `begin_operation`; requires a nonzero `capture()` and `is_thread_recordable()`. Costs one event.
   [[nodiscard]] open_operation begin_operation(label name, optional_category category) const noexcept {
     open_operation begun;
     detail::begin_operation(begun, abi_1::this_thread, name, category.tag());
     return begun;
   }
-  /// Ends an operation that was begun in that capture: if it outlives the capture, it ends none of the next.
+  /// Ends an operation that was begun in capture `begun_in`. If it outlives that capture, it ends none in the next.
   void end_operation(const open_operation& ended, std::uint32_t begun_in) const noexcept {
     detail::end_operation(ended, capture() == begun_in);
   }
 
-  /// The name of the innermost operation that the program itself has open on this thread; 0: none.
+  /// Name of the innermost operation that the program itself has open on this thread; 0: none.
   [[nodiscard]] label innermost_name() const noexcept { return abi_1::this_thread.innermost_name; }
-  /// The operation that was begun last on this thread is one that the program itself named.
+  /// Marks the operation last begun on this thread as one that the program itself named.
   void set_innermost_name(label name) const noexcept { abi_1::this_thread.innermost_name = name; }
 
-  /// Something happened that the source cannot tell as an event: the profile is not exact.
+  /// Counts an occurrence that the source cannot report as an event: the profile is not exact.
   void count_dropped_event() const noexcept { abi_1::process_registry.dropped_events.fetch_add(1, std::memory_order_relaxed); }
 
   // --- the capture ------------------------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ class event_sink {
   /// Ends the current segment, as `snapshot` does.
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
 
-  /// Adds rows to what the capture knows beside events, in place of those of the table's name that it had. Columns beyond 32 and
-  /// text beyond 4,096 bytes are cut (`fitted`). Takes a lock.
+  /// Adds a table of facts to the capture, replacing an earlier one of that name. Cuts columns beyond 32 and text beyond 4,096
+  /// bytes (`fitted`). Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
     const detail::internal_guard hidden;
@@ -227,10 +227,9 @@ static_assert(event_writer<event_sink>);
 struct capture_options;
 
 /// A source of events that a capture switches on and off: `attach` when it begins, with the capture's options, `detach` when it
-/// ends. In between, and once more after `detach`, `report_facts` is asked for what the source knows beside events: it gives
-/// whole tables to the writer's `add_facts`, or does nothing. No two calls of these are made at once, and none under the
-/// profiler's lock. The object lives as long as the capture's profile can be read. A source that simulates says so with a `static
-/// constexpr run_mode mode`: it becomes that of the profile.
+/// ends. In between, and once more after `detach`, `report_facts` may pass whole tables of facts to the writer's `add_facts`.
+/// These calls never overlap, and none is made under the profiler's lock. The object lives as long as the capture's profile can
+/// be read. A source that simulates declares `static constexpr run_mode mode`, which becomes the profile's mode.
 template <class T>
 concept backend = std::default_initializable<T> && requires(T source, event_sink& writer, const capture_options& options) {
   { T::name } -> std::convertible_to<std::string_view>;

@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The id of a name that this thread's cache does not hold. Takes the registry's lock.
+/// The id of a name that is not in this thread's cache. Takes the registry's lock.
 [[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
   registry& shared = abi_1::process_registry;
   thread_slot& self = abi_1::this_thread;
@@ -27,7 +27,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard]] inline label find_label(std::string_view name) noexcept {
   const thread_slot& self = abi_1::this_thread;
   const std::uint32_t hash = label_table::hash_of(name);
-  // Where the thread has no ring yet, nothing is found.
+  // A thread that has no ring yet finds nothing.
   const event_ring::cached_label& cached = self.ring->label_cache[hash % event_ring::cached_labels];
   if (cached.id != 0 && label_table::is_text(cached.text, cached.size, name)) [[likely]]
     return cached.id;

@@ -10,42 +10,43 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
-/// program's events than their allocations were.
+/// The profiler's own heap blocks that the program may free, because they belong to a profile that was returned to it. Neither
+/// their allocation nor their free is an event of the program.
 ///
-/// Thread-safe. While it is empty, as it nearly always is, asking costs one load. A thread that calls `add` or `remove` must not
-/// be interrupted by a signal handler that does: it would wait for the thread's own lock.
+/// Thread-safe. While the set is empty, as it nearly always is, a lookup costs one load. A thread must not be interrupted in
+/// `add` or `remove` by a signal handler that calls either: the handler would wait for its own thread's lock.
 class hidden_blocks {
  public:
   hidden_blocks() noexcept = default;
   hidden_blocks(const hidden_blocks&) = delete;
   hidden_blocks& operator=(const hidden_blocks&) = delete;
 
-  /// Adds a block. Without memory for it, its free will count as unmatched.
+  /// Adds a block. If there is no memory for the entry, the block's free will count as unmatched.
   void add(std::uintptr_t address) noexcept {
     const detail::lock_guard guard{lock_};
     if (2 * (count_ + 1) > slots_.size() && !grow()) return;
     slots_[free_slot(slots_, address)] = address;
     ++count_;
     const std::uint64_t hash = hash_of(address);
-    // Relaxed, here and below: a thread that frees a block was handed it by one that came from here.
+    // Relaxed, here and below: a thread can only free a block that the adding thread has passed to it.
     filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
   }
 
-  /// Whether a block may be one of them. Costs one load, and takes no lock.
+  /// Whether the block may be in the set. Costs one load and takes no lock.
   [[nodiscard]] bool may_hold(std::uintptr_t address) const noexcept {
     const std::uint64_t hash = hash_of(address);
     return (filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) != 0;
   }
 
-  /// Takes a block away; false if it is none of them.
+  /// Removes a block; false if it is not in the set.
   [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
     if (!may_hold(address)) [[likely]]
       return false;
     return remove_found(address);
   }
 
-  /// Forgets all of them: those that were freed while nobody recorded would stand for blocks of the program.
+  /// Discards all entries: a block freed while nothing was recorded would leave an entry that later matches a block of the
+  /// program.
   void clear() noexcept {
     const detail::lock_guard guard{lock_};
     slots_ = {};
@@ -53,7 +54,7 @@ class hidden_blocks {
     clear_filter();
   }
 
-  /// Makes the lock free whatever it was. Only for a child after `fork`.
+  /// Unlocks the lock whatever its state. Only for a child after `fork`.
   void reset_lock() noexcept { lock_.reset(); }
 
   /// Bytes taken from the system.

@@ -6,15 +6,15 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What a capture does with its backends, of whatever types they are.
+/// What a capture calls on its backends, independent of their types.
 struct backend_calls {
   void (*detach)(void* backends) noexcept;
   void (*report_facts)(void* backends);
   void (*destroy)(void* backends) noexcept;
 };
 
-/// Owns the backends of a capture, which outlive it for as long as its profile can be read. None of its functions is to be called
-/// under the registry's lock: backends may call us.
+/// Owns the backends of a capture, which outlive it for as long as its profile can be read. Call none of its functions under the
+/// registry's lock: backends may call back.
 class kept_backends {
  public:
   kept_backends() noexcept = default;
@@ -37,7 +37,8 @@ class kept_backends {
   [[nodiscard]] void* get() const noexcept { return backends_; }
   [[nodiscard]] const backend_calls* calls() const noexcept { return backends_ == nullptr ? nullptr : calls_; }
   [[nodiscard]] bool is_attached() const noexcept { return backends_ != nullptr && is_attached_; }
-  /// Says that they are off, and whether they were on: of two threads that end the capture only one detaches them.
+  /// Marks the backends as detached and returns whether they were attached: of two threads that end the capture, only one
+  /// detaches them.
   [[nodiscard]] bool take_attached() noexcept { return backends_ != nullptr && std::exchange(is_attached_, false); }
 
  private:

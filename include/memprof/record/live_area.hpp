@@ -19,20 +19,20 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The live area of a trace file: pages of the file where its system keeps the blocks that are reserved for them, otherwise pages
-/// of the process's own, which hold the buffers alone.
+/// The live area of a trace file: pages of the file if its file system keeps the blocks reserved for them, otherwise private
+/// pages that hold only the buffers.
 class live_area {
  public:
   live_area() = default;
   live_area(const live_area&) = delete;
   live_area& operator=(const live_area&) = delete;
 
-  /// Makes the area of capture `capture` in an empty file, behind room for chunks if that is asked for and may be. `wake_word`
-  /// counts up when rings need more room. 0, or why there can be no trace in the file.
+  /// Creates the area of capture `capture` in an empty file, with room for chunks before it if requested and permitted.
+  /// `wake_word` is incremented when rings need more room. Returns 0, or why the file cannot hold a trace.
   [[nodiscard]] int make(int file, std::uint32_t ring_capacity, std::uint32_t capture, std::atomic<std::uint32_t>& wake_word,
                          bool wants_room_before) noexcept {
     live_layout layout{ring_capacity, wants_room_before};
-    // Such a file is longer than its chunks: it may not be the reason why a limit on its size is met.
+    // Such a file is longer than its chunks: the area must not be what exceeds a limit on file size.
     if (!may_be_as_long(layout.end() + layout.mapped)) layout = {ring_capacity, false};
     if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
       if (const int error = map(file, layout); error != 0) return error;
@@ -52,11 +52,11 @@ class live_area {
   [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
   [[nodiscard]] ring_places& places() noexcept { return places_; }
   [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + (first_buffer_ - mapped_); }
-  /// What the area says of each buffer.
+  /// The state of each buffer within the area.
   [[nodiscard]] unsigned char* buffer_states() const noexcept {
     return pages_ + (area_ - mapped_) + live_area_header::buffer_states;
   }
-  /// Where it lies in the file: nowhere, if nothing is mapped.
+  /// Its position in the file; none if nothing is mapped.
   [[nodiscard]] live_area_position position() const noexcept {
     if (!is_mapped_) return {};
     return {area_, mapped_ + places_.mapping_bytes};
@@ -64,7 +64,7 @@ class live_area {
   /// Bytes of memory that are not the file's.
   [[nodiscard]] std::size_t own_bytes() const noexcept { return own_bytes_; }
 
-  /// Gives the pages back, but for rings in them.
+  /// Unmaps the pages, except for rings in them.
   void release() noexcept {
     if (is_mapped_) {
       places_.unmap();
@@ -77,7 +77,7 @@ class live_area {
   }
 
  private:
-  /// Maps the file, if it can be. 0, or why there can be no file at all.
+  /// Maps the file if possible. Returns 0, or why there can be no file at all.
   [[nodiscard]] int map([[maybe_unused]] int file, [[maybe_unused]] const live_layout& layout) noexcept {
 #if defined(__linux__)
     const int error = reserve_blocks(file, layout.mapped, layout.place(layout.spare_places) - layout.mapped);
@@ -122,8 +122,8 @@ class live_area {
   bool is_mapped_ = false;
   unsigned char* pages_ = nullptr;
   std::size_t own_bytes_ = 0;
-  std::size_t area_ = 0;    ///< offsets in the file: of the area,
-  std::size_t mapped_ = 0;  ///< of the pages
+  std::size_t area_ = 0;    ///< offset of the area in the file
+  std::size_t mapped_ = 0;  ///< offset of the mapped pages in the file
   std::size_t first_buffer_ = 0;
   ring_places places_;
 };

@@ -19,23 +19,23 @@
 #endif
 
 /// @file
-/// The pages of a trace file into which its capture stores directly.
+/// The pages of a trace file that its capture stores into directly.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Where the parts of a trace file's live area lie. All are multiples of a page.
+/// Layout of a trace file's live area. All offsets are multiples of a page.
 struct live_layout {
-  /// A second of three million events, or 40 ms of the most that one thread can record: the thread that writes them may get no
-  /// processor for so long.
+  /// One second at three million events per second, or 40 ms at the highest rate of a single thread: the writing thread may get
+  /// no processor for that long.
   static constexpr std::uint32_t buffers = 32;
   static constexpr std::uint32_t buffer_bytes = std::uint32_t{256} << 10;
-  static constexpr std::size_t bytes_of_places = std::size_t{64} << 20;  ///< at most, unless so few places would fit:
+  static constexpr std::size_t bytes_of_places = std::size_t{64} << 20;  ///< at most, unless fewer than `fewest_places` would fit
   static constexpr std::size_t fewest_places = 16;
   static constexpr std::size_t most_bytes_of_places = std::size_t{1} << 30;
   static constexpr std::size_t spare_bytes = std::size_t{1} << 20;
 
-  /// With room before it, as long as itself, the area is cut off when the file is complete and its chunks have not come that far.
-  /// Without, it begins directly behind the file's header, in the same page.
+  /// With room for chunks before it, as long as the area itself, the area is cut off once the file is complete, unless the chunks
+  /// outgrew that room. Without, it begins directly after the file's header, in the same page.
   live_layout(std::uint32_t ring_capacity, bool has_room_before) noexcept {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const auto rounded = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
@@ -54,27 +54,26 @@ struct live_layout {
   }
 
   [[nodiscard]] std::size_t place(std::uint32_t index) const noexcept { return first_place + index * place_bytes; }
-  /// Where the first chunk comes if all places are mapped.
+  /// Where the first chunk goes if all places are mapped.
   [[nodiscard]] std::size_t end() const noexcept { return place(places); }
 
-  std::size_t mapped;  ///< where the pages begin that are mapped
+  std::size_t mapped;  ///< where the mapped pages begin
   std::size_t area;
   std::size_t first_buffer;
   std::size_t first_place;
   std::size_t place_bytes;
   std::uint32_t places;
-  std::uint32_t spare_places;  ///< so many have blocks reserved before a thread asks
+  std::uint32_t spare_places;  ///< number of places whose blocks are reserved before a thread asks for them
 };
 
-/// Where the live area lies in its file.
+/// Position of the live area in its file.
 struct live_area_position {
   std::uint64_t begin = 0;  ///< 0: there is none
   std::uint64_t end = 0;
 };
 
-/// Whether the file's system keeps the blocks that were reserved for it where they are, so that a store into a mapped page of it
-/// never lacks one: a store that does ends the program (SIGBUS). Those that write a block to a new place each time cannot promise
-/// it, nor can those of a network or in user space.
+/// Whether the file system keeps reserved blocks in place, so that a store into a mapped page never lacks a block; such a store
+/// would end the program (SIGBUS). Copy-on-write file systems cannot guarantee this, nor can network or user-space file systems.
 [[nodiscard]] inline bool keeps_reserved_blocks([[maybe_unused]] int file) noexcept {
 #if defined(__linux__)
   struct statfs system {};
@@ -87,11 +86,13 @@ struct live_area_position {
 #endif
 }
 
-/// Reserves blocks for that part of a file, which grows if it ends earlier. 0, or why not: EOPNOTSUPP where the system cannot.
+/// Reserves blocks for that part of a file, extending the file if necessary. Returns 0, or the error: EOPNOTSUPP if the system
+/// cannot.
 [[nodiscard]] inline int reserve_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t offset,
                                         [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
-  // Not posix_fallocate: where the file system has no such call it writes zeros, which may lie over what others stored meanwhile.
+  // Not posix_fallocate: where the file system lacks the call, it writes zeros, possibly over what other threads have stored
+  // meanwhile.
   for (;;) {
     if (::fallocate(file, 0, static_cast<::off_t>(offset), static_cast<::off_t>(bytes)) == 0) return 0;
     if (errno != EINTR) return errno;
@@ -101,13 +102,13 @@ struct live_area_position {
 #endif
 }
 
-/// Whether the process may make a file of so many bytes. Otherwise the attempt would raise SIGXFSZ.
+/// Whether the process may create a file of that many bytes. If not, trying would raise SIGXFSZ.
 [[nodiscard]] inline bool may_be_as_long(std::size_t bytes) noexcept {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
 }
 
-/// Gives the blocks of that part of a file back, if its system can: it reads as zeros.
+/// Releases the blocks of that part of a file, if the system can; it then reads as zeros.
 inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t offset,
                         [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
@@ -115,7 +116,7 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
 #endif
 }
 
-/// Writes all of the bytes there. 0, or why not.
+/// Writes all the bytes at that offset. Returns 0, or the error.
 [[nodiscard]] inline int write_at(int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
   const auto* next = static_cast<const unsigned char*>(bytes);
   while (size != 0) {

@@ -43,12 +43,13 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The trace of a capture on its way into a file.
+/// A capture's trace on its way to a file.
 ///
-/// Who drains the rings encodes their events into one of a few buffers. A thread of its own appends full buffers to the file.
-/// When all are full the trace gets a gap, or waits; when writing fails it ends. Neither throws, and the capture goes on.
+/// The thread that drains the rings encodes their events into one of a few buffers. A dedicated thread appends full buffers to
+/// the file. When all are full, the trace gets a gap or the drain waits; when writing fails, the trace ends. Neither throws, and
+/// the capture goes on.
 ///
-/// Used under the registry's lock, but for what waits for the file's system: `open`, `start`, `give_up`, `wait_for_disk`,
+/// Used under the registry's lock, except for calls that wait for the file system: `open`, `start`, `give_up`, `wait_for_disk`,
 /// `finish`, `close_file`.
 class live_trace {
  public:
@@ -56,7 +57,7 @@ class live_trace {
   live_trace(const live_trace&) = delete;
   live_trace& operator=(const live_trace&) = delete;
 
-  /// Makes the file of a name like `capture_options::trace_file`. If there can be none, a line on stderr and `problem` say why.
+  /// Creates the file named by a pattern like `capture_options::trace_file`. On failure, a line on stderr and `problem` say why.
   [[nodiscard, gnu::noinline]] bool open(const std::string& pattern, const capture_options& options,
                                          const process_info& process) {
     waits_ = options.on_slow_disk == slow_disk::wait;
@@ -70,7 +71,7 @@ class live_trace {
     return false;
   }
 
-  /// Begins the trace of capture `capture` in the file that was made; false as above, and then comes `give_up`.
+  /// Begins the trace of capture `capture` in the created file. Fails like `open`; then call `give_up`.
   [[nodiscard, gnu::noinline]] bool start(const capture_options& options, std::uint32_t capture) {
     const std::string reason = start_writing(options, capture);
     if (reason.empty()) return true;
@@ -86,10 +87,10 @@ class live_trace {
 
   /// The places for rings in its pages; null if it has none.
   [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &area_.places() : nullptr; }
-  /// Whether it asks for what happens: also if it can no longer write it, to count it.
+  /// Whether to pass it events: also once it can no longer write them, so that they are counted.
   [[nodiscard]] bool takes_events() const noexcept { return state_ != state::none && state_ != state::closed; }
 
-  // --- what comes in ------------------------------------------------------------------------------------------------
+  // --- input --------------------------------------------------------------------------------------------------------
 
   /// Out of line, so that folding costs no more where there is no file.
   [[gnu::noinline]] void events(const event* first, const event* last, std::uint32_t ring) noexcept {
@@ -120,62 +121,62 @@ class live_trace {
     });
     if (definitions_ != nullptr) definitions_->facts(table);
   }
-  /// After a gap: so many events of the ring come before what follows, whether they are in the trace or not.
+  /// After a gap: the number of events of the ring that precede what follows, whether or not the trace has them.
   void position(std::uint32_t ring, std::uint64_t events) noexcept {
     define(control::position, small_payload{}.number(ring).number(events).view());
   }
 
-  /// After a gap: what is known where it ends. Left out if it would fill more than half of the buffers that are free.
+  /// After a gap: the state at its end. Left out if it would fill more than half of the free buffers.
   void key_frame(const page_array<unsigned char>& frame) noexcept {
     if (frame.size() > buffers_.free() * std::size_t{live_layout::buffer_bytes} / 2) return;
     for_each_key_frame_part(frame,
                             [this](std::string_view head, std::string_view bytes) { define(control::key_frame, head, bytes); });
   }
 
-  /// Makes what came in so far a part of the file: whatever happens to the process, it will be read.
+  /// Commits what has come in so far to the file: it will be readable even if the process is killed.
   [[gnu::noinline]] void commit() noexcept {
     if (state_ == state::recording) buffers_.commit();
   }
 
   // --- gaps ---------------------------------------------------------------------------------------------------------
 
-  /// Called before each drain: notices what became of the disk. True if a gap has ended just now: then come the names after
+  /// Called before each drain: reacts to the state of the disk. True if a gap has just ended; then pass in the names after
   /// `last_name`, the spaces from `spaces` on, the position of each ring and a key frame.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
     if (buffers_.error() != 0) state_ = state::stopped;
     if (state_ != state::gapped) return false;
-    // Not for a single free buffer, which would be full at once: few long gaps are better than many short ones.
+    // Not for a single free buffer, which would fill up at once: few long gaps are better than many short ones.
     return buffers_.free() >= live_layout::buffers / 2 && end_gap();
   }
-  /// The same, but waits for the disk. For the capture's end, whose last events must not be missing.
+  /// As above, but waits for the disk. For the end of the capture, whose last events must not be missing.
   [[nodiscard]] bool wait_and_resume() noexcept {
     if (state_ != state::gapped || !buffers_.wait_for_free(live_layout::buffers / 2)) return false;
     return end_gap();
   }
   [[nodiscard]] bool is_gapped() const noexcept { return state_ == state::gapped; }
-  /// Waits until a gap can end, or writing has failed. Without the registry's lock.
+  /// Waits until a gap can end or writing has failed. Without the registry's lock.
   void wait_for_disk() const noexcept { (void)buffers_.wait_for_free(live_layout::buffers / 2); }
   [[nodiscard]] label last_name() const noexcept { return last_name_; }
   [[nodiscard]] std::uint32_t spaces() const noexcept { return spaces_; }
-  /// Whether facts came while there was a gap, once: they have to come again.
+  /// True once if facts arrived during a gap; they have to be passed again.
   [[nodiscard]] bool take_lacks_facts() noexcept { return std::exchange(lacks_facts_, false); }
 
-  /// Where nothing is mapped, lets the open chunk be written although it is not full. Called once a second.
+  /// If nothing is mapped, has the open chunk written although it is not full. Called once a second.
   void flush_unmapped() noexcept {
     if (!is_mapped_ && state_ == state::recording && buffers_.used() != 0) next_chunk();
   }
 
   // --- the limit ----------------------------------------------------------------------------------------------------
 
-  /// Whether the newest generation has become as long as it may. Called after each drain.
+  /// Whether the newest generation has reached its maximum length. Called after each drain.
   [[nodiscard]] bool wants_generation() const noexcept {
     return definitions_ != nullptr && state_ == state::recording && closed_bytes_ + buffers_.used() >= generation_bytes_ &&
            writer_.takes_generation();
   }
 
-  /// Begins a generation with what is known now: a `gap` of all events so far, where each ring is (`write_positions` is given a
-  /// trace), and a key frame. Where that fails, the newest generation becomes longer. Takes nothing from `operator new`.
+  /// Begins a generation with the current state: a `gap` for all events so far, the position of each ring (written to a trace by
+  /// `write_positions`) and a key frame. If that fails, the newest generation grows instead. Takes nothing from `operator new`.
   template <class Names, class Positions>
   [[gnu::noinline]] void begin_generation(const Names& names, std::uint64_t events, const page_array<unsigned char>& frame,
                                           Positions&& write_positions) noexcept {
@@ -189,9 +190,9 @@ class live_trace {
     write_positions(moment);
     moment.key_frame(frame);
     if (moment.left_out() != 0 || !definitions_->write(*next, names, last_name_) || !next->add(moment)) return next->destroy();
-    // At least as long as its beginning, so that making these stays cheap.
+    // At least as long as its beginning, so that starting generations stays cheap.
     generation_bytes_ = std::max<std::uint64_t>(limit_ / 2, next->beginning.size());
-    // What a drain brings comes on top.
+    // Plus what one drain may add.
     next->expected_bytes = generation_bytes_ + generation_bytes_ / 4 + live_layout::buffer_bytes;
     closed_bytes_ = 0;
     writer_.begin_generation(next);
@@ -199,7 +200,7 @@ class live_trace {
 
   // --- the end ------------------------------------------------------------------------------------------------------
 
-  /// Takes nothing more, and parts the rings from the file. What is left is to `finish`.
+  /// Accepts nothing more, and detaches the rings from the file; `finish` does the rest.
   [[gnu::noinline]] void close(event_ring* rings) noexcept {
     if (state_ == state::recording && buffers_.used() != 0) buffers_.close();
     if (has_thread_) state_ = state::closed;
@@ -207,8 +208,8 @@ class live_trace {
     buffers_.end();
   }
 
-  /// Waits until the disk has everything, and completes the file. False if that was done before, or there is no file; otherwise
-  /// `settle` comes next.
+  /// Waits until everything is on disk, and completes the file. False if that has already been done or there is no file;
+  /// otherwise call `settle` next.
   [[nodiscard]] bool finish() noexcept {
     if (!has_thread_) return false;
     (void)::pthread_join(thread_, nullptr);
@@ -227,18 +228,18 @@ class live_trace {
     return true;
   }
 
-  /// Lets go of everything but the file itself, and what the profile asks for.
+  /// Releases everything except the file itself and what a profile needs.
   void settle() noexcept {
     if (is_deleted_) std::snprintf(problem_, sizeof problem_, "%s", deleted);
     release();
   }
   void close_file() noexcept { file_.close(); }
 
-  // --- what it says of itself ---------------------------------------------------------------------------------------
+  // --- status -------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] const own_file& file() const noexcept { return file_; }
   [[nodiscard]] std::string_view path() const noexcept { return message_.path(); }
-  /// Why it is incomplete, or may become so; empty: nothing is known against it.
+  /// Why the file is incomplete or may become so; empty: no known problem.
   [[nodiscard]] std::string problem() const {
     if (problem_[0] != '\0') return problem_;
     if (const int error = buffers_.error()) return std::string{"writing it failed: "} + text_of(error);
@@ -258,7 +259,7 @@ class live_trace {
   enum class state : std::uint8_t {
     none,       ///< there is no file
     recording,  ///< a buffer is open
-    gapped,     ///< all are full
+    gapped,     ///< all buffers are full
     stopped,    ///< writing failed
     closed,
   };
@@ -273,9 +274,9 @@ class live_trace {
     message_.say("memprof: no trace file '%s': %s; the capture goes on without one\n", problem_);
   }
 
-  /// Empty, or why there can be no trace in the file.
+  /// Empty, or why the file cannot hold a trace.
   [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
-    // Generations take each other's place, which is behind the area.
+    // Generations replace each other, after the area.
     const bool wants_room_before = options.trace_limit == 0;
     const int unmade = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word(), wants_room_before);
     if (unmade != 0) return text_of(unmade);
@@ -296,7 +297,7 @@ class live_trace {
     if (const int error = writer_.start(file_, area_.position()); error != 0) return text_of(error);
     state_ = state::recording;
     open_chunk();
-    if (!start_thread()) return "the system lets it have no thread";
+    if (!start_thread()) return "the system cannot start a thread for it";
     return {};
   }
 
@@ -304,7 +305,7 @@ class live_trace {
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
-    // It takes no signal: not the program's, and not SIGXFSZ, which a file beyond its limit raises.
+    // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     has_thread_ = ::pthread_create(&thread_, nullptr, run, this) == 0;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -330,7 +331,7 @@ class live_trace {
     open_chunk();
   }
 
-  /// Opens a chunk in a free buffer; without one it waits, or a gap begins.
+  /// Opens a chunk in a free buffer; if there is none, waits or begins a gap.
   void open_chunk() noexcept {
     if (buffers_.error() != 0) {
       state_ = state::stopped;
@@ -383,7 +384,7 @@ class live_trace {
     }
   }
 
-  /// Gives the pages back.
+  /// Releases the pages.
   void release() noexcept {
     area_.release();
     unmap_pages(encoder_, sizeof(trace_encoder));
@@ -398,11 +399,11 @@ class live_trace {
 
   state state_ = state::none;
   bool waits_ = false;
-  bool is_new_ = false;  ///< its name was nobody's before
+  bool is_new_ = false;  ///< no file had its name before
   bool is_mapped_ = false;
-  bool is_unmapped_ = false;  ///< nor was it ever
+  bool is_unmapped_ = false;  ///< the file could not be mapped
   bool is_deleted_ = false;
-  bool keeps_area_ = false;  ///< a ring could not be parted from the file
+  bool keeps_area_ = false;  ///< a ring could not be detached from the file
   bool has_thread_ = false;
   own_file file_;
   trace_encoder* encoder_ = nullptr;
@@ -419,8 +420,8 @@ class live_trace {
 
   generation_definitions* definitions_ = nullptr;  ///< null: there is no limit
   std::uint64_t limit_ = 0;
-  std::uint64_t generation_bytes_ = 0;  ///< when the newest has so many, the next begins
-  std::uint64_t closed_bytes_ = 0;      ///< of its chunks, but for the open one
+  std::uint64_t generation_bytes_ = 0;  ///< length at which the next generation begins
+  std::uint64_t closed_bytes_ = 0;      ///< of its closed chunks
 
   trace_file_message message_;
   char problem_[512] = {};

@@ -15,7 +15,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Makes a space of that name in that memory. Under the registry's lock.
+/// Adds a space with that name, in that memory. Under the registry's lock.
 [[nodiscard]] inline std::uint8_t add_space(registry& shared, label name, label memory) noexcept {
   shared.space_names[shared.space_count] = name;
   shared.space_memories[shared.space_count] = memory;
@@ -24,8 +24,8 @@ namespace detail {
   return id;
 }
 
-/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
-/// memory. The last id is that of the others. `memory` counts if the space is new. Under the registry's lock.
+/// The id of the memory space with that name, created if new; `any_space` if there are too many or the system has no memory. The
+/// last id stands for all others. `memory` only matters for a new space. Under the registry's lock.
 [[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name, std::string_view memory = {}) noexcept {
   const label wanted = detail::intern(shared, name);
   for (std::uint32_t id = 0; id < shared.space_count; ++id) {
@@ -38,7 +38,8 @@ namespace detail {
   return add_space(shared, wanted, named == other_names ? 0 : named);
 }
 
-/// The id of the space that stands for all others; `any_space` if the system had no memory for the first name of all. Likewise.
+/// The id of the space that stands for all others; `any_space` if the system had no memory for the very first name. Under the
+/// registry's lock.
 [[nodiscard]] inline std::uint8_t id_of_other_spaces(registry& shared) noexcept {
   constexpr std::uint8_t last = registry::max_spaces - 1;
   if (shared.space_count == 0) return any_space;
@@ -55,14 +56,16 @@ namespace detail {
 
 }  // namespace detail
 
-/// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
+/// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name denotes one space in the whole
+/// process.
 class memory_space {
  public:
-  /// The space of that name; from the 255th different name on one that stands for all others. Takes a lock: make it once, not for
-  /// each event.
+  /// The space with that name; from the 255th distinct name on, one that stands for all others. Takes a lock: create it once, not
+  /// for each event.
   ///
-  /// `memory` names the memory in which it lies together with other spaces: profiles tell their joint peak. Empty, or the name of
-  /// the space: it has a memory to itself. `host_memory_name` is that of `cpu`. It counts where the space is new in the process.
+  /// `memory` names the memory that it shares with other spaces, for which profiles report a joint peak. If it is empty or equal
+  /// to `name`, the space has a memory to itself. The memory of `cpu` is `host_memory_name`. `memory` only matters when the space
+  /// is new in the process.
   explicit memory_space(std::string_view name, std::string_view memory = {}) noexcept {
     const detail::control_guard control;
     id_ = detail::id_of_space(abi_1::process_registry, name, memory);
@@ -70,7 +73,7 @@ class memory_space {
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
-  operator space_id() const noexcept { return {id_}; }  // implicit: it is what writers of events take
+  operator space_id() const noexcept { return {id_}; }  // implicit, because event writers take one
   bool operator==(const memory_space&) const = default;
 
  private:

@@ -13,16 +13,16 @@
 #endif
 
 /// @file
-/// Prepares a process for captures with `run_mode::no_dispatch`: the reserved addresses, and a word on what a touch of one means.
+/// Prepares a process for captures with `run_mode::no_dispatch`: reserves the addresses, and explains what a touch of one means.
 
 #if defined(__unix__) || defined(__APPLE__)
 namespace memprof::abi_1 {
 
-/// What explains faults in this process: one for all of its parts. Each part has code of its own that explains, and if each put
-/// it before that of the others, a fault would go round between them.
+/// The fault handler shared by all parts of this process. Each part has its own copy of the code that explains; if each installed
+/// its copy in front of the others, a fault would circulate between them.
 struct fault_handling {
-  struct sigaction previous {};                       ///< what has the fault after that
-  void (*explain)(int, siginfo_t*, void*) = nullptr;  ///< what was installed last; null before the first capture
+  struct sigaction previous {};                       ///< handler to call next
+  void (*explain)(int, siginfo_t*, void*) = nullptr;  ///< the copy installed last; null before the first capture
 };
 
 [[gnu::visibility("default")]] inline constinit fault_handling process_fault_handling{};
@@ -33,7 +33,7 @@ struct fault_handling {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__unix__) || defined(__APPLE__)
-/// Explains a fault at a reserved address, then lets what was installed before have the fault: the instruction is tried again.
+/// Explains a fault at a reserved address, then restores the previous handler: the instruction is retried and faults again.
 inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
   const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   if (reserved != nullptr && reserved->contains(info->si_addr)) {
@@ -45,7 +45,7 @@ inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
   ::sigaction(number, &abi_1::process_fault_handling.previous, nullptr);
 }
 
-/// Puts the explanation before whatever handles faults now; does nothing where it already is. Under the registry's lock.
+/// Installs the explanation in front of the current fault handler, unless it is already there. Under the registry's lock.
 inline void install_fault_handler() noexcept {
   struct sigaction present {};
   if (::sigaction(SIGSEGV, nullptr, &present) != 0) return;
@@ -64,8 +64,8 @@ inline void install_fault_handler() noexcept {
 inline void install_fault_handler() noexcept {}
 #endif
 
-/// Makes the reserved addresses at the first NO_DISPATCH capture; they stay for the life of the process, since blocks may be
-/// freed after the capture. False if the system has no room. Under the lock.
+/// Reserves the addresses at the first NO_DISPATCH capture. They stay for the life of the process, because blocks may be freed
+/// after the capture. False if the system has no room. Under the lock.
 [[nodiscard]] inline bool prepare_no_dispatch(registry& shared) noexcept {
   install_fault_handler();
   if (shared.phantom.load(std::memory_order_relaxed) != nullptr) return true;
@@ -77,7 +77,7 @@ inline void install_fault_handler() noexcept {}
     unmap_pages(pages, sizeof(phantom_addresses));
     return false;
   }
-  // Release pairs with the acquire loads of those who take and give back.
+  // Release pairs with the acquire loads of the threads that take and give back.
   shared.phantom.store(reserved, std::memory_order_release);
   return true;
 }

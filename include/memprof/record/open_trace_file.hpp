@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 /// @file
-/// Under which name a capture's trace file is made, and what becomes of a file that has the name already.
+/// Names and creates a capture's trace file, and decides what happens to an existing file of that name.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher said it), `%h` by its host, and `%%` by
+/// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher set one), `%h` by its host, and `%%` by
 /// `%`.
 [[nodiscard]] inline std::string expand_trace_path(std::string_view pattern, const process_info& process) {
   std::string path;
@@ -42,17 +42,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return path;
 }
 
-/// A trace file that was just made, or why there is none.
+/// A newly created trace file, or why there is none.
 struct opened_trace_file {
   int file = -1;
-  bool is_new = false;  ///< its name was nobody's, not even an empty file's
-  std::string problem;  ///< a part of a sentence; empty: there is a file
+  bool is_new = false;  ///< no file had its name, not even an empty one
+  std::string problem;  ///< a part of a sentence; empty: the file exists
 };
 
-/// What has a name that a trace file is to get.
+/// What already has the name of a new trace file.
 enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_written, standard_stream, something_else };
 
-/// Whether the process prints to that file, or reads from it: `/dev/stdout`, or the name that the shell redirects to.
+/// Whether the file is one of the process's standard streams: `/dev/stdout`, or a file that the shell redirects to or from.
 [[nodiscard]] inline bool is_standard_stream(const struct stat& file) noexcept {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     struct stat stream {};
@@ -62,7 +62,7 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
 }
 
 [[nodiscard]] inline name_taken_by look_at(const std::string& path) {
-  // Without waiting for the other end of a pipe.
+  // Does not wait for the other end of a pipe.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
     struct stat link {};
@@ -75,7 +75,7 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
     found = name_taken_by::standard_stream;
   } else if (is_known && S_ISREG(status.st_mode)) {
     std::array<char, trace_magic.size()> begin{};
-    // Before its content: who has just made the file may not have written anything.
+    // Before reading its content: a process that has just created the file may not have written anything yet.
     const bool is_locked = is_file_locked(file);
     const ::ssize_t got = ::read(file, begin.data(), begin.size());
     const bool is_trace =
@@ -92,13 +92,13 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
   return found;
 }
 
-inline constexpr const char* another_writes_it = "another capture writes it; %p in the name stands for the process";
+inline constexpr const char* another_writes_it = "another capture is writing it; put %p in the name for the process id";
 
-/// Makes the file of that name, which nobody else had. A trace that has the name becomes `path`.old in place of the trace that
-/// had that one; whatever else has it stays as it is, and there is no file.
+/// Creates the file with that name. An existing trace of that name is renamed to `path`.old and replaces an earlier trace there;
+/// anything else of that name is left alone and there is no file.
 [[nodiscard]] inline opened_trace_file open_trace_file(const std::string& path) {
   const auto system_says = [](int error) { return std::error_code(error, std::generic_category()).message(); };
-  constexpr int attempts = 3;  // others may make and take away files of that name meanwhile
+  constexpr int attempts = 3;  // other processes may create and remove files of that name meanwhile
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (made >= 0) {
@@ -121,17 +121,17 @@ inline constexpr const char* another_writes_it = "another capture writes it; %p 
       case name_taken_by::standard_stream:
         return {-1, false, "the program's standard input, output or error is this file; choose another one"};
       case name_taken_by::something_else:
-        return {-1, false, "something that is no trace has this name, and is left as it is; choose another one"};
+        return {-1, false, "something other than a trace has this name and is left as it is; choose another name"};
       case name_taken_by::finished_trace: break;
     }
     const std::string old = path + ".old";
     const name_taken_by of_old = look_at(old);
     if (of_old != name_taken_by::nothing && of_old != name_taken_by::empty_file && of_old != name_taken_by::finished_trace) {
-      return {-1, false, "it is an earlier trace, which cannot become '" + old + "' because that is no trace; move one of them"};
+      return {-1, false, "it is an earlier trace and cannot become '" + old + "', which is not a trace; move one of them"};
     }
     if (::rename(path.c_str(), old.c_str()) != 0) return {-1, false, system_says(errno)};
   }
-  return {-1, false, "others keep making files of this name"};
+  return {-1, false, "other processes keep creating files with this name"};
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

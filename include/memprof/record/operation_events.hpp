@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
+/// Begins an operation on this thread and makes it the innermost. Requires an active capture and a thread outside the profiler.
 [[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
                                                    std::uint16_t tag) noexcept {
   begun.number = ++self.last_scope;
@@ -23,8 +23,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
   begun.thread = self.ring->thread;
 }
 
-/// Notes that an operation ended on its own thread while one within it is still open. The oldest of many is forgotten: that
-/// thread's innermost may then be one that has ended, which costs nobody but the names that backends ask for.
+/// Notes that an operation ended on its own thread while one nested in it is still open. If there are too many, the oldest is
+/// forgotten: that thread's innermost operation may then be one that has ended, which only affects the names that backends ask
+/// for.
 [[gnu::cold, gnu::noinline]] inline void note_early_end(event_ring& ring, const open_operation& ended) noexcept {
   ring.early_ends[ended.number % event_ring::max_early_ends] = {ended.number, ended.outer, ended.outer_name};
 }
@@ -43,7 +44,7 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
   }
 }
 
-/// Ends it, on whatever thread.
+/// Ends an operation, on any thread.
 [[gnu::always_inline]] inline void end_operation(const open_operation& ended, bool is_recorded) noexcept {
   thread_slot& self = abi_1::this_thread;
   std::uint64_t address = ended.number;

@@ -9,8 +9,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A file that the profiler has opened in a process whose program may close every number, as daemons do, and get the same number
-/// for a file of its own: that must be neither written nor closed.
+/// A file opened by the profiler in a process whose program may close every descriptor, as daemons do, and get the same number
+/// for a file of its own, which must be neither written nor closed.
 struct own_file {
   int number = -1;
   std::uint64_t device = 0;
@@ -22,7 +22,7 @@ struct own_file {
     return {number, std::uint64_t{status.st_dev}, std::uint64_t{status.st_ino}};
   }
 
-  /// Whether the number still stands for the file. Costs a system call.
+  /// Whether the descriptor still refers to the file. Costs a system call.
   [[nodiscard]] bool is_there() const noexcept {
     const own_file now = of(number);
     return now.number >= 0 && now.device == device && now.inode == inode;

@@ -14,17 +14,17 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Hands out addresses that no memory stands behind: unique among those in use, aligned, never readable or writable.
+/// Hands out addresses without memory behind them: unique among those in use, aligned, never readable or writable.
 ///
-/// They come from one range of the address space that is reserved without access, so a touch faults and the range costs no
-/// memory. A freed address serves the next request of the same size and alignment. Constant time; thread-safe; own memory grows
-/// with the greatest number of blocks that were free at once.
+/// They come from one range of address space, reserved without access rights, so that touching one faults and the range costs no
+/// memory. A freed address serves the next request of the same size and alignment. Constant time; thread-safe; its own memory
+/// grows with the greatest number of blocks that were free at once.
 class phantom_addresses {
  public:
-  /// Every address is a multiple of this, as those of device allocators are, and of what the caller asks for.
+  /// Every address is a multiple of this, as with device allocators, and of the requested alignment.
   static constexpr std::size_t least_alignment = 64;
 
-  /// Reserves as much of the address space as the system allows, up to 64 TiB. Without any, `take` fails.
+  /// Reserves as much address space as the system allows, up to 64 TiB. If it allows none, `take` fails.
   phantom_addresses() noexcept {
 #if defined(__unix__) || defined(__APPLE__)
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -55,7 +55,7 @@ class phantom_addresses {
     return value >= first_ && value < last_;
   }
 
-  /// An address for `bytes` bytes; null if the range or the profiler's memory is used up. `alignment` is a power of two.
+  /// An address for `bytes` bytes; null if the range or the profiler's memory is exhausted. `alignment` is a power of two.
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) noexcept {
     if (bytes > last_ - first_ || alignment > last_ - first_) return nullptr;
     const shape wanted = shape_of(bytes, alignment);
@@ -74,11 +74,11 @@ class phantom_addresses {
     return reinterpret_cast<void*>(aligned);
   }
 
-  /// Gives back what `take` returned for the same size and alignment.
+  /// Gives back an address that `take` returned for the same size and alignment.
   void give_back(void* address, std::size_t bytes, std::size_t alignment) noexcept {
     const shape rounded = shape_of(bytes, alignment);
     const detail::lock_guard guard{lock_};
-    // Without memory for the list the address is never used again, which is safe: the range is far larger than what is live.
+    // If there is no memory for the list, the address is never reused, which is safe: the range is far larger than what is live.
     const std::size_t list = make_list(rounded);
     if (list == no_list) return;
     std::uint32_t node = unused_;
@@ -96,7 +96,7 @@ class phantom_addresses {
   /// Bytes taken from the system for lists; the reserved range takes none.
   [[nodiscard]] std::size_t bytes() const noexcept { return lists_.bytes() + nodes_.bytes(); }
 
-  /// Makes the lock free whatever it was. Only for a child after `fork`.
+  /// Unlocks the lock whatever its state. Only for a child after `fork`.
   void reset_lock() noexcept { lock_.reset(); }
 
  private:
@@ -104,7 +104,7 @@ class phantom_addresses {
     std::size_t bytes;
     std::size_t alignment;
   };
-  /// The freed addresses of one shape.
+  /// Freed addresses of one size and alignment.
   struct free_list {
     std::size_t bytes;  // 0: this slot of the table is empty
     std::size_t alignment;
@@ -168,7 +168,7 @@ class phantom_addresses {
   detail::page_array<free_list> lists_;
   std::size_t list_count_ = 0;
   detail::page_array<free_node> nodes_;
-  std::uint32_t unused_ = 0;  ///< nodes whose address was taken again
+  std::uint32_t unused_ = 0;  ///< head of the list of nodes whose address was taken again
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -16,18 +16,19 @@
 #endif
 
 /// @file
-/// What becomes of a capture when the process forks, and when the library that began it is unloaded.
+/// What happens to a capture when the process forks, and when the library that began it is unloaded.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Holds the lock over `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
-/// ours run inside: what their thread records, or has drained, it does under the lock that it holds already.
+/// Holds the lock across `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
+/// ours run in between: whatever their thread records or drains, it does under the lock it already holds.
 inline void before_fork() noexcept {
   registry& shared = abi_1::process_registry;
   shared.lock.lock();
   shared.forking_process = process_id();
   shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
-  // So that `make_room` is asked for each event until the handlers are through, and the child's do not go into the parent's file.
+  // So that every event goes through `make_room` until the handlers are done, and the child's events stay out of the parent's
+  // file.
   if (abi_1::this_thread.has_ring()) abi_1::this_thread.ring->limit.store(nullptr, std::memory_order_relaxed);
 }
 
@@ -37,7 +38,7 @@ inline void after_fork_in_parent() noexcept {
   shared.lock.unlock();
 }
 
-/// A child starts with no capture. The parent's ledger is left where it is: freeing it would touch pages for nothing.
+/// A child starts without a capture. The parent's ledger is left in place: freeing it would touch pages for nothing.
 inline void after_fork_in_child() noexcept {
   registry& shared = abi_1::process_registry;
   shared.forking.store(nullptr, std::memory_order_relaxed);
@@ -54,7 +55,7 @@ inline void after_fork_in_child() noexcept {
   shared.add_facts = nullptr;
   shared.capture = nullptr;
   shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
-  // Should the system not unmap them, they stay where they are, and nobody stores there.
+  // If the system does not unmap them, they stay in place and nothing stores there.
   if (shared.places != nullptr) (void)::munmap(shared.places->mapping, shared.places->mapping_bytes);
   shared.places = nullptr;
   shared.trace_file.close();
@@ -76,13 +77,13 @@ inline void watch_forks(registry& shared) noexcept {
 #endif
 }
 
-/// Keeps the library that this code was compiled into loaded: the registry now points to its functions. Hidden, because the
+/// Keeps the library that contains this code loaded, because the registry now points to its functions. Hidden, because the
 /// address of a visible function may be that of another library's copy.
 [[gnu::visibility("hidden")]] inline void pin_module() noexcept {
 #if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
   Dl_info module{};
   if (::dladdr(reinterpret_cast<void*>(&pin_module), &module) == 0 || module.dli_fname == nullptr) return;
-  // For the executable itself this fails, and it needs no pin. The handle is kept on purpose.
+  // Fails for the executable itself, which needs no pin. The handle is deliberately kept.
   (void)::dlopen(module.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 #endif
 }

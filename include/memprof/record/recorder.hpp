@@ -15,8 +15,8 @@
 #include <new>
 
 /// @file
-/// The producer's side of the event path. `record` is the hot path: no lock, no allocation, no system call, one 32-byte store
-/// and one release store in the calling thread's own ring.
+/// The producer side of the event path. `record` is the hot path: no lock, no allocation, no system call, one 32-byte store and
+/// one release store in the calling thread's own ring.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -33,7 +33,7 @@ class [[nodiscard]] activity_guard {
   activity_guard& operator=(const activity_guard&) = delete;
   ~activity_guard() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Release pairs with the acquire load in `is_in_flight`. The thread may have got a ring meanwhile.
+    // Release pairs with the acquire load in `is_in_flight`. The thread may have got a ring in the meantime.
     self_.doing().store(before_, std::memory_order_release);
   }
 
@@ -42,26 +42,26 @@ class [[nodiscard]] activity_guard {
   activity before_;
 };
 
-/// What is taken from the global `operator new` until the end of the scope belongs to the profiler, or to a block that is being
-/// recorded as a whole: the hooks of `operator new` leave it out. Everything else is recorded.
+/// Until the end of the scope, whatever comes from the global `operator new` belongs to the profiler, or to a block that is being
+/// recorded as a whole: the hooks of `operator new` skip it. Everything else is recorded.
 class [[nodiscard]] recording_suppressor : activity_guard {
  public:
   recording_suppressor() noexcept : activity_guard(activity::nested) {}
 };
 
-/// The calling thread works for the profiler in a way that its own hooks may see. Signals wait meanwhile: what their handlers
-/// allocate could not be distinguished from what the profiler does.
+/// The calling thread works for the profiler in ways that its own hooks may see. Signals are blocked meanwhile: what their
+/// handlers allocate would be indistinguishable from the profiler's own work.
 class [[nodiscard]] internal_guard {
  public:
   internal_guard() noexcept : hidden_(activity::internal) {}
 
  private:
-  signal_guard signals_;  // first, so that waiting handlers run when the thread is outside again
+  signal_guard signals_;  // first, so that pending handlers run once the thread is outside again
   activity_guard hidden_;
 };
 
 /// The calling thread holds the registry's lock and allocates nothing that a hook sees. Events of a signal handler that
-/// interrupts it are counted.
+/// interrupts it are only counted.
 class [[nodiscard]] control_guard {
  public:
   control_guard() noexcept : control_guard(abi_1::process_registry) {}
@@ -72,16 +72,16 @@ class [[nodiscard]] control_guard {
   registry_guard lock_;
 };
 
-/// The last fields of an event as the word that they are in memory.
+/// The last fields of an event, packed as they lie in memory.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t rest_of(const event& described) noexcept {
-  // By shifts: compilers put fields into a word one after the other, and cannot take the constants out of a loop.
+  // By shifts: from a struct, compilers assemble the word field by field and do not hoist the constants out of a loop.
   return described.label | std::uint64_t{static_cast<std::uint8_t>(described.kind)} << 32 | std::uint64_t{described.space} << 40 |
          std::uint64_t{described.tag} << 48;
 }
 static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
               offsetof(event, space) == 29 && offsetof(event, tag) == 30);
 
-/// Writes the event behind the ring's last and publishes it.
+/// Writes the event after the ring's last and publishes it.
 template <class Pauses>
 [[gnu::always_inline]] inline void publish(event_ring& ring, event* slot, std::uint64_t stamp, std::uint64_t address,
                                            std::uint64_t bytes, std::uint64_t rest) noexcept {
@@ -99,7 +99,7 @@ template <class Pauses>
   ring.doing.store(activity::idle, std::memory_order_release);
 }
 
-/// Goes on with an event that needs a stamp: several threads record, or this one has not yet shown that it is alone.
+/// Continues with an event that needs a stamp: several threads record, or this one has not yet shown that it is alone.
 template <class Pauses>
 [[gnu::noinline]] void record_stamped(registry& shared, event_ring& ring, std::uint64_t address, std::uint64_t bytes,
                                       std::uint64_t rest, std::uint64_t word) noexcept {
@@ -110,18 +110,19 @@ template <class Pauses>
 template <class Pauses>
 void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t rest) noexcept;
 
-/// The first event of a thread in a capture, or one that finds its ring full.
+/// Records the first event of a thread in a capture, or one that finds its ring full.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_slot& self, std::uint64_t address,
                                                       std::uint64_t bytes, std::uint64_t rest) noexcept {
-  const errno_guard kept;  // locks and pages ask the system
+  const errno_guard kept;  // locking and mapping make system calls
   room found = room::none;
   label thread_name = 0;
   {
     const activity_guard guard{self, activity::busy};
     const bool may_wait = !shared.drop_when_full.load(std::memory_order_relaxed) || !self.has_ring() ||
                           self.ring->limit.load(std::memory_order_relaxed) == nullptr;
-    // A thread that asked to drop must not wait, and while the lock is held nobody can say whether its ring was emptied.
+    // A thread under `overflow::drop` must not wait, and while another thread holds the lock it is unknown whether the ring was
+    // emptied.
     if (may_wait) {
       const registry_guard lock{shared};
       found = shared.make_room(shared, self);
@@ -142,22 +143,22 @@ template <class Pauses>
   record_words<Pauses>(shared, self, address, bytes, rest);
 }
 
-/// Somebody allocates while this thread is inside the profiler: the profiler itself, the upstream of a tracked resource, or a
-/// signal handler. Only the last is a loss.
+/// Handles an allocation while this thread is inside the profiler: by the profiler itself, the upstream of a tracked resource, or
+/// a signal handler. Only the last is a loss.
 [[gnu::cold, gnu::noinline]] inline void note_reentrant(registry& shared, activity doing) noexcept {
   if (doing == activity::internal || doing == activity::nested) return;
   shared.reentrant_events.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Whether the calling thread is outside the profiler. If not, it may hold the registry's lock already, and who asks is a signal
-/// handler that interrupted it: it must not wait for that lock.
+/// Whether the calling thread is outside the profiler. If it is not, it may hold the registry's lock, and the caller is a signal
+/// handler that interrupted it and must not wait for that lock.
 [[nodiscard]] inline bool is_outside(thread_slot& self) noexcept {
   const activity doing = self.doing().load(std::memory_order_relaxed);
   return doing == activity::idle || doing == activity::nested;
 }
 
-/// Whether a capture is active and the calling thread outside the profiler. A signal handler that interrupts it must not wait for
-/// the lock that the thread may hold; what it asks for is counted instead.
+/// Whether a capture is active and the calling thread is outside the profiler. A signal handler that interrupts the profiler must
+/// not wait for a lock that its thread may hold; its request is counted instead.
 [[nodiscard]] inline bool may_control() noexcept {
   registry& shared = abi_1::process_registry;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) return false;
@@ -167,8 +168,8 @@ template <class Pauses>
   return false;
 }
 
-/// An event of a thread that has no ring, or is inside the profiler. A tracked resource below another one speaks for a space of
-/// its own.
+/// Records an event of a thread that has no ring or is inside the profiler. A tracked resource used by another one still records,
+/// in its own space.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
                                                 std::uint64_t rest) noexcept {
@@ -179,21 +180,21 @@ template <class Pauses>
   record_words<Pauses>(shared, self, address, bytes, rest);
 }
 
-/// A thread that is alone still stamps one event in so many, so that timelines know when things happened.
+/// A thread that records alone still stamps one event in this many, so that timelines know when things happened.
 inline constexpr std::uintptr_t stamp_interval = 64;
 
-/// Records one event of a thread that is not inside the profiler; its stamp is set here. The arguments stay in registers, and
-/// whatever leaves the usual path is a call in tail position, so that this path saves none and has no stack frame.
+/// Records one event of a thread that is not inside the profiler, and sets its stamp. The arguments stay in registers, and every
+/// departure from the usual path is a tail call, so that this path saves no registers and has no stack frame.
 template <class Pauses>
 [[gnu::always_inline]] inline void record_idle(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
                                                std::uint64_t rest) noexcept {
   event_ring& ring = *self.ring;
   // Set before the word is read: `is_in_flight` relies on it. The store may still wait in this core's buffer when the word is
-  // read; the asking side's process-wide barrier takes care of that, so that nothing here has to.
+  // read; the process-wide barrier on the draining side handles that, so nothing is needed here.
   ring.doing.store(activity::recording, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   event* const slot = ring.cursor.load(std::memory_order_relaxed);
-  // Relaxed: the barrier in `start_recording` makes a new limit seen. Below it also if that is null.
+  // Relaxed: the barrier in `start_recording` makes a new limit visible. A null limit takes this branch too.
   if (slot >= ring.limit.load(std::memory_order_relaxed)) [[unlikely]] {
     ring.doing.store(activity::idle, std::memory_order_relaxed);
     return record_without_room<Pauses>(shared, self, address, bytes, rest);
@@ -208,7 +209,7 @@ template <class Pauses>
   publish<Pauses>(ring, slot, 0, address, bytes, rest);
 }
 
-/// Records one event; its stamp is set here.
+/// Records one event and sets its stamp.
 template <class Pauses>
 [[gnu::always_inline]] inline void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
                                                 std::uint64_t rest) noexcept {
@@ -217,7 +218,7 @@ template <class Pauses>
   record_idle<Pauses>(shared, self, address, bytes, rest);
 }
 
-/// Records one event; its stamp is set here. For the process, call `memprof::detail::record_event`.
+/// Records one event and sets its stamp. For the process's own registry, use `memprof::detail::record_event`.
 template <class Pauses>
 [[gnu::always_inline]] inline void record(registry& shared, thread_slot& self, const event& described) noexcept {
   record_words<Pauses>(shared, self, described.address, described.bytes, rest_of(described));
@@ -226,7 +227,7 @@ template <class Pauses>
 /// Records one event of the calling thread if a capture is active.
 [[gnu::always_inline]] inline void record_event(const event& described) noexcept {
   registry& shared = abi_1::process_registry;
-  // Relaxed: whether a call that overlaps `begin_capture` or `end_capture` is part of the capture is open anyway.
+  // Relaxed: whether a call that overlaps `begin_capture` or `end_capture` belongs to the capture is unspecified anyway.
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   record<no_pauses>(shared, abi_1::this_thread, described);

@@ -28,12 +28,12 @@ struct ring_places;
 
 namespace memprof::abi_1 {
 
-/// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it is made of
-/// and with whatever macros they were compiled. It is never destroyed.
+/// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it consists of and
+/// whatever macros they were compiled with. Never destroyed.
 ///
-/// Its layout is frozen: a change of any type in it, or of how rings and the order word are used, needs a new `abi_N` namespace
-/// and a new `layout_version`, so that two versions of the library in one process do not read each other's words. Versions of
-/// one layout record into one capture. The capture itself is known to the version that began it (`capture_version`).
+/// Its layout is frozen: changing any type in it, or how rings and the order word are used, requires a new `abi_N` namespace and
+/// a new `layout_version`, so that two versions of the library in one process do not read each other's words. Versions with the
+/// same layout record into the same capture. Only the version that began a capture knows its type (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
   static constexpr std::uint32_t max_spaces = any_space;
@@ -41,29 +41,29 @@ struct registry {
   std::uint32_t layout_version = current_layout_version;
   std::uint32_t capture_count = 0;
 
-  // What every event reads. Both words change seldom, so they stay in every core's cache.
+  // Read by every event. Both words rarely change, so they stay in every core's cache.
   alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
-  std::atomic<std::uint32_t> no_dispatch{0};                 ///< the same if its `run_mode` is `no_dispatch`
+  std::atomic<std::uint32_t> no_dispatch{0};                 ///< likewise if its `run_mode` is `no_dispatch`, otherwise 0
   std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
   detail::stamp_source stamps;
 
   alignas(64) detail::futex_lock lock;
   std::atomic<detail::event_ring*> rings{nullptr};
   std::uint32_t ring_count = 0;
-  std::uint32_t ring_capacity = 1024;       ///< events in rings that are made or emptied from now on
+  std::uint32_t ring_capacity = 1024;       ///< events per ring, for rings created or emptied from now on
   std::atomic<bool> drop_when_full{false};  ///< `overflow::drop`; changed under the lock
   std::atomic<std::uint64_t> dropped_events{0};
   std::atomic<std::uint64_t> reentrant_events{0};
   std::uint64_t ring_bytes = 0;
-  std::uint32_t thread_count = 0;  ///< threads that ever recorded
+  std::uint32_t thread_count = 0;  ///< threads that have ever recorded
   bool has_fork_handlers = false;
 
-  /// The thread that holds the lock over a `fork`, and its process: what fork handlers of the program record must not wait for
-  /// the lock. Null otherwise. Read by any thread to find out whether it is the one.
+  /// The thread that holds the lock across a `fork`, with its process: events from the program's fork handlers must not wait for
+  /// the lock. Null otherwise. Any thread reads it to find out whether it is the forking one.
   std::atomic<const detail::thread_slot*> forking{nullptr};
   std::int64_t forking_process = 0;
 
-  // How often the order word changed hands; tests and `stats` read them.
+  // Changes of the order word; read by tests and `stats`.
   std::uint64_t drains = 0;
   std::uint64_t order_epoch = 0;
   std::uint64_t lone_ring = 0;  ///< id of the ring that was alone in the last drain
@@ -71,26 +71,28 @@ struct registry {
   std::atomic<std::uint32_t> revocations{0};
   bool can_grant = false;  ///< whether the system has `membarrier`
 
-  /// Makes room for the thread's next event: gives it a ring, or empties that. Called under the lock; set when the first capture
-  /// begins, and never null again.
+  /// Makes room for the thread's next event: gives it a ring, or empties the one it has. Called under the lock; set by the first
+  /// capture, and never null after that.
   room (*make_room)(registry&, thread_slot&) noexcept = nullptr;
 
-  /// Empties all rings in order into the active capture. Called under the lock; null while there is no capture.
+  /// Drains all rings in order into the active capture. Called under the lock; null while there is no capture.
   void (*drain)(registry&) noexcept = nullptr;
-  /// Gives the active capture an event of no thread, which comes after all that was drained. Called likewise.
+  /// Gives the active capture an event without a thread, ordered after everything drained so far. Called under the lock; null
+  /// while there is no capture.
   void (*put_event)(registry&, const event&) noexcept = nullptr;
-  /// Tell the active capture of a new name, a new memory space, and facts. Called under the lock; null likewise.
+  /// Tell the active capture about a new name, a new memory space, and facts. Called under the lock; null while there is no
+  /// capture.
   void (*define_name)(registry&, label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
   void (*add_facts)(registry&, const fact_table&) = nullptr;
-  detail::futex_lock backend_lock;            ///< serialises the calls of a capture's backends; taken before `lock`, never within
-  void* capture = nullptr;                    ///< the active or last capture; its type is known to the version that began it
+  detail::futex_lock backend_lock;            ///< serialises calls to a capture's backends; taken before `lock`, never inside it
+  void* capture = nullptr;                    ///< the active or last capture; only the version that began it knows its type
   std::uint32_t capture_version = 0;          ///< that version, as `version_number`
   detail::event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   detail::ring_places* places =
-      nullptr;                  ///< where rings lie while the active capture has a trace file with mapped pages; else null
-  detail::own_file trace_file;  ///< that file, as long as it is open, mapped or not
+      nullptr;                  ///< places for rings while the active capture's trace file has mapped pages; otherwise null
+  detail::own_file trace_file;  ///< that file while it is open, mapped or not
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
   std::atomic<detail::phantom_addresses*> phantom{nullptr};
@@ -105,18 +107,19 @@ struct registry {
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
 
-/// The process's registry: one object, whatever parts define it, because its symbol is visible even under `-fvisibility=hidden`
-/// and the dynamic linker binds all parts to the first definition it finds.
+/// The process's registry: a single object, however many parts define it, because its symbol is visible even under
+/// `-fvisibility=hidden` and the dynamic linker binds all parts to the first definition it finds.
 ///
-/// An executable that uses memprof and loads a plugin that does too must export the symbol. The CMake target `memprof::memprof`
-/// sees to that (memprof.dynamic-list), and the linker does where a shared library that it links uses memprof; elsewhere link the
-/// executable with `-rdynamic`. This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no
-/// profile holds; `record/duplicate_registries.hpp` finds that out and says so. Plugins of an executable without memprof share
-/// one registry if they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
+/// An executable that uses memprof and loads a plugin that uses it too must export the symbol. The CMake target
+/// `memprof::memprof` ensures this (memprof.dynamic-list), as does the linker if the executable links a shared library that uses
+/// memprof; in other cases, link the executable with `-rdynamic`. This holds for GCC and clang. Without the export, the plugin
+/// has its own registry, whose events reach no profile; `record/duplicate_registries.hpp` detects and reports that. Plugins of an
+/// executable without memprof share one registry if they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are
+/// loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
 
-/// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
-/// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
+/// The calling thread's access to its ring. In static thread-local storage, hence one instruction away; small, because a library
+/// loaded later takes it from a scarce reserve. Usable until the thread's last instruction.
 [[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
 }  // namespace memprof::abi_1
@@ -127,7 +130,8 @@ using abi_1::registry;
 
 namespace detail {
 
-/// How many names a process has at most: one that makes names without end, with a number in each, still gets bounded memory.
+/// Maximum number of names in a process: a program that keeps making new names, each with a number in it, still uses bounded
+/// memory.
 inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
 
 /// The id of `text`; 0 if the system has no memory, `other_names` if it is new and there are too many. Under the lock.
@@ -145,7 +149,7 @@ inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
   return id;
 }
 
-/// Holds the registry's lock until the end of the scope. The thread that forks holds it already.
+/// Holds the registry's lock until the end of the scope. A thread that is forking already holds it.
 class [[nodiscard]] registry_guard {
  public:
   explicit registry_guard(registry& shared) noexcept : shared_(shared) { lock(); }
@@ -156,7 +160,7 @@ class [[nodiscard]] registry_guard {
     if (!is_forking(shared_)) shared_.lock.unlock();
   }
 
-  /// Whether the calling thread is between the first and the last of its process's fork handlers.
+  /// Whether the calling thread is running its process's fork handlers.
   [[nodiscard]] static bool is_forking(const registry& shared) noexcept {
     // Relaxed: only the thread itself ever stores its own address here.
     return shared.forking.load(std::memory_order_relaxed) == &abi_1::this_thread;

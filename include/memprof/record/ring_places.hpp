@@ -18,11 +18,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Puts pages of zeros, which are the process's own, in the place of mapped ones. False if the system has no memory.
+/// Replaces mapped pages with private pages of zeros. False if the system has no memory.
 ///
-/// A store of another thread that is on its way goes to the old page or to the new one: the system exchanges each as a whole, and
-/// none is missing in between. That is no data race, as mmap does not access memory in the sense of C++. The thread sanitizer
-/// takes it for a write of every byte, so it is not to see the call; what is stored into the new pages it does see.
+/// A concurrent store by another thread goes to the old page or the new one: the system replaces each page as a whole, with none
+/// missing in between. That is not a data race, because mmap does not access memory in the sense of C++. The thread sanitizer
+/// would take the call for a write of every byte, so it is hidden from it; the sanitizer does see stores into the new pages.
 [[nodiscard]] inline bool exchange_pages(void* begin, std::size_t bytes) noexcept {
   constexpr int access = PROT_READ | PROT_WRITE;
   constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
@@ -33,34 +33,34 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #endif
 }
 
-/// The pages of the active capture's trace file that are mapped, and the places for rings in them. Used under the registry's
-/// lock, but for what says otherwise.
+/// The mapped pages of the active capture's trace file, and the places for rings in them. Used under the registry's lock, except
+/// where noted.
 struct ring_places {
   static_assert(sizeof(ring_slots) == detail::live_ring_header::size);
 
-  unsigned char* mapping = nullptr;  ///< of the file, from the page on in which its live area begins
+  unsigned char* mapping = nullptr;  ///< of the file, starting at the page where its live area begins
   std::size_t mapping_bytes = 0;
 
-  unsigned char* first = nullptr;  ///< place
+  unsigned char* first = nullptr;  ///< first place
   std::size_t place_bytes = 0;
-  std::uint32_t capacity = 0;  ///< events that a place holds
-  std::uint32_t count = 0;     ///< of places in the mapping
+  std::uint32_t capacity = 0;  ///< events per place
+  std::uint32_t count = 0;     ///< places in the mapping
   std::uint32_t given = 0;
-  std::uint32_t spare = 0;                 ///< so many are made ready at a time: threads may come faster than a disk gives room
+  std::uint32_t spare = 0;                 ///< places reserved at a time: threads may arrive faster than the disk provides room
   std::uint32_t capture = 0;               ///< the number of the capture
-  std::atomic<std::uint32_t> reserved{0};  ///< places for which the file has room on its disk; the file's writer sets it
-  std::atomic<bool> is_short{false};       ///< more should be
-  std::atomic<std::uint32_t>* wake_word = nullptr;  ///< counts up when the file's writer has something to do
+  std::atomic<std::uint32_t> reserved{0};  ///< places with disk space; set by the file's writer
+  std::atomic<bool> is_short{false};       ///< more should be reserved
+  std::atomic<std::uint32_t>* wake_word = nullptr;  ///< incremented when the file's writer has something to do
   std::atomic<std::uint64_t>* given_in_file = nullptr;
-  std::atomic<std::uint64_t>* rings_outside = nullptr;  ///< in the file: rings without a place
+  std::atomic<std::uint64_t>* rings_outside = nullptr;  ///< in the file: number of rings without a place
 
-  /// Whether there is a place for a ring of so many events.
+  /// Whether there is a place for a ring of that many events.
   [[nodiscard]] bool has_place(std::uint32_t events) const noexcept {
-    // Acquire pairs with the release of who reserved it.
+    // Acquire pairs with the release by the writer that reserved it.
     return events == capacity && given < reserved.load(std::memory_order_acquire);
   }
 
-  /// Empty slots for the ring of that id, which has given the capture `drained` events; call it only after `has_place`.
+  /// Empty slots for the ring with that id, which has given the capture `drained` events; requires `has_place`.
   [[nodiscard]] ring_slots* take(std::uint32_t ring, std::uint64_t drained) noexcept {
     unsigned char* const place = first + given++ * place_bytes;
     const std::uint32_t ready = reserved.load(std::memory_order_relaxed);
@@ -77,7 +77,7 @@ struct ring_places {
     slots->check = detail::live_ring_header::check_of(reinterpret_cast<std::uintptr_t>(slots->first), ring, capacity);
     slots->file_capture = capture;
     slots->is_in_file = 1;
-    // Last: it makes the place count. Release, so that who reads the file sees the rest.
+    // Last, because it makes the place valid. Release, so that a reader of the file sees the rest.
     slots->published.store(slots->first, std::memory_order_release);
     given_in_file->store(given, std::memory_order_release);
     return slots;
@@ -89,8 +89,8 @@ struct ring_places {
     return position >= first && position < first + count * place_bytes;
   }
 
-  /// Parts a ring in the mapping from the file: its slots become pages of the process's own, empty and at the same addresses, so
-  /// that it does no harm if its thread is about to write there. False if the system has no memory for it.
+  /// Detaches a ring in the mapping from the file: its slots become private pages, empty and at the same addresses, so that a
+  /// thread about to write there does no harm. False if the system has no memory.
   bool detach(event_ring& ring) noexcept {
     ring_slots& slots = *ring.slots;
     event* const first_slot = slots.first;
@@ -102,7 +102,7 @@ struct ring_places {
     slots.ring = id;
     slots.capacity = capacity;
     slots.file_capture = capture;
-    // Its thread stores the cursor before it publishes. Either it has published since the pages are new, or does so later, or is
+    // The thread stores the cursor before it publishes. Either it has already published into the new pages, or it will, or it is
     // not writing at all.
     event* unknown = nullptr;
     event* const next = ring.cursor.load(std::memory_order_relaxed);
@@ -111,7 +111,7 @@ struct ring_places {
     return true;
   }
 
-  /// Parts all rings from the file. False if one could not be.
+  /// Detaches all rings from the file. False if one could not be detached.
   bool detach_all(event_ring* rings) noexcept {
     bool are_detached = true;
     for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
@@ -120,7 +120,7 @@ struct ring_places {
     return are_detached;
   }
 
-  /// Gives the pages back that are no ring's.
+  /// Unmaps the pages that no ring uses.
   void unmap() noexcept {
     if (mapping == nullptr) return;
     unsigned char* const unused = first + given * place_bytes;
@@ -130,8 +130,8 @@ struct ring_places {
   }
 };
 
-/// What a child after `fork` does with rings that lie in a file of its parent's: they lose their slots, and get others from
-/// whoever records next. It needs no memory, so it cannot fail. Returns by how many bytes the rings became smaller.
+/// Run in a child after `fork` for rings that lie in its parent's file: they lose their slots and get new ones with the next
+/// event. Needs no memory, so it cannot fail. Returns the number of bytes by which the rings shrank.
 inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
   std::uint64_t bytes = 0;
   for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {

@@ -14,31 +14,32 @@
 #include <new>
 
 /// @file
-/// The rings of threads: made, taken over, emptied and given other slots. All of it under the registry's lock, and reached
-/// through `registry::make_room`, so that files that only record do not compile it.
+/// The rings of threads: creating, taking over, emptying, and replacing slots. All of it runs under the registry's lock and is
+/// reached through `registry::make_room`, so that files that only record do not compile it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Where the ring's next event goes, and is drained from. Relaxed: its producer, or nobody records in it.
+/// Sets the slot for the ring's next event, from which it is also drained. Relaxed: called by its producer, or nothing records in
+/// it.
 inline void begin_at(event_ring& ring, event* slot) noexcept {
   ring.tail = slot;
   ring.cursor.store(slot, std::memory_order_relaxed);
 }
 
-/// Makes a drained ring ready for events from its first slot on. Under the lock, by its producer.
+/// Readies a drained ring for events from its first slot on. Under the lock, by its producer.
 inline void rewind_ring(event_ring& ring) noexcept {
   ring_slots& slots = *ring.slots;
   const auto count = static_cast<std::uint64_t>(ring.cursor.load(std::memory_order_relaxed) - slots.first);
   begin_at(ring, slots.first);
-  // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: a
-  // reader of the pages of a process that was killed in between takes the ring for empty.
+  // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: if the
+  // process is killed in between, a reader of its pages takes the ring for empty.
   slots.published.store(slots.first, std::memory_order_release);
   slots.first_number += count;
   // Relaxed: written under the lock, and read by its producer.
   ring.limit.store(slots.first + slots.capacity, std::memory_order_relaxed);
 }
 
-/// Slots in pages of their own, or null if the system has none.
+/// Slots in pages of their own; null if the system has none.
 [[nodiscard]] inline ring_slots* make_slots(std::uint32_t ring, std::uint32_t capacity) noexcept {
   void* const pages = map_pages(ring_slots::bytes_for(capacity));
   if (pages == nullptr) return nullptr;
@@ -50,8 +51,8 @@ inline void rewind_ring(event_ring& ring) noexcept {
   return slots;
 }
 
-/// Slots in the trace file's pages if there is a place for them, else in pages of their own; null if the system has none. Under
-/// the lock.
+/// Slots in the trace file's pages if there is a place for them, otherwise in pages of their own; null if the system has none.
+/// Under the lock.
 [[nodiscard]] inline ring_slots* place_slots(registry& shared, std::uint32_t ring, std::uint64_t drained) noexcept {
   ring_places* const places = shared.places;
   if (places != nullptr && places->has_place(shared.ring_capacity)) return places->take(ring, drained);
@@ -64,7 +65,7 @@ inline void rewind_ring(event_ring& ring) noexcept {
   return slots;
 }
 
-/// Whether the ring should get other slots: of another number, or in the active capture's file instead of elsewhere.
+/// Whether the ring should get new slots: with another capacity, or in the active capture's file instead of elsewhere.
 [[nodiscard]] inline bool has_old_slots(const registry& shared, const event_ring& ring) noexcept {
   const ring_slots& slots = *ring.slots;
   if (slots.capacity != shared.ring_capacity) return true;
@@ -73,7 +74,7 @@ inline void rewind_ring(event_ring& ring) noexcept {
   return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
 }
 
-/// A ring with pages of its own, or null if the system has none. Under the lock.
+/// A ring in pages of its own; null if the system has none. Under the lock.
 [[nodiscard]] inline event_ring* make_ring(registry& shared) noexcept {
   if (!reserve_drain_heap(shared)) return nullptr;
   void* const ring_pages = map_pages(sizeof(event_ring));
@@ -89,12 +90,12 @@ inline void rewind_ring(event_ring& ring) noexcept {
   ring->id = ++shared.ring_count;
   ring->next = shared.rings.load(std::memory_order_relaxed);
   shared.ring_bytes += ring->bytes();
-  // Release pairs with whoever walks the list: the ring is complete.
+  // Release pairs with any walk of the list: the ring is complete.
   shared.rings.store(ring, std::memory_order_release);
   return ring;
 }
 
-/// Exchanges a drained ring's slots for as many, and where, as is asked for now. Keeps the old ones if there is no memory.
+/// Replaces a drained ring's slots with the capacity and place currently wanted. Keeps the old ones if there is no memory.
 inline void replace_slots(registry& shared, event_ring& ring) noexcept {
   ring_slots* const slots = place_slots(shared, ring.id, ring.drained);
   if (slots == nullptr) return;
@@ -107,13 +108,14 @@ inline void replace_slots(registry& shared, event_ring& ring) noexcept {
   shared.ring_bytes += ring.bytes();
 }
 
-/// Empties the calling thread's ring, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
+/// Empties the calling thread's ring, draining all rings if `may_drain`. False if it could not be emptied. Under the lock.
 inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexcept {
   event* const cursor = ring.cursor.load(std::memory_order_relaxed);
   if (shared.drain == nullptr) {
-    ring.tail = cursor;  // recorded while the last capture ended: they belong to none
+    ring.tail = cursor;  // recorded while the last capture ended; these belong to none
   } else if (may_drain) {
-    // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
+    // The thread's own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and
+    // makes that explicit.
     while (ring.tail != cursor) shared.drain(shared);
   }
   if (ring.tail != cursor) return false;
@@ -122,13 +124,13 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
   return true;
 }
 
-/// A ring whose thread is gone, now the calling thread's; null if there is none. One with room for more events is preferred:
-/// short-lived threads then fill it one after the other, and need a drain only when it is full. Under the lock.
+/// A ring whose thread is gone, taken over by the calling thread; null if there is none. Prefers one with room for more events:
+/// short-lived threads then fill it in turn and need a drain only when it is full. Under the lock.
 [[nodiscard]] inline event_ring* take_over_ring(registry& shared) noexcept {
   event_ring* full = nullptr;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (!ring->owner.take()) continue;
-    // Acquire: what its last thread wrote, of which this flag was the last.
+    // Acquire: sees what its last thread wrote; this flag was written last.
     (void)ring->doing.load(std::memory_order_acquire);
     event* const published = ring->slots->published.load(std::memory_order_acquire);
     const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
@@ -141,14 +143,14 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
   return full;
 }
 
-/// Gives the thread a ring that no living thread has; false if there is no memory. Under the lock.
+/// Gives the thread a ring that no living thread owns; false if there is no memory. Under the lock.
 [[nodiscard]] inline bool attach_ring(registry& shared, thread_slot& self) noexcept {
   event_ring* ring = take_over_ring(shared);
   if (ring == nullptr) {
     ring = make_ring(shared);
     if (ring == nullptr || !ring->owner.take()) return false;
   }
-  // That thread may have been stopped anywhere, even between two of the stores that publish an event.
+  // The previous thread may have been stopped anywhere, even between two of the stores that publish an event.
   ring->cursor.store(ring->slots->published.load(std::memory_order_relaxed), std::memory_order_relaxed);
   ring->limit.store(nullptr, std::memory_order_relaxed);
   ring->capture = 0;
@@ -160,7 +162,7 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
   return true;
 }
 
-/// Lets go of the thread's ring before the thread ends; its events stay until they are drained.
+/// Releases the thread's ring before the thread ends; its events stay until they are drained.
 inline void detach_ring(registry& shared, thread_slot& self) noexcept {
   if (!self.has_ring()) return;
   const registry_guard guard{shared};
@@ -171,20 +173,20 @@ inline void detach_ring(registry& shared, thread_slot& self) noexcept {
   ring.owner.give_up();
 }
 
-/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock.
+/// Makes room for the thread's next event: gives it a ring, or empties the one it has. Under the lock.
 [[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
   if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
-    return room::none;  // the capture is the parent's
+    return room::none;  // the capture belongs to the parent
   if (!self.has_ring() && !attach_ring(shared, self)) return room::none;
   event_ring& ring = *self.ring;
   const bool is_announced = ring.capture == shared.capture_count;
-  if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
+  if (!is_announced) ring.order_word = order_unclaimed;  // its first event gets a stamp
   event* const end = ring.slots->first + ring.slots->capacity;
   const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
   event* const cursor = ring.cursor.load(std::memory_order_relaxed);
   if ((end - cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
-  if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, for which the system has no memory
-  // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
+  if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, and the system has no memory
+  // While the thread forks, each of its events comes here: in the child, its slots may lie in the parent's file.
   event* const next = ring.cursor.load(std::memory_order_relaxed);
   ring.limit.store(registry_guard::is_forking(shared) ? next + 1 : ring.slots->first + ring.slots->capacity,
                    std::memory_order_relaxed);

@@ -10,11 +10,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Records the end of a segment of capture `number`, or of whichever is active for 0, or a checkpoint. False if that is not
-/// active.
+/// Records the end of a segment, or a checkpoint, in capture `number`, or in the active one if `number` is 0. False if that
+/// capture is not active.
 ///
-/// An event like any other, in the calling thread's ring: its stamp gives it its place among those of all threads, and it needs
-/// no lock. Only where full rings drop events it goes another way, since this one must not be dropped.
+/// An ordinary event in the calling thread's ring: its stamp orders it among the events of all threads, and it needs no lock. It
+/// takes another path only where full rings drop events, because it must not be dropped.
 inline bool record_moment(std::uint32_t number, event_kind kind, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   thread_slot& self = abi_1::this_thread;

@@ -15,25 +15,25 @@
 #endif
 
 /// @file
-/// Recording that looks after itself: docs/session.md. Needs what <memprof/profile/json.hpp> needs (CMake: `memprof::json`),
-/// though not nlohmann/json.
+/// Recording without supervision: docs/session.md. Needs what <memprof/profile/json.hpp> needs (CMake: `memprof::json`), though
+/// not nlohmann/json.
 
 namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
 
-/// Records from here to its end, and leaves a profile however the process ends: `memory_profile_YYYYMMDD_HHMMSS[_rankR].json`,
-/// with the time at which the session began.
+/// Records until its end and leaves a profile however the process ends: `memory_profile_YYYYMMDD_HHMMSS[_rankR].json`, named
+/// after the time at which the session began.
 ///
-/// Off unless `session_options::enabled` or the environment asks for it (`MEMPROF=1`); then it costs nothing, and neither does
-/// what else is called of memprof. It begins a capture, with its backends if it has any, and a thread that takes a checkpoint of
-/// what is live at each interval and sleeps in between. At its end, at `exit` and `quick_exit` the profile is that of the ended
-/// capture; at an uncaught exception, `abort` and signals it is that of what was recorded until then. Nothing that goes wrong
-/// with files ends the program: a line on stderr says what it was.
+/// Off unless enabled by `session_options::enabled` or the environment (`MEMPROF=1`); while off, it costs nothing, and neither
+/// does any other memprof call. It begins a capture, with its backends if any, and a thread that takes a checkpoint of what is
+/// live at each interval and sleeps in between. At its end, at `exit` and at `quick_exit`, the profile is that of the ended
+/// capture; at an uncaught exception, `abort` or a signal, it covers everything recorded so far. No problem with files ends the
+/// program: a line on stderr reports it.
 ///
-/// One at a time; the program's own `begin_capture` is refused meanwhile. While another capture is active the session does
-/// nothing but say so. Throws what `begin_capture` throws for `session_options::capture`.
+/// Only one at a time; meanwhile, the program's own `begin_capture` is refused. While another capture is active, the session only
+/// prints a line saying so. Throws what `begin_capture` throws for `session_options::capture`.
 ///
 /// @code
 /// int main() {
@@ -48,7 +48,7 @@ class [[nodiscard]] session {
   session& operator=(const session&) = delete;
   ~session() { end(); }
 
-  /// A session with backends, as `begin_capture` has them.
+  /// A session with backends, as with `begin_capture`.
   template <backend... Backends>
   [[nodiscard]] static session with(session_options options = {}) {
     return session{std::move(options), begin<Backends...>};
@@ -59,7 +59,7 @@ class [[nodiscard]] session {
     if (number_ != 0) detail::end_recorded_session(std::exchange(number_, 0));
   }
 
-  /// Whether it records.
+  /// Whether it is recording.
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && detail::is_session_active(number_); }
 
  private:
@@ -71,7 +71,7 @@ class [[nodiscard]] session {
   session(session_options options, detail::begin_session_capture to_begin)
       : number_(detail::begin_recorded_session(std::move(options), to_begin)) {}
 
-  std::uint32_t number_;  ///< of its capture; 0: none
+  std::uint32_t number_;  ///< number of its capture; 0: none
 };
 
 }  // namespace enabled
@@ -84,7 +84,7 @@ class [[nodiscard]] session {
   explicit session(const session_options& = {}) noexcept {}
   session(const session&) = delete;
   session& operator=(const session&) = delete;
-  // Not trivial, so that an unused one draws no warning; empty, so that no instruction is left.
+  // Non-trivial, so that an unused session draws no warning; empty, so that no instruction is left.
   ~session() {}
   template <backend... Backends>
   [[nodiscard]] static session with(const session_options& = {}) noexcept {

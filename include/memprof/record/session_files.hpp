@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /// @file
-/// The files that a session leaves: their names, and how they come to be without replacing another.
+/// The files that a session leaves: how they are named, and created without replacing others.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -33,7 +33,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return stem;
 }
 
-/// `path` as `capture_options::trace_file` has to say it.
+/// Escapes `path` for `capture_options::trace_file`.
 [[nodiscard]] inline std::string literal_trace_path(const std::string& path) {
   std::string literal;
   for (const char letter : path) literal += letter == '%' ? std::string{"%%"} : std::string{letter};
@@ -42,14 +42,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline std::string reason_of(int error) { return std::error_code(error, std::generic_category()).message(); }
 
-/// The stem, or with a number behind it where others have the name.
+/// The stem; from the second attempt on, with a number appended.
 [[nodiscard]] inline std::string numbered(const std::string& stem, int attempt) {
   return attempt == 0 ? stem : stem + "_" + std::to_string(attempt + 1);
 }
 inline constexpr int most_numbered = 10'000;
 
-/// Makes an empty file under a name that nobody has, `stem` with `ending`, and changes the stem to the one that was free. 0, or
-/// the errno.
+/// Creates an empty file under an unused name, `stem` plus `ending`, and sets the stem to the one used. Returns 0, or the errno.
 [[nodiscard]] inline int reserve_name(std::string& stem, std::string_view ending) {
   for (int attempt = 0; attempt < most_numbered; ++attempt) {
     const std::string name = numbered(stem, attempt);
@@ -63,7 +62,7 @@ inline constexpr int most_numbered = 10'000;
   return EEXIST;
 }
 
-/// Writes a file and waits for its disk. 0, or the errno.
+/// Writes a new file and waits until it is on disk. Returns 0, or the errno.
 [[nodiscard]] inline int write_new_file(const std::string& path, std::string_view text) noexcept {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return errno;
@@ -78,7 +77,7 @@ inline constexpr int most_numbered = 10'000;
   return error;
 }
 
-/// Gives a written file its name, `stem` with `ending` and perhaps a number, which no other file has. 0, or the errno.
+/// Gives a written file an unused name, `stem` plus `ending`, numbered if necessary. Returns 0, or the errno.
 [[nodiscard]] inline int give_name(const std::string& temporary, std::string& stem, std::string_view ending) {
   for (int attempt = 0; attempt < most_numbered; ++attempt) {
     const std::string name = numbered(stem, attempt);
@@ -90,18 +89,18 @@ inline constexpr int most_numbered = 10'000;
     if (errno == EEXIST) continue;
     break;
   }
-  // There are file systems without links.
+  // Some file systems have no links.
   if (const int error = reserve_name(stem, ending); error != 0) return error;
   return ::rename(temporary.c_str(), (stem + std::string{ending}).c_str()) == 0 ? 0 : errno;
 }
 
-/// Writes a file under `stem` with `ending`: `is_own` says that the session wrote the one that has the name, and a number is put
-/// behind other stems that are taken. Nobody sees a file that is not whole. Empty, or why it could not be.
+/// Writes a file under `stem` plus `ending`. `is_own`: the session wrote the existing file of that name, so it is replaced;
+/// otherwise a taken stem gets a number. No partial file is ever visible. Returns empty, or why it failed.
 [[nodiscard]] inline std::string write_session_file(std::string& stem, std::string_view ending, bool is_own,
                                                     std::string_view text) {
   const std::string temporary = stem + ".tmp" + std::to_string(process_id());
   int error = write_new_file(temporary, text);
-  if (error == EEXIST) {  // left by a process that was killed while it wrote, and had our number
+  if (error == EEXIST) {  // left by a process with the same id that was killed while writing
     (void)::unlink(temporary.c_str());
     error = write_new_file(temporary, text);
   }
@@ -115,7 +114,7 @@ inline constexpr int most_numbered = 10'000;
   return reason_of(error);
 }
 
-/// Makes the directory if it is not there. Empty, or why nothing can be written into it.
+/// Creates the directory if it does not exist. Returns empty, or why it is not writable.
 [[nodiscard]] inline std::string prepare_directory(const std::string& path) {
   std::error_code failure;
   std::filesystem::create_directories(path.empty() ? "." : path, failure);

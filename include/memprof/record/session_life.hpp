@@ -26,13 +26,13 @@
 extern "C" char** environ;  // NOLINT(readability-redundant-declaration): only some libraries declare it
 
 /// @file
-/// Begin and end of a session.
+/// How a session begins and ends.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The session that records, and never destroyed where the process ends without it; null: none.
+/// The recording session; null: none. Not destroyed if the process ends without ending it.
 inline constinit std::atomic<running_session*> current_session{nullptr};
-/// Held by whoever begins or ends a session.
+/// Held by the thread that begins or ends a session.
 inline constinit futex_lock session_lock{};
 inline constinit std::atomic<std::uint64_t> session_lock_owner{0};  ///< number of the thread that holds it
 
@@ -47,14 +47,14 @@ class [[nodiscard]] session_guard {
   lock_guard<futex_lock> held_{session_lock};
 };
 
-/// Whether the session that `current_session` names is this process's, not that of the parent that forked it.
+/// Whether the session in `current_session` belongs to this process, not to the parent that forked it.
 [[nodiscard]] inline bool is_of_this_process() noexcept { return mailbox.process.load() == process_id(); }
 
 MEMPROF_SEPARABLE bool is_session_active(std::uint32_t number) noexcept {
   return is_of_this_process() && active_capture() == number;
 }
 
-/// Ends the capture, lets the thread write the profile, and puts the handlers of before back. Under `session_lock`.
+/// Ends the capture, has the thread write the profile, and restores the previous handlers. Under `session_lock`.
 inline void finish_session() noexcept {
   running_session* const ending = current_session.load();
   if (ending == nullptr || !is_of_this_process()) return;
@@ -75,12 +75,12 @@ inline void finish_session() noexcept {
   delete ending;
 }
 
-/// At `exit` and `quick_exit`, on whatever thread. One that is inside memprof, in a signal handler that calls `exit`, must not
-/// wait for locks that it may hold: then only the trace remains.
+/// Runs at `exit` and `quick_exit`, on any thread. A thread inside memprof, in a signal handler that calls `exit`, must not wait
+/// for locks that it may hold: then only the trace remains.
 inline void finish_session_at_exit() noexcept {
   if (!is_of_this_process() || !is_outside(abi_1::this_thread)) return;
   const std::uint64_t owner = session_lock_owner.load();
-  if (owner != 0 && owner == thread_id()) return;  // a backend calls `exit`
+  if (owner != 0 && owner == thread_id()) return;  // a backend called `exit`
   const session_guard serial;
   finish_session();
 }
@@ -94,7 +94,7 @@ inline void watch_exit() noexcept {
 #endif
 }
 
-/// In a child after `fork`: the session is its parent's, and it may begin one of its own.
+/// Run in a child after `fork`: the session belongs to its parent, and the child may begin one of its own.
 inline void forget_session_of_parent() noexcept {
   session_lock.reset();
   session_lock_owner.store(0);
@@ -119,11 +119,11 @@ inline void empty_mailbox() noexcept {
   box.passing.store(0);
 }
 
-/// Where the session's files go, and under which name. Says so if they cannot.
+/// Decides directory and name of the session's files. Prints a line if they cannot be written.
 inline void prepare_files(running_session& session) {
   session_options& options = session.options;
   std::error_code ignored;
-  // What the program does with its working directory later does not matter then.
+  // Unaffected by later changes of the program's working directory.
   const std::filesystem::path absolute = std::filesystem::absolute(options.output_dir, ignored);
   if (!absolute.empty()) options.output_dir = absolute.lexically_normal().string();
   const std::string problem = prepare_directory(options.output_dir);
@@ -174,7 +174,7 @@ MEMPROF_SEPARABLE std::uint32_t begin_recorded_session(session_options wanted, b
     if (made->options.signals) install_signal_handlers();
   } else {
     say_of_session(
-        "session: the system has no thread for it, so there are no periodic checkpoints, and signals leave no profile");
+        "session: the system cannot start a thread for it, so there are no periodic checkpoints, and signals leave no profile");
   }
   return made->capture;
 }

@@ -6,14 +6,14 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// How a `session` records. What the environment and a configuration file say goes before what is written here: docs/session.md.
+/// How a `session` records. The environment and a configuration file take precedence: docs/session.md.
 struct session_options {
-  std::string output_dir = ".";  ///< where the profile and the trace go; made if it is not there
+  std::string output_dir = ".";  ///< for the profile and the trace; created if missing
   double interval = 5;           ///< seconds between two periodic checkpoints
-  bool enabled = false;          ///< without it a session does nothing at all
-  bool trace = false;            ///< also writes a trace file beside the profile: it remains whatever ends the process
-  bool signals = true;           ///< leaves the profile at SIGINT, SIGTERM, SIGHUP, SIGABRT, and one more at each SIGUSR1
-  capture_options capture = {};  ///< of the capture that the session begins; `trace` sets its `trace_file`
+  bool enabled = false;          ///< if false, a session does nothing at all
+  bool trace = false;            ///< also writes a trace file next to the profile, which survives whatever ends the process
+  bool signals = true;           ///< writes the profile on SIGINT, SIGTERM, SIGHUP, SIGABRT, and an extra one on each SIGUSR1
+  capture_options capture = {};  ///< for the session's capture; `trace` sets its `trace_file`
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

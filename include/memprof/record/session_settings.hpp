@@ -14,21 +14,21 @@
 #include <unistd.h>
 
 /// @file
-/// The settings of a session from outside: the same keys by environment variables and in a file.
+/// Settings of a session from outside the program: the same ones by environment variable or in a file.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Says something about sessions in one line on stderr: nobody may be there to read an exception.
+/// Prints one line about sessions on stderr: there may be nobody to read an exception.
 [[gnu::cold, gnu::noinline]] inline void say_of_session(const std::string& text) noexcept {
-  // In one piece, and without the lock of stderr, which a thread may hold that waits for us.
+  // In a single write, and without stderr's lock, which may be held by a thread that waits for this one.
   const std::string line = "memprof: " + text + '\n';
   [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-/// One thing that can be set. `assign` returns false for a text that is no value.
+/// A single setting. `assign` returns false for invalid text.
 struct session_setting {
-  std::string_view key;       ///< in a file
-  std::string_view variable;  ///< of the environment
+  std::string_view key;       ///< in the file
+  std::string_view variable;  ///< in the environment
   std::string_view expected;
   bool (*assign)(session_options& options, std::string_view text);
 };
@@ -73,7 +73,7 @@ inline constexpr std::array<session_setting, 5> session_settings{{
 /// The variable that names the file.
 inline constexpr std::string_view session_file_variable = "MEMPROF_CONFIG";
 
-/// How many letters have to be inserted, taken away or replaced to turn one word into the other (Levenshtein).
+/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
 [[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
   std::vector<std::size_t> row(right.size() + 1);
   for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
@@ -89,7 +89,7 @@ inline constexpr std::string_view session_file_variable = "MEMPROF_CONFIG";
   return row.back();
 }
 
-/// The name among `known` that is nearest to a word; of equal ones the first.
+/// The name in `known` nearest to a word; the first if several are equally near.
 template <class Names>
 [[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
   std::string_view nearest;
@@ -102,8 +102,8 @@ template <class Names>
   return nearest;
 }
 
-/// Sets one key of a file. Says what is wrong, and leaves the options as they are, if there is no such key or that is no value of
-/// it; `where` is its place.
+/// Sets one key from a file. If the key is unknown or the value invalid, says so and leaves the options unchanged; `where` is its
+/// place in the file.
 inline void set_from_file(session_options& options, std::string_view key, std::string_view text, const std::string& where) {
   std::array<std::string_view, session_settings.size()> known{};
   for (std::size_t index = 0; index < known.size(); ++index) {
@@ -121,13 +121,13 @@ inline void set_from_file(session_options& options, std::string_view key, std::s
                  std::string{nearest_name(key, known)} + "'?");
 }
 
-/// Whether a variable of the environment looks like a setting. MEMPROF_OPTIONS is LLVM's, for its profiler of the heap, and
-/// MEMPROF_TEST_... are for the tests of memprof itself.
+/// Whether an environment variable looks like a setting. MEMPROF_OPTIONS belongs to LLVM's heap profiler, and MEMPROF_TEST_... to
+/// memprof's own tests.
 [[nodiscard]] inline bool is_for_sessions(std::string_view variable) noexcept {
   return variable.starts_with("MEMPROF_") && !variable.starts_with("MEMPROF_TEST_") && variable != "MEMPROF_OPTIONS";
 }
 
-/// Sets what the environment, lines of `NAME=value` up to a null pointer, says, and the same about it as `set_from_file`.
+/// Applies the environment, given as `NAME=value` lines up to a null pointer. Reports errors like `set_from_file`.
 inline void set_from_environment(session_options& options, const char* const* environment) {
   std::array<std::string_view, session_settings.size() + 1> known{};
   for (std::size_t index = 0; index < session_settings.size(); ++index) known[index] = session_settings[index].variable;
@@ -152,11 +152,11 @@ inline void set_from_environment(session_options& options, const char* const* en
   }
 }
 
-/// Reads a configuration file into options; set by <memprof/record/session_toml.hpp>, and null without it.
+/// Reads a configuration file into options; set by <memprof/record/session_toml.hpp>, otherwise null.
 using session_file_reader = void (*)(const char* path, session_options& options);
 inline constinit session_file_reader read_session_file = nullptr;
 
-/// What a session is to do: what its program says, then the file that the environment names, then the environment itself.
+/// Combines a session's settings, later ones winning: its program, the file named by the environment, the environment itself.
 [[nodiscard]] inline session_options settled(session_options options, const char* const* environment) {
   for (const char* const* line = environment; line != nullptr && *line != nullptr; ++line) {
     const std::string_view variable = *line;

@@ -18,37 +18,37 @@
 #include <unistd.h>
 
 /// @file
-/// How a session hears that its process ends.
+/// How a session learns that its process is ending.
 ///
-/// A signal handler may do next to nothing, and whoever it interrupts may hold the lock of malloc or our own. So the handler of
-/// a signal that is to end the process only notes the signal and returns; the session's thread writes the profile, which takes
-/// milliseconds in which the program goes on, and then lets the signal do what it would have done: with the disposition that
-/// was there before, so that the process ends by it, or the program's own handler runs. A second signal of those, half a second
-/// later or more, does so at once. Whoever called `abort` or `terminate` cannot go on: that thread waits, with a limit.
+/// A signal handler may do next to nothing, and the thread it interrupts may hold malloc's lock or one of ours. So the handler of
+/// a signal that is to end the process only notes the signal and returns. The session's thread writes the profile, which takes
+/// milliseconds in which the program goes on, and then lets the signal take effect with the disposition that was there before:
+/// the process ends, or the program's own handler runs. A second such signal, half a second later or more, takes effect at once.
+/// A thread that called `abort` or `terminate` cannot go on: it waits, for a limited time.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The signals that a session handles. The first ones end a process that does not handle them.
+/// The signals that a session handles. All but SIGUSR1 are to end the process.
 inline constexpr std::array<int, 5> session_signals{SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGUSR1};
 
-/// What handlers and the session's thread tell each other. Handlers touch only atomics, and what is written before them.
+/// How handlers and the session's thread communicate. Handlers touch only atomics, and data published through them.
 struct session_mailbox {
-  std::atomic<std::int64_t> process{0};  ///< whose session is active; 0: none. A child of that process has none
+  std::atomic<std::int64_t> process{0};  ///< the process whose session is active; 0: none. A child of that process has none
   ::pthread_t thread{};
-  wait_word wake;                             ///< counts up when the thread has something to do
-  wait_word written;                          ///< counts up when it has done what `abort` or `terminate` wait for
-  std::atomic<bool> wants_look{false};        ///< a profile of this moment, for SIGUSR1
-  std::atomic<bool> wants_profile{false};     ///< the session's own, as it is now
-  std::atomic<bool> wants_last_words{false};  ///< of `abort` and `terminate`
+  wait_word wake;                             ///< incremented when the thread has something to do
+  wait_word written;                          ///< incremented when it has done what `abort` or `terminate` waits for
+  std::atomic<bool> wants_look{false};        ///< an extra profile of this moment, for SIGUSR1
+  std::atomic<bool> wants_profile{false};     ///< the session's own profile, up to now
+  std::atomic<bool> wants_last_words{false};  ///< likewise, for `abort` and `terminate`
   std::atomic<bool> has_last_words{false};
   std::atomic<bool> wants_end{false};
-  std::atomic<bool> has_gone{false};  ///< nobody reads what comes now
+  std::atomic<bool> has_gone{false};  ///< the thread has ended and answers nothing more
 
-  /// The signal that is to end the process: 0 none, -1 one is being noted.
+  /// The signal that is to end the process; 0: none, -1: one is being noted.
   std::atomic<int> ending{0};
   std::atomic<std::int64_t> ending_since{0};
   siginfo_t ending_info{};
-  std::atomic<int> passing{0};  ///< the one that is sent again for the program's own handler
+  std::atomic<int> passing{0};  ///< the signal being sent again for the program's own handler
 
   std::array<struct sigaction, session_signals.size()> before{};
   std::array<std::atomic<bool>, session_signals.size()> is_installed{};
@@ -83,7 +83,7 @@ inline void set_default_action(int number) noexcept {
   ::sigaction(number, &action, nullptr);
 }
 
-/// Does what the signal would have done without us, in a handler: async-signal-safe.
+/// Does what the signal would have done without us. Called in a handler: async-signal-safe.
 inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   struct sigaction& before = mailbox.before[index_of_signal(number)];
   if (!is_function(before)) {
@@ -99,11 +99,11 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   called.sa_handler(number);
 }
 
-/// Lets the session's thread write a profile and waits for it, but not for ever: it may need what this thread holds.
+/// Has the session's thread write a profile and waits for it, for a limited time: it may need a lock that this thread holds.
 inline void wait_for_last_words() noexcept {
   constexpr std::int64_t longest_ns = 10'000'000'000;
   session_mailbox& box = mailbox;
-  // A second time, as where `terminate` calls `abort`, would end the process while the file is written again.
+  // Only once: when `terminate` calls `abort`, a second write could be cut off by the end of the process.
   if (box.has_last_words.load() || box.has_gone.load()) return;
   if (::pthread_equal(::pthread_self(), box.thread) != 0 || !is_outside(abi_1::this_thread)) return;
   const std::int64_t until = monotonic_ns() + longest_ns;
@@ -117,9 +117,9 @@ inline void wait_for_last_words() noexcept {
   }
 }
 
-/// Notes a signal that is to end the process. False if it is to do so now.
+/// Notes a signal that is to end the process. False if it should do so at once.
 [[nodiscard]] inline bool note_ending(int number, const siginfo_t* info) noexcept {
-  constexpr std::int64_t impatience_ns = 500'000'000;  // launchers send a signal twice, within milliseconds
+  constexpr std::int64_t impatience_ns = 500'000'000;  // launchers send a signal twice within milliseconds
   session_mailbox& box = mailbox;
   int none = 0;
   if (!box.ending.compare_exchange_strong(none, -1)) return monotonic_ns() - box.ending_since.load() < impatience_ns;
@@ -127,7 +127,7 @@ inline void wait_for_last_words() noexcept {
   if (info != nullptr) box.ending_info = *info;
   box.ending.store(number);
   box.wake.advance();
-  // If the thread went away in between, nobody else will see to it.
+  // If the thread ended in between, nothing else will handle the signal.
   return !box.has_gone.load() || box.ending.exchange(0) != number;
 }
 
@@ -156,7 +156,7 @@ inline void on_session_signal(int number, siginfo_t* info, void* context) {
     return pass_on(number, &first, context);
   }
   if (!is_ours_now(number)) {
-    // A handler that the program installed later calls us: what becomes of the process is its decision.
+    // A handler that the program installed later calls us: the fate of the process is its decision.
     box.wants_profile.store(true);
     box.wake.advance();
     if (is_function(box.before[index_of_signal(number)])) pass_on(number, info, context);
@@ -165,7 +165,7 @@ inline void on_session_signal(int number, siginfo_t* info, void* context) {
   if (!note_ending(number, info)) pass_on(number, info, context);
 }
 
-/// Lets the signal that was noted do what it would have done. Called by the session's thread, which no signal reaches.
+/// Lets the noted signal take effect. Called by the session's thread, in which all signals are blocked.
 inline void pass_on_ending(int number) noexcept {
   session_mailbox& box = mailbox;
   struct sigaction& before = box.before[index_of_signal(number)];
@@ -179,11 +179,11 @@ inline void pass_on_ending(int number) noexcept {
   ::sigemptyset(&only);
   ::sigaddset(&only, number);
   ::kill(::getpid(), number);
-  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);  // where all other threads block it
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);  // in case all other threads block it
 }
 
-/// Handles the signals that the program does not ignore. A handler that was there before runs afterwards, with its own mask, and
-/// interrupts system calls as it did.
+/// Handles the signals that the program does not ignore. An earlier handler runs afterwards, with its own mask, and still
+/// interrupts system calls if it did before.
 inline void install_signal_handlers() noexcept {
   session_mailbox& box = mailbox;
   for (std::size_t index = 0; index < session_signals.size(); ++index) {
@@ -201,7 +201,8 @@ inline void install_signal_handlers() noexcept {
   }
 }
 
-/// Puts back what was there before, unless the program has put something else there since: that may call us, and we pass on.
+/// Restores the previous handlers, unless the program has installed others since: those may call ours, which then passes the
+/// signal on.
 inline void remove_signal_handlers() noexcept {
   session_mailbox& box = mailbox;
   for (std::size_t index = 0; index < session_signals.size(); ++index) {

@@ -22,12 +22,12 @@
 #endif
 
 /// @file
-/// The thread of a session: it sleeps until the interval is over or somebody wants a profile.
+/// A session's thread: it sleeps until the interval is over or a profile is requested.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__cpp_exceptions)
-/// Whether `act` came to its end. What it cannot have is memory.
+/// Whether `act` completed without an exception. The only expected failure is lack of memory.
 template <class Act>
 [[nodiscard]] bool succeeds(Act&& act) noexcept {
   try {
@@ -45,7 +45,7 @@ template <class Act>
 }
 #endif
 
-/// Adds a periodic checkpoint to capture `number`. False if that has ended.
+/// Adds a periodic checkpoint to capture `number`. False if that capture has ended.
 inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
   const control_guard control;
   registry& shared = abi_1::process_registry;
@@ -55,11 +55,11 @@ inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
   return true;
 }
 
-/// Whether somebody sets the wall clock. Times in a profile are those of the monotonic clock from the capture's begin on, so they
-/// differ from the wall clock's from then on.
+/// Detects changes of the wall clock. Times in a profile follow the monotonic clock from the start of the capture, so after a
+/// change they differ from the wall clock's.
 class wall_clock_watch {
  public:
-  /// Says so the first time.
+  /// Reports a change the first time it is seen.
   void look() noexcept {
     const std::int64_t now_ns = monotonic_ns();
     const std::int64_t ahead_ns = unix_ns() - now_ns;
@@ -73,7 +73,7 @@ class wall_clock_watch {
     (void)succeeds([&] {
       say_of_session("session: the wall clock went " + std::string{jump_ns > 0 ? "forward" : "back"} + " by " +
                      std::to_string(((jump_ns > 0 ? jump_ns : -jump_ns) + ns_per_second / 2) / ns_per_second) +
-                     " s (it was set, or the machine slept); times in the profile go on from the session's begin");
+                     " s (it was set, or the machine slept); times in the profile still count from the session's start");
     });
   }
 
@@ -85,12 +85,12 @@ class wall_clock_watch {
   bool has_said_ = false;
 };
 
-/// A session that records: what its thread and whoever ends it share. The thread alone writes files.
+/// A recording session: state shared by its thread and the thread that ends it. Only the session's thread writes files.
 struct running_session {
   session_options options;
   process_info process;
   std::uint32_t capture = 0;
-  std::string stem;        ///< of its own files
+  std::string stem;        ///< name of its files, without the extension
   std::string json_file;   ///< empty until it is written
   std::string trace_file;  ///< empty: none
   std::int64_t interval_ns = 0;
@@ -98,8 +98,7 @@ struct running_session {
 
   // --- profiles -----------------------------------------------------------------------------------------------------
 
-  /// Writes the profile up to now, as the session's own or as one of this moment. All that is needed for it is hidden from the
-  /// hooks.
+  /// Writes the profile up to now, as the session's own or as an extra one. All memory that this needs is hidden from the hooks.
   void write_profile(bool is_own) noexcept {
     const bool has_memory = succeeds([&] {
       profile now;
@@ -119,7 +118,7 @@ struct running_session {
   }
 
   [[nodiscard]] std::string rest_of_trace() const {
-    return trace_file.empty() ? std::string{} : "; `memprof profile " + trace_file + "` makes it of the trace";
+    return trace_file.empty() ? std::string{} : "; `memprof profile " + trace_file + "` makes it from the trace";
   }
 
   // --- the thread ---------------------------------------------------------------------------------------------------
@@ -128,7 +127,7 @@ struct running_session {
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
-    // It takes no signal: not the program's, and not SIGXFSZ, which a file beyond its limit raises.
+    // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     has_thread = ::pthread_create(&mailbox.thread, nullptr, run, this) == 0;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -158,14 +157,14 @@ struct running_session {
         const bool goes_on = add_periodic_checkpoint(capture);
         next_ns = goes_on ? following(next_ns, monotonic_ns()) : INT64_MAX;
       } else if (next_ns != INT64_MAX && next_ns - now_ns > interval_ns) {
-        next_ns = now_ns + interval_ns;  // the clock went back, as that of a machine that was moved to another host
+        next_ns = now_ns + interval_ns;  // the clock went back, as when a virtual machine moves to another host
       }
       box.wake.wait(seen, next_ns - monotonic_ns());
     }
     if (box.wants_look.exchange(false)) write_profile(false);
     write_profile(true);
     box.has_gone.store(true);
-    // Whoever notes one from now on sees that; of those before, either the handler or we take it.
+    // Handlers that note a signal from now on see this; a signal noted before is taken by its handler or here.
     if (const int number = box.ending.load(); number > 0 && box.passing.load() == 0) {
       int noted = number;
       if (box.ending.compare_exchange_strong(noted, 0)) pass_on_ending(number);
@@ -173,12 +172,12 @@ struct running_session {
     box.written.advance();
   }
 
-  /// The next time of the periodic ones; after a pause of the machine, those that were missed are left out.
+  /// The next periodic time after `now_ns`; times missed while the machine was suspended are skipped.
   [[nodiscard]] std::int64_t following(std::int64_t due_ns, std::int64_t now_ns) const noexcept {
     return due_ns + ((now_ns - due_ns) / interval_ns + 1) * interval_ns;
   }
 
-  /// Does what handlers have asked for.
+  /// Does what handlers have requested.
   void answer() noexcept {
     session_mailbox& box = mailbox;
     if (box.wants_look.exchange(false)) write_profile(false);

@@ -11,19 +11,19 @@
 #include <toml++/toml.h>
 
 /// @file
-/// Sessions that are set up by a file: docs/session.md. Needs toml++ (CMake: the component `toml`, target `memprof::toml`).
+/// Sessions configured by a file: docs/session.md. Needs toml++ (CMake: the component `toml`, target `memprof::toml`).
 ///
-/// A program that includes this anywhere reads the file that the variable MEMPROF_CONFIG names.
+/// A program that includes this anywhere reads the file named by the environment variable MEMPROF_CONFIG.
 
 namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
-/// Where a value stands, as "'train.toml', line 3".
+/// A value's location, as "'train.toml', line 3".
 [[nodiscard]] inline std::string place_in_toml(const char* path, const toml::source_region& at) {
   return "'" + std::string{path} + "', line " + std::to_string(at.begin.line);
 }
 
-/// A scalar as the text that the environment would have; null for others.
+/// Converts a scalar to the text the environment would have; false for other values.
 [[nodiscard]] inline bool text_of_toml(const toml::node& value, std::string& text) {
   if (const auto* const words = value.as_string()) {
     text = words->get();
@@ -39,7 +39,7 @@ namespace detail {
   return true;
 }
 
-/// Sets what a document says: in its table [memprof] if it has one, else at its top.
+/// Applies a document: its [memprof] table if it has one, otherwise its top level.
 inline void set_from_toml(const toml::table& document, const char* path, session_options& options) {
   const toml::table* const own = document["memprof"].as_table();
   for (const auto& [key, value] : own != nullptr ? *own : document) {
@@ -48,7 +48,7 @@ inline void set_from_toml(const toml::table& document, const char* path, session
     if (text_of_toml(value, text)) {
       set_from_file(options, key.str(), text, where);
     } else {
-      say_of_session(where + ": '" + std::string{key.str()} + "' is no text, number or truth value, and is ignored");
+      say_of_session(where + ": '" + std::string{key.str()} + "' is not a string, number or boolean, and is ignored");
     }
   }
 }
@@ -82,12 +82,12 @@ inline void read_session_toml_file(const char* path, session_options& options) {
 }  // namespace toml_without_exceptions
 #endif
 
-/// Lets sessions read files, before `main`.
+/// Lets sessions read files; set before `main`.
 inline const bool reads_session_toml = (read_session_file = read_session_toml_file, true);
 
 }  // namespace detail
 
-/// What a file says, over `options`. What is wrong in it is one line on stderr each, and ignored.
+/// The settings in a file, over `options`. Each error is one line on stderr and otherwise ignored.
 ///
 /// @code
 /// memprof::session session{memprof::read_session_toml("train.toml")};

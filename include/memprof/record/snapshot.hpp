@@ -19,7 +19,7 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
+/// Warns, once, that there was no segment to end. Silent if no capture has ended: the program is then running unprofiled.
 [[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
   static constinit std::atomic<bool> is_said{false};
   if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
@@ -32,19 +32,19 @@ namespace detail {
 
 inline namespace enabled {
 
-/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
-/// equal names are kept as segments of their own.
+/// Ends the current segment and begins the next. `name` is given to the stretch since the last snapshot, or since the capture
+/// began; equal names stay separate segments.
 ///
-/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
-/// once. Cost: that of one event; the accounting for it is a pass over the operations, and never walks the live blocks.
+/// Does nothing without a capture, so that an instrumented program also runs unprofiled; if a capture has ended, a line on stderr
+/// says so once. Costs one event; the accounting is a pass over the operations and never walks the live blocks.
 inline void snapshot(std::string_view name) noexcept {
   if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
 }
 
 /// Keeps what is live at this moment, under `name`: bytes and blocks of every memory space, and the largest blocks
-/// (`profile::checkpoints`). No segment ends. Does nothing without a capture.
+/// (`profile::checkpoints`). Ends no segment. Does nothing without a capture.
 ///
-/// Cost: that of one event. Whoever empties the rings then looks at all live blocks, about a millisecond for a million.
+/// Costs one event. The thread that empties the rings then looks at all live blocks, which takes about a millisecond per million.
 inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::record_moment(0, event_kind::checkpoint, name); }
 
 }  // namespace enabled

@@ -15,23 +15,23 @@ struct discarded_events {
   void apply(const event*, const event*, std::uint32_t) const noexcept {}
 };
 
-/// Lets all threads record for capture `shared.capture_count`, and discards what the rings hold from before. Under the lock,
-/// while no capture is active.
+/// Makes all threads record for capture `shared.capture_count`, and discards what the rings still hold. Under the lock, while no
+/// capture is active.
 ///
-/// A thread may still be recording for an earlier capture: it saw that one active and was then stopped. So there must be one
-/// instant after which everything is recorded, and before which nothing is kept. Recording is switched on first; then what rings
-/// hold is cut off where a drain would cut it, which no cause and its effect can straddle the wrong way. An allocation that is
-/// kept returns after the cut, so its free finds recording switched on.
+/// A thread may still be recording for an earlier capture: it saw that capture active and was then preempted. So there must be
+/// one instant after which everything is recorded and before which nothing is kept. Recording is switched on first; then the
+/// contents of the rings are cut off where a drain would cut them, so that no effect is kept without its cause. An allocation
+/// that is kept returns after the cut, so its free finds recording switched on.
 template <class Pauses>
 void start_recording(registry& shared) noexcept {
   shared.make_room = make_room;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    ring->limit.store(nullptr, std::memory_order_relaxed);  // each thread announces itself to the new capture
+    ring->limit.store(nullptr, std::memory_order_relaxed);  // makes each thread join the new capture
   }
   shared.active_capture.store(shared.capture_count, std::memory_order_relaxed);
   Pauses::reach(path_step::recording_on);
-  // Every thread sees the stores above, and what it published before is seen below. Without the system's help a thread could
-  // publish an event, be missed below, and yet find no capture active at its next: within the time that a store takes to be seen.
+  // Every thread sees the stores above, and what it published before is visible below. Without membarrier, a thread could publish
+  // an event, be missed below, and yet find no capture active at its next event, within the time a store takes to become visible.
   if (!process_barrier()) std::atomic_thread_fence(std::memory_order_seq_cst);
   discarded_events nobody;
   drain_rings<Pauses>(shared, nobody);

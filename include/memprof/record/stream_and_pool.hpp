@@ -9,13 +9,13 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A stream of a device and the pool from which an allocator serves it: blocks carry one so that the profile says which
-/// stream and which pool held how much (`space_profile::streams`). By default it is none.
+/// A device stream and the pool from which an allocator serves it. Blocks carry one, so that the profile reports how much each
+/// stream and pool held (`space_profile::streams`). Default-constructed: none.
 class stream_and_pool {
  public:
   constexpr stream_and_pool() = default;
-  /// The stream and the pool of these names, of which some 60 characters each are kept. Takes a lock, and nothing from
-  /// `operator new`: make it once for each stream and pool, not for each event. It is none if the system has no memory.
+  /// The stream and pool with these names, of which about 60 characters each are kept. Takes a lock, but nothing from `operator
+  /// new`: create it once for each stream and pool, not for each event. None if the system has no memory.
   explicit stream_and_pool(std::string_view stream, std::string_view pool = {}) noexcept {
     constexpr std::size_t longest = 62;
     stream = stream.substr(0, longest);
@@ -28,7 +28,7 @@ class stream_and_pool {
     name_ = detail::intern(abi_1::process_registry, {text, stream.size() + 1 + pool.size()});
   }
 
-  /// Both names as one; 0 for none.
+  /// Both names as one label; 0 for none.
   [[nodiscard]] constexpr label name() const noexcept { return name_; }
   bool operator==(const stream_and_pool&) const = default;
 

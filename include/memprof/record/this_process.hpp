@@ -14,7 +14,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The number that an environment variable holds; -1 if it is not set or holds none.
+/// The integer in an environment variable; -1 if it is unset or not a number.
 [[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
   const char* const text = std::getenv(name);
   if (text == nullptr || *text < '0' || *text > '9') return -1;
@@ -24,14 +24,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return *end == '\0' && errno == 0 ? number : -1;
 }
 
-/// How a launcher tells its processes which they are.
+/// The variables in which a launcher tells a process its rank.
 struct launcher_variables {
   const char* rank;
   const char* world_size;
   const char* local_rank;
 };
 
-/// torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, Slurm: in this order, because each may run under the next.
+/// torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, Slurm, in this order, because each may run under the next.
 inline constexpr launcher_variables launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
@@ -40,7 +40,7 @@ inline constexpr launcher_variables launchers[] = {
     {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
 };
 
-/// The arguments of this process with spaces between, at most some 4 KB of them.
+/// This process's arguments, joined by spaces, cut off at about 4 KB.
 [[nodiscard]] inline std::string command_line() {
   std::string text;
   std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
@@ -55,7 +55,6 @@ inline constexpr launcher_variables launchers[] = {
   return text;
 }
 
-/// What is known of this process.
 [[nodiscard]] inline process_info describe_process() {
   process_info found;
   found.id = process_id();
@@ -65,7 +64,7 @@ inline constexpr launcher_variables launchers[] = {
   for (const launcher_variables& launcher : launchers) {
     const std::int64_t rank = number_in_environment(launcher.rank);
     const std::int64_t world_size = number_in_environment(launcher.world_size);
-    if (rank < 0 || world_size <= rank) continue;  // RANK alone may be anything
+    if (rank < 0 || world_size <= rank) continue;  // RANK alone could mean anything
     found.rank = rank;
     found.world_size = world_size;
     found.local_rank = number_in_environment(launcher.local_rank);

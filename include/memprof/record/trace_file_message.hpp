@@ -12,14 +12,14 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The name of a trace file, and how a line on stderr says what became of it.
+/// A trace file's name, and messages about it on stderr.
 class trace_file_message {
  public:
   void set_path(const std::string& path) noexcept { std::snprintf(path_, sizeof path_, "%s", path.c_str()); }
   [[nodiscard]] const char* path() const noexcept { return path_; }
 
-  /// Writes a line of `format`, which takes the path and `what`. In one piece, and without the lock of stderr, which a thread may
-  /// hold that waits for us.
+  /// Prints a line; `format` takes the path and `what`. In a single write, and without stderr's lock, which may be held by a
+  /// thread that waits for this one.
   [[gnu::cold, gnu::noinline]] void say(const char* format, const char* what) const noexcept {
     char line[sizeof path_ + 512];
     const int size = std::snprintf(line, sizeof line, format, path_, what);

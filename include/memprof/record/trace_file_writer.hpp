@@ -17,13 +17,12 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Where the chunks of a trace file go. Without a limit one follows the other, but for the live area, behind which they go on
-/// when they have come so far. With a limit the file keeps two generations: a new one takes the place of the older, if it fits
-/// there, and otherwise comes behind the newer. Before anything of the older generation is overwritten, the header says that it
-/// is gone.
+/// Writes the chunks of a trace file. Without a limit they follow one another, skipping the live area when they reach it. With a
+/// limit the file keeps two generations: a new one replaces the older one if it fits there, and otherwise follows the newer one.
+/// Before any of the older generation is overwritten, the header says that it is gone.
 ///
-/// Used by the thread that writes the file, and when that has ended by whoever ends the capture; `begin_generation` and what is
-/// called before the thread runs are the exceptions.
+/// Used by the thread that writes the file and, once that has ended, by the thread that ends the capture; except for
+/// `begin_generation` and the calls made before the thread runs.
 class trace_file_writer {
  public:
   trace_file_writer() = default;
@@ -33,7 +32,8 @@ class trace_file_writer {
     if (trace_generation* const never_begun = next_.load(std::memory_order_acquire)) never_begun->destroy();
   }
 
-  /// Begins a file. Its chunks start before the live area, if there is room, else behind it. 0, or why it cannot be written.
+  /// Begins a file. Its chunks start before the live area if there is room, otherwise after it. Returns 0, or why it cannot be
+  /// written.
   [[nodiscard]] int start(const own_file& file, live_area_position area) noexcept {
     file_ = file;
     area_ = area;
@@ -41,22 +41,23 @@ class trace_file_writer {
     return write_header(header(trace_file_state::live));
   }
 
-  /// Whether the last generation has begun in the file.
+  /// Whether the last generation has been started in the file.
   [[nodiscard]] bool takes_generation() const noexcept { return next_.load(std::memory_order_acquire) == nullptr; }
-  /// Before the first of its chunks is handed over. Under the registry's lock.
+  /// Call before the first of its chunks is handed over. Under the registry's lock.
   void begin_generation(trace_generation* next) noexcept { next_.store(next, std::memory_order_release); }
 
-  /// Writes all chunks that were handed over. 0, or why that failed: then nothing more can be written.
+  /// Writes all chunks that were handed over. Returns 0, or the error after which nothing more can be written.
   [[nodiscard]] int write_chunks(chunk_buffers& buffers) noexcept {
     while (written_ != buffers.closed()) {
       if (!file_.is_there()) return EBADF;
       int error = 0;
-      // Acquire pairs with the release in `begin_generation`, which came before that in `close`.
+      // Acquire pairs with the release in `begin_generation`, which precedes that in `close`.
       trace_generation* const next = next_.load(std::memory_order_acquire);
       if (next != nullptr && next->first_chunk == written_) error = put_generation(*next);
       if (error == 0) error = write_chunk(buffers, buffers.chunk(written_));
       if (error != 0) {
-        // So that no part of a chunk is at its end; before the live area it stays, as the whole chunk is in a buffer there.
+        // Leaves no partial chunk at the end of the file; before the live area one may stay, because a buffer there has the whole
+        // chunk.
         const std::uint64_t end = has_older() && older_end_ > end_ ? older_end_ : end_;
         if (end >= area_.end) (void)::ftruncate(file_.number, static_cast<::off_t>(end));
         return error;
@@ -65,22 +66,22 @@ class trace_file_writer {
     return 0;
   }
 
-  /// Reserves blocks for more rings, if there are too few.
+  /// Reserves blocks for more rings if there are too few.
   void reserve_places(ring_places& places) const noexcept {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
     if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count || !file_.is_there()) return;
     const std::uint32_t wanted = places.spare < places.count - ready ? ready + places.spare : places.count;
     const std::size_t first = area_.end - places.mapping_bytes + static_cast<std::size_t>(places.first - places.mapping);
     const std::size_t offset = first + ready * places.place_bytes;
-    // Without room for them further rings have no place: nothing else is lost by that.
+    // Without disk space, further rings get no place; nothing else is lost.
     if (reserve_blocks(file_.number, offset, (wanted - ready) * places.place_bytes) == 0)
       places.reserved.store(wanted, std::memory_order_release);
   }
 
-  /// Makes the file what `write_trace` would have written. 0, or why not.
+  /// Makes the file identical to one from `write_trace`. Returns 0, or the error.
   [[nodiscard]] int complete(bool keeps_area) noexcept {
     if (!file_.is_there()) return EBADF;
-    // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
+    // From here on the file is complete; what follows only makes it shorter, and every step keeps it complete.
     if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
     if (has_older() && !join_generations()) return 0;
     if (area_.begin != 0 && keeps_area) return 0;
@@ -103,7 +104,7 @@ class trace_file_writer {
     return 0;
   }
 
-  /// Says in the file that writing it failed.
+  /// Records in the file that writing it failed.
   void stop(int error) noexcept {
     if (!file_.is_there()) return;
     trace_file_header stopped = header(trace_file_state::stopped);
@@ -145,7 +146,7 @@ class trace_file_writer {
     const auto encoded = header.encode();
     const std::uint64_t size = encoded.size() + full.bytes;
     if (has_older() && end_ < older_end_ && end_ + size > older_.begin) {
-      if (const int error = drop_older(); error != 0) return error;  // the generation became longer than was expected
+      if (const int error = drop_older(); error != 0) return error;  // the generation became longer than expected
     }
     if (end_ < area_.begin && end_ + size > area_.begin) {
       if (const int error = go_behind_area(); error != 0) return error;
@@ -170,7 +171,7 @@ class trace_file_writer {
     return write_header(header(trace_file_state::live));
   }
 
-  /// Begins a generation, which makes the newest the older one.
+  /// Begins a generation; the newest becomes the older one.
   [[nodiscard]] int put_generation(trace_generation& next) noexcept {
     if (has_older()) {
       if (const int error = drop_older(); error != 0) return error;
@@ -187,8 +188,7 @@ class trace_file_writer {
     return write_header(header(trace_file_state::live));
   }
 
-  /// Puts the newest generation behind the older one, if it is not there. False if that failed: the file is complete all the
-  /// same.
+  /// Moves the newest generation directly behind the older one. False if that failed; the file is still complete.
   [[nodiscard]] bool join_generations() noexcept {
     if (newest_.begin != older_end_) {
       const std::uint64_t bytes = end_ - newest_.begin;
@@ -200,7 +200,7 @@ class trace_file_writer {
     return write_header(header(trace_file_state::complete)) == 0;
   }
 
-  /// Copies bytes of the file to another place in it. Forwards, so that they may go to where they overlap if that is before.
+  /// Copies bytes within the file, front to back, so that an overlapping target is fine if it lies before the source.
   [[nodiscard]] bool copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const noexcept {
     constexpr std::size_t at_once = std::size_t{64} << 10;
     void* const pages = map_pages(at_once);
@@ -219,13 +219,13 @@ class trace_file_writer {
 
   own_file file_;
   live_area_position area_;
-  std::uint64_t end_before_area_ = 0;  ///< of the chunks there, once others come behind it; 0: none do
-  std::uint64_t base_ = 0;             ///< where chunks may begin
-  std::uint64_t end_ = 0;              ///< of the last chunk that was written
-  std::uint32_t written_ = 0;          ///< chunks of events
+  std::uint64_t end_before_area_ = 0;  ///< of the chunks before the live area, once others follow it; 0: none do
+  std::uint64_t base_ = 0;             ///< earliest offset for chunks
+  std::uint64_t end_ = 0;              ///< of the last chunk written
+  std::uint32_t written_ = 0;          ///< number of chunks of events
   generation newest_;
   generation older_;
-  std::uint64_t older_end_ = 0;  ///< 0: there is no older one
+  std::uint64_t older_end_ = 0;  ///< 0: no older generation
   std::atomic<trace_generation*> next_{nullptr};
 };
 

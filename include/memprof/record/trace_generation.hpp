@@ -19,15 +19,15 @@
 #include <new>
 
 /// @file
-/// A trace file with a limit keeps two generations of chunks. Each begins with what was known at that moment, so that the one
-/// before can go.
+/// A trace file with a limit keeps two generations of chunks. Each begins with the complete state at that moment, so that the
+/// previous one can be dropped.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A generation that begins, on its way to the thread that writes the file. In pages of its own.
+/// A new generation on its way to the thread that writes the file. In pages of its own.
 struct trace_generation {
-  std::uint32_t first_chunk = 0;        ///< number of its first chunk of events
-  std::uint64_t expected_bytes = 0;     ///< of its chunks of events
+  std::uint32_t first_chunk = 0;        ///< number of its first event chunk
+  std::uint64_t expected_bytes = 0;     ///< of its event chunks
   page_array<unsigned char> beginning;  ///< chunks, as they are in the file
 
   /// Null if the system has no memory.
@@ -60,7 +60,7 @@ struct trace_generation {
   }
 };
 
-/// What all generations begin with, beside names and a key frame: all that is no event. Kept as it comes.
+/// What every generation begins with besides names and a key frame: everything that is not an event. Collected as it arrives.
 class generation_definitions {
  public:
   void info(const capture_info& info) { info_.info(info); }
@@ -70,8 +70,8 @@ class generation_definitions {
   }
   void facts(const fact_table& table) { facts_.put(fitted(table)); }
 
-  /// The definitions of a generation's beginning, with names up to `last_name`. It takes nothing from `operator new`, so that a
-  /// drain may ask. False if the system has no memory.
+  /// Writes the definitions for a generation's beginning, with names up to `last_name`. Takes nothing from `operator new`, so
+  /// that a drain may call it. False if the system has no memory.
   template <class Names>
   [[nodiscard]] bool write(trace_generation& target, const Names& names, label last_name) const noexcept {
     trace definitions;

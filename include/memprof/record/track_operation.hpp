@@ -21,7 +21,7 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// The id of a name known at compile time: one load after the first call.
+/// The id of a name known at compile time: a single load after the first call.
 template <fixed_string Name>
 [[nodiscard]] label static_label() noexcept {
   static constinit std::atomic<label> known{0};
@@ -38,10 +38,10 @@ template <fixed_string Name>
 
 inline namespace enabled {
 
-/// An operation that is open on this thread until the end of the scope. Stays where it was made.
+/// An operation that is open on this thread until the end of the scope. Neither copyable nor movable.
 class [[nodiscard]] operation_scope {
  public:
-  /// `find_name()` gives the operation's label; it is asked only while a capture is active.
+  /// `find_name()` returns the operation's label; it is only called while a capture is active.
   template <class FindName>
   operation_scope(FindName find_name, std::uint16_t tag) noexcept
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
@@ -49,7 +49,7 @@ class [[nodiscard]] operation_scope {
       return;
     detail::thread_slot& self = abi_1::this_thread;
     if (self.ring->doing.load(std::memory_order_relaxed) != detail::activity::idle && !detail::is_outside(self)) [[unlikely]] {
-      // In a signal handler that interrupted the profiler. Neither end is recorded.
+      // In a signal handler that interrupted the profiler: neither end is recorded.
       detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
       capture_ = 0;
       return;
@@ -60,11 +60,11 @@ class [[nodiscard]] operation_scope {
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
-  // Inlined always: left to the compiler, that would depend on how much else its unit has.
+  // Always inlined: otherwise it would depend on what else the translation unit contains.
   [[gnu::always_inline]] ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
-    // A scope that outlives its capture must not close one of the next.
+    // A scope that outlives its capture must not close one in the next.
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
 
@@ -75,14 +75,14 @@ class [[nodiscard]] operation_scope {
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
 ///
-/// `kind` is the category of what is allocated within, unless an inner scope gives another. Cost: two events; nothing but one
-/// load while no capture is active.
+/// `kind` is the category of allocations within the scope, unless an inner scope sets another. Costs two events, or one load
+/// while no capture is active.
 template <detail::fixed_string Name>
 [[nodiscard]] operation_scope track_operation(optional_category kind = {}) noexcept {
   return operation_scope{[] { return detail::static_label<Name>(); }, kind.tag()};
 }
 
-/// The same for a name made at run time; the text is interned, so use a bounded number of different names.
+/// As above, for a name made at run time. The text is interned, so use a bounded number of different names.
 [[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category kind = {}) noexcept {
   return operation_scope{[name] { return detail::find_label(name); }, kind.tag()};
 }
@@ -94,7 +94,7 @@ inline namespace disabled {
 
 class [[nodiscard]] operation_scope {
  public:
-  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
+  // Non-trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
   ~operation_scope() {}
 };
 

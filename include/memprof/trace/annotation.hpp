@@ -11,7 +11,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a block is, for reports. Every field may be left out.
+/// Describes a block for reports. Every field is optional.
 struct annotation {
   std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
   std::string_view shape{};  ///< "[768, 2304]"
@@ -22,11 +22,11 @@ struct annotation {
 
 namespace detail {
 
-/// The text of an annotation as names of a trace have it: name, shape and dtype with `name_separator` between, and requires_grad
-/// behind, if that is known. Takes nothing from `operator new`.
+/// An annotation's text as stored in a trace: name, shape and dtype joined by `name_separator`, followed by requires_grad if
+/// known. Takes nothing from `operator new`.
 class annotation_text {
  public:
-  /// Whether there is nothing to say but perhaps a category.
+  /// Whether there is nothing to record except perhaps a category.
   [[nodiscard]] static bool is_empty(const annotation& source) noexcept {
     return source.name.empty() && source.shape.empty() && source.dtype.empty() && !is_graded(source);
   }
@@ -47,7 +47,7 @@ class annotation_text {
   annotation_text& operator=(const annotation_text&) = delete;
 
   [[nodiscard]] std::string_view view() const noexcept {
-    const char* const text = text_;  // exactly these types: any others cost a compiler many checks
+    const char* const text = text_;  // exactly these types: others cost the compiler many checks
     return {text, size_};
   }
 
@@ -56,7 +56,7 @@ class annotation_text {
     return source.requires_grad != requires_grad::unknown;
   }
 
-  /// Cuts what does not fit: the system had no pages for it.
+  /// Truncates what does not fit if the system had no pages for it.
   void append(std::string_view part) noexcept {
     const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
     const std::size_t count = part.size() < room ? part.size() : room;

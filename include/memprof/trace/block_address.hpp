@@ -6,7 +6,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Where a block begins: in this process, in another one, or in the memory of a device.
+/// The start of a block: in this process, in another one, or in a device's memory.
 struct block_address {
   std::uint64_t value;
 

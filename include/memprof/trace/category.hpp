@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a block holds, in the words of the field.
+/// What a block holds.
 enum class category : std::uint8_t {
   other,
   parameter,
@@ -21,28 +21,28 @@ enum class category : std::uint8_t {
   kv_cache,
 };
 
-/// The names of `category`, in the order of its values.
+/// Names of the `category` values, in order.
 inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
                                                                 "activation", "temporary", "input",    "kv_cache"};
 
-/// The name of a category as reports and files spell it.
+/// A category's name in reports and files.
 [[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
   const auto index = static_cast<std::size_t>(value);
   return index < category_names.size() ? category_names[index] : category_names[0];
 }
 
-/// A category or none: as much of `std::optional<category>` as is needed, for a tenth of what that costs every unit to compile.
+/// A category or none: the needed subset of `std::optional<category>`, at a tenth of the compile time for every translation unit.
 class optional_category {
  public:
   constexpr optional_category() noexcept = default;
-  /// Implicit, so that a category can be passed where one may be left out.
+  /// Implicit, so that a category can be passed where it is optional.
   constexpr optional_category(category kind) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1U)) {}
 
   [[nodiscard]] constexpr bool has_value() const noexcept { return tag_ != 0; }
   [[nodiscard]] constexpr category value_or(category fallback) const noexcept {
     return tag_ == 0 ? fallback : static_cast<category>(tag_ - 1U);
   }
-  /// As events carry it: 0, or the category's value plus one.
+  /// As stored in events: 0, or the category's value plus one.
   [[nodiscard]] constexpr std::uint16_t tag() const noexcept { return tag_; }
 
   bool operator==(const optional_category&) const = default;
@@ -51,7 +51,7 @@ class optional_category {
   std::uint16_t tag_ = 0;
 };
 
-/// The category of that name, or none.
+/// The category with that name, or none.
 [[nodiscard]] constexpr optional_category category_from_string(std::string_view name) noexcept {
   for (std::size_t index = 0; index < category_names.size(); ++index) {
     if (category_names[index] == name) return static_cast<category>(index);

@@ -13,31 +13,32 @@ namespace detail {
 struct frame_parts;
 }
 
-/// What links the stamps of events to time: readings of both clocks, between which the line is straight.
+/// Maps event stamps to time, by linear interpolation between readings of both clocks.
 ///
-/// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
-/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then
-/// on they stay twice as far apart.
+/// The stamp clock drifts against the system clock by parts per million, which over days adds up to seconds; readings a second
+/// apart keep the error below a microsecond. At most `max_kept` are kept: when there are more, every second one is dropped, and
+/// from then on they are kept twice as far apart.
 class clock_readings {
  public:
   static constexpr std::size_t max_kept = 4096;
 
-  /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
-  /// after the last one, or not after the begin, is left out.
+  /// Adds a reading: `ns` nanoseconds after the capture began, the stamp clock showed `stamp`. Ignores a reading that is not
+  /// later than the last one or precedes the beginning.
   void add(std::uint64_t stamp, std::int64_t ns) noexcept {
     const std::size_t count = kept_.size();
     if (ns < 0) return;
     if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
-    // The last one stands for the present, until the one before is far enough away for it to stay.
+    // The last reading stands for the present and is replaced until it is far enough from the one before it.
     if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
       kept_[count - 1] = {stamp, ns};
       return;
     }
     if (count == max_kept) thin_out();
-    (void)kept_.push_back({stamp, ns});  // without memory for it the line before goes on
+    (void)kept_.push_back({stamp, ns});  // without memory for it, the last line is extended
   }
 
-  /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
+  /// Nanoseconds since the capture began; 0 before the first reading. With fewer than two readings, a stamp counts as a
+  /// nanosecond.
   [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
     constexpr wide most = INT64_MAX;
     if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
@@ -55,9 +56,9 @@ class clock_readings {
     return static_cast<std::int64_t>(std::min<wide>(ns, most));
   }
 
-  /// Whether there is any.
+  /// Whether there are no readings.
   [[nodiscard]] bool empty() const noexcept { return kept_.empty(); }
-  /// Nanoseconds after the capture began of the last one.
+  /// Time of the last reading, in nanoseconds since the capture began.
   [[nodiscard]] std::int64_t last_ns() const noexcept { return kept_.empty() ? 0 : kept_[kept_.size() - 1].ns; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
@@ -78,7 +79,7 @@ class clock_readings {
   }
 
   detail::page_array<reading> kept_;
-  std::int64_t least_distance_ns_ = 0;  ///< of those that stay
+  std::int64_t least_distance_ns_ = 0;  ///< between kept readings
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -7,50 +7,49 @@
 #include <cstring>
 
 /// @file
-/// What the encoder and the decoder of a trace have in common: docs/trace_format.md describes the bytes.
+/// What a trace's encoder and decoder share; docs/trace_format.md describes the bytes.
 ///
-/// Training repeats itself: blocks of the same sizes come back at the same addresses in every step. So both sides keep the
-/// allocations that they met last, each in the slot that its address names, and an allocation or a free that its slot foretells
-/// is two bytes.
+/// Training is repetitive: blocks of the same sizes return at the same addresses in every step. So both sides remember recent
+/// allocations, each in the slot selected by its address, and an allocation or free that its slot predicts takes two bytes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The first byte of a record. Its top bit says that it is a stamp; else the upper nibble is one of these, and the lower one
-/// belongs to it.
+/// The first byte of a record. If its top bit is set, the record is a stamp; otherwise the upper nibble is one of these, and the
+/// lower nibble belongs to it.
 enum class opcode : std::uint8_t {
   control = 0x00,
-  allocate_known = 0x10,    ///< as the slot says. The lower nibble and one byte: the slot
-  free_known = 0x20,        ///< of the slot's block, with its bytes; likewise
-  free_known_bare = 0x30,   ///< of the slot's block, without bytes; likewise
-  allocate_resized = 0x40,  ///< as the slot says but for the bytes, a varint; likewise
-  begin_known = 0x50,       ///< an operation within the innermost, by its place among the recent names
+  allocate_known = 0x10,    ///< the slot's allocation; the slot is the lower nibble and one byte
+  free_known = 0x20,        ///< frees the slot's block, with its bytes; slot likewise
+  free_known_bare = 0x30,   ///< frees the slot's block, without bytes; slot likewise
+  allocate_resized = 0x40,  ///< the slot's allocation with other bytes, a varint; slot likewise
+  begin_known = 0x50,       ///< an operation inside the innermost, by its index among the recent names
   end_innermost = 0x60,
-  any_event = 0x70,  ///< the lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and these fields
+  any_event = 0x70,  ///< lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and those fields
 };
 
-/// Records of the control nibble. Those below `first_ring` have their length behind the first byte, as a varint.
+/// Records of the control nibble. For those below `first_ring`, the first byte is followed by their length, a varint.
 enum class control : std::uint8_t {
   name = 1,   ///< id, text
-  space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is of each core
+  space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is per core
   header = 3,
   facts = 4,
-  key_frame = 5,   ///< a part of what is known at this moment: `key_frame_part`
-  position = 6,    ///< a ring, and how many of its events come before this record or are missing
-  ring = 7,        ///< the events that follow are of this ring: a varint
-  first_ring = 8,  ///< 8 to 15: they are of the ring at this place among the recent ones
+  key_frame = 5,   ///< a part of the state at this point: `key_frame_part`
+  position = 6,    ///< a ring, and how many of its events precede this record or are missing
+  ring = 7,        ///< the following events belong to this ring, a varint
+  first_ring = 8,  ///< 8 to 15: they belong to the ring at this index among the recent ones
 };
 
-/// Fields of `opcode::any_event`, in this order; those that are left out are 0, the space that of the last one.
+/// Fields of `opcode::any_event`, in this order. An omitted field is 0; an omitted space is that of the last event.
 enum event_field : std::uint8_t {
-  distance_of_16 = 1,  ///< the address differs from the last one by a multiple of 16: the sixteenth, zigzag
-  distance = 2,        ///< the address differs from the last one by this: zigzag
+  distance_of_16 = 1,  ///< difference to the last address, a multiple of 16, divided by 16; zigzag
+  distance = 2,        ///< difference to the last address; zigzag
   bytes_field = 4,
   space_field = 8,
   label_field = 16,
   tag_field = 32,
 };
 
-/// The state that one record leaves to the next. It begins anew with each chunk, so that chunks can be read alone.
+/// The state that one record passes to the next. It restarts with each chunk, so that chunks can be read independently.
 class coding_state {
  public:
   static constexpr std::size_t slot_count = 4096;
@@ -58,15 +57,15 @@ class coding_state {
   static constexpr std::size_t name_count = 15;
   static constexpr std::size_t followed_depth = 16;
 
-  /// An allocation as its event, but for the stamp. It lies in one cache line.
+  /// An allocation's event fields, except for the stamp. Fits in one cache line.
   struct alignas(32) block_slot {
     std::uint64_t address;
     std::uint64_t bytes;
     std::uint64_t rest;
-    std::uint64_t rest_of_free;  ///< 0 in a slot that was never used
+    std::uint64_t rest_of_free;  ///< 0 in a slot never used
   };
 
-  /// What a ring's next begin or end of an operation most likely says.
+  /// Predicts the next begin or end of an operation in a ring.
   struct ring_state {
     std::uint32_t ring;
     std::uint32_t last_number;
@@ -97,7 +96,7 @@ class coding_state {
     return std::size_t{address * 0x9E3779B97F4A7C15U >> 52};
   }
 
-  /// The last fields of the free that belongs to an allocation: of the next kind, without a category.
+  /// The last fields of the free that matches an allocation: the next kind, without a category.
   [[nodiscard]] static std::uint64_t rest_of_free(std::uint64_t rest) noexcept {
     return (rest & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
   }
@@ -111,14 +110,14 @@ class coding_state {
            kind == static_cast<std::uint8_t>(event_kind::allocate_on_stream);
   }
 
-  /// The recent ring of that id; `ring_count` if it is none of them.
+  /// Index of the ring with that id among the recent ones; `ring_count` if it is not there.
   [[nodiscard]] std::size_t place_of_ring(std::uint32_t ring) const noexcept {
     for (std::size_t place = 0; place < ring_count; ++place) {
       if (rings[place].ring == ring && place < rings_used) return place;
     }
     return ring_count;
   }
-  /// Makes a ring one of the recent ones, in place of the one that came first.
+  /// Adds a ring to the recent ones, replacing the oldest.
   std::size_t add_ring(std::uint32_t ring) noexcept {
     const std::size_t place = next_ring;
     next_ring = (next_ring + 1) % ring_count;
@@ -128,7 +127,7 @@ class coding_state {
     return place;
   }
 
-  /// The place of an operation's name and category among the recent ones; `name_count` if it is not there.
+  /// Index of an operation's name and category among the recent ones; `name_count` if it is not there.
   [[nodiscard]] std::size_t place_of_name(std::uint64_t label_and_tag) const noexcept {
     for (std::size_t place = 0; place < name_count; ++place) {
       if (names[place] == label_and_tag) return place;
@@ -151,7 +150,7 @@ class coding_state {
   std::uint8_t last_space = 0;
 };
 
-/// The fields of an event after its bytes, as the word that they are in memory: label, kind, space, tag.
+/// The last fields of an event, packed as they lie in memory: label, kind, space, tag.
 [[nodiscard]] inline std::uint64_t rest_of_event(const event& source) noexcept {
   std::uint64_t rest;
   std::memcpy(&rest, &source.label, sizeof rest);

@@ -8,14 +8,14 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The state after each byte, and after it and one to three bytes of zero.
+/// The state after each byte, and after it and one to three zero bytes.
 struct crc32c_tables {
-  std::uint32_t after[4][256];  // no std::array, whose every access the compiler would have to evaluate as a call
+  std::uint32_t after[4][256];  // not std::array, because the compiler would have to evaluate every access as a call
 };
 
 [[nodiscard]] constexpr crc32c_tables make_crc32c_tables() noexcept {
   crc32c_tables made{};
-  // The state is linear in the byte: those of single bits give all others.
+  // The state is linear in the byte: the states of single bits give all others.
   std::uint32_t crc = 1;
   for (std::uint32_t bit = 128; bit != 0; bit >>= 1) {
     crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
@@ -33,7 +33,7 @@ struct crc32c_tables {
 /// SCTP: RFC 3720, appendix B.4.
 class crc32c {
  public:
-  /// The checksum of bytes whose first part has the checksum `before`; 0 for none before.
+  /// Extends `before`, the checksum of the preceding bytes (0 if there are none), by more bytes.
   [[nodiscard]] static std::uint32_t extend(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
     const auto* const data = static_cast<const unsigned char*>(bytes);
 #if defined(__x86_64__)
@@ -42,7 +42,7 @@ class crc32c {
     return ~extend_by_table(~before, data, size);
   }
 
-  /// The same without the processor's help, for tests.
+  /// The same without hardware support, for tests.
   [[nodiscard]] static std::uint32_t extend_portably(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
     return ~extend_by_table(~before, static_cast<const unsigned char*>(bytes), size);
   }
@@ -57,14 +57,14 @@ class crc32c {
     return word;
   }
 
-  /// The state after n zero bytes; `factor` is x^(8 n - 33) modulo the polynomial, bits reversed. Gopal et al., "Fast CRC
+  /// The state after n zero bytes; `factor` is x^(8 n - 33) modulo the polynomial, bit-reversed. Gopal et al., "Fast CRC
   /// Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011.
   [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint64_t shifted(std::uint64_t crc, long long factor) noexcept {
     const two_words product = __builtin_ia32_pclmulqdq128(two_words{static_cast<long long>(crc), 0}, two_words{factor, 0}, 0);
     return __builtin_ia32_crc32di(0, static_cast<std::uint64_t>(product[0]));
   }
 
-  /// The instruction takes three cycles but one can begin in each cycle, so three stretches are summed at a time.
+  /// The instruction takes three cycles but one can start every cycle, so three stretches are processed at a time.
   [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint32_t extend_by_instruction(std::uint32_t crc,
                                                                                          const unsigned char* data,
                                                                                          std::size_t size) noexcept {

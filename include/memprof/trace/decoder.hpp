@@ -10,9 +10,9 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Turns the bytes of a trace's chunks back into events and definitions.
+/// Decodes the chunks of a trace into events and definitions.
 ///
-/// It takes any bytes: what is no record ends the chunk there, and what came before has been handed on.
+/// Accepts arbitrary bytes: anything invalid ends the chunk, and everything before it has been delivered.
 class trace_decoder {
  public:
   /// Begins a chunk.
@@ -21,8 +21,8 @@ class trace_decoder {
     ring_ = nullptr;
   }
 
-  /// Hands the records in [in, end) to `visitor`: `events(first, last, ring)` for runs of one ring's events, at most `batch` at a
-  /// time, and `definition(control, payload)` for the others. Returns where it stopped: `end`, or the first record that is none.
+  /// Passes the records in [in, end) to `visitor`: `events(first, last, ring)` for runs of one ring's events, at most `batch` at
+  /// a time, and `definition(control, payload)` for the others. Returns where it stopped: `end`, or the first invalid record.
   template <class Visitor>
   [[nodiscard]] const unsigned char* decode(const unsigned char* in, const unsigned char* end, Visitor& visitor) {
     event batch[batch_size];
@@ -178,7 +178,7 @@ class trace_decoder {
     return in;
   }
 
-  /// What the encoder has noted of an event that it wrote out.
+  /// Updates the state as the encoder did after writing an event in full.
   void note(const event& taken) noexcept {
     if (has_address(taken.kind)) state_.last_address = taken.address;
     const std::uint64_t rest = rest_of_event(taken);

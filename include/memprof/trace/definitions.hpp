@@ -19,30 +19,30 @@
 #include <vector>
 
 /// @file
-/// The records of a trace that are no events, as bytes: docs/trace_format.md.
+/// Encoding of a trace's non-event records: docs/trace_format.md.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A memory space of a trace.
+/// A memory space in a trace.
 struct space_definition {
   std::uint8_t id = 0;
   label name = 0;
   std::int64_t capacity = 0;  ///< bytes; 0: no limit
-  bool is_per_core = false;   ///< the capacity is that of each core
-  label memory = 0;           ///< in which it lies with others: `host_memory` or a name; 0: it has one to itself
+  bool is_per_core = false;   ///< the capacity applies to each core
+  label memory = 0;           ///< the memory it shares with others: `host_memory` or a name; 0: not shared
 
   bool operator==(const space_definition&) const = default;
 };
 
-/// Some bytes of a key frame: what is live at that moment of the trace, and what the ledger of the capture knew then. Whoever has
-/// seen all events before needs none; whoever begins there, or behind a gap, goes on from it as if it had.
+/// Part of a key frame: what is live at that point of the trace, and the state of the capture's ledger. A reader that has seen
+/// all events before does not need it; one that starts there, or after a gap, continues from it as if it had.
 struct key_frame_part {
-  std::uint64_t index = 0;  ///< among the parts of the frame, from 0
+  std::uint64_t index = 0;  ///< index among the parts of the frame, from 0
   bool is_last = false;
   std::string_view bytes;
 };
 
-/// Whoever takes a trace record by record, in order. One that has also `bool key_frame(key_frame_part)` takes key frames, and
+/// Receives a trace record by record, in order. If it also has `bool key_frame(key_frame_part)`, it receives key frames, and
 /// returns whether they are sound.
 template <class T>
 concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_table facts,
@@ -50,13 +50,13 @@ concept trace_visitor = requires(T visitor, const capture_info& info, std::strin
   visitor.info(info);
   visitor.name(label{}, text);
   visitor.space(space_definition{});
-  visitor.facts(static_cast<fact_table&&>(facts), bool{});  // false: the rows go on those of the table that came before
+  visitor.facts(static_cast<fact_table&&>(facts), bool{});  // false: the rows continue the earlier table
   visitor.events(events, events, std::uint32_t{});
 };
 
 namespace detail {
 
-/// Appends numbers and text to the payload of a record.
+/// Appends numbers and text to a record's payload.
 class payload_writer {
  public:
   payload_writer& number(std::uint64_t value) {
@@ -82,7 +82,7 @@ class payload_writer {
   std::string text_;
 };
 
-/// Takes them again. Behind the end, or behind a fault, everything is 0 and empty.
+/// Reads them back. Past the end, or after a fault, everything is 0 or empty.
 class payload_reader {
  public:
   explicit payload_reader(std::string_view payload) noexcept
@@ -125,7 +125,7 @@ class payload_reader {
   bool has_failed_ = false;
 };
 
-/// Calls `visit(tag, field)` for each field of a capture's information. Tags are for good: a new field gets a new one.
+/// Calls `visit(tag, field)` for each field of a capture's information. Tags are permanent: a new field gets a new one.
 template <class Info, class Visitor>
 void for_each_info_field(Info& info, Visitor&& visit) {
   visit(1, info.library_version);
@@ -147,7 +147,7 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(17, info.operations);
 }
 
-/// A field's tag, then its value as text: the digits of a number's varint, or the characters.
+/// A field's tag, then its value as text: the varint of a number, or the characters.
 [[nodiscard]] inline std::string encode_info(const capture_info& info) {
   payload_writer out;
   for_each_info_field(info, [&]<class Field>(unsigned tag, const Field& field) {
@@ -194,7 +194,7 @@ inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
   }
 }
 
-/// Takes a value as `put_row` wrote it; false if it is of no known type.
+/// Reads a value written by `put_row`; false if its type is unknown.
 [[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
   switch (in.number()) {
     case 0: value = in.signed_number(); return true;
@@ -204,7 +204,7 @@ inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
   }
 }
 
-/// Calls `visit(payload)` for the records of a table that is `fitted`: some of its rows each. The first replaces the table, the
+/// Calls `visit(payload)` for the records of a `fitted` table, each with some of its rows. The first replaces the table, the
 /// others add to it.
 template <class Visitor>
 void for_each_part(const fact_table& table, Visitor&& visit) {
@@ -227,7 +227,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   payload_reader in{payload};
   table.name = in.text();
   first = in.number();
-  // Numbers of columns and rows are bounded by the bytes that are there, so that a lie costs no memory.
+  // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
   const std::uint64_t columns = in.number();
   if (columns > max_fact_columns) return false;
   for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
@@ -244,7 +244,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   return !in.has_failed();
 }
 
-/// Puts a part of a table where it belongs among those that came before.
+/// Merges a part of a table into the tables read so far.
 inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool is_first) {
   std::size_t index = 0;
   while (index < tables.size() && tables[index].name != part.name) ++index;
@@ -257,7 +257,7 @@ inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool
   }
 }
 
-/// Hands a record of the control nibble to a visitor; false if it is none that can be. Kinds that are not known are skipped.
+/// Passes a record of the control nibble to a visitor; false if it is invalid. Skips unknown kinds.
 template <class Visitor>
 [[nodiscard]] bool visit_definition(control kind, std::string_view payload, Visitor& visitor) {
   payload_reader in{payload};
@@ -274,7 +274,7 @@ template <class Visitor>
       const std::uint64_t name = in.number();
       space.capacity = in.signed_number();
       space.is_per_core = in.number() != 0;
-      // Older traces have no memory; theirs was the host's for the space that is always there.
+      // Older traces name no memory; there, the space that always exists was in the host's.
       const std::uint64_t memory = in.is_at_end() ? (id == cpu_space ? 1 : 0) : in.number();
       if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || memory > host_memory || space.capacity < 0) return false;
       space.memory = memory == 1 ? host_memory : memory == 0 ? 0 : static_cast<label>(memory - 1);
@@ -309,7 +309,7 @@ template <class Visitor>
   }
 }
 
-/// The payload of a name, and of a space: small, and made without taking memory from the heap.
+/// The payload of a name or a space: small, and built without heap memory.
 class small_payload {
  public:
   small_payload& number(std::uint64_t value) noexcept {
@@ -323,7 +323,7 @@ class small_payload {
   std::size_t size_ = 0;
 };
 
-/// Calls `visit(head, bytes)` for the records of a key frame: the two parts of the payload of each.
+/// Calls `visit(head, bytes)` for each record of a key frame, with the two parts of its payload.
 template <class Visitor>
 void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& visit) noexcept {
   constexpr std::size_t most = std::size_t{64} * 1024;

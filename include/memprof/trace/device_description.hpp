@@ -11,39 +11,39 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// How a device stores a matrix: row after row, or in tiles of 32 x 32 elements with the last ones padded.
+/// How a device stores a matrix: row by row, or in tiles of 32 x 32 elements, with the last ones padded.
 enum class tensor_layout : std::uint8_t { row_major, tile };
 
-/// The names of `tensor_layout`, in the order of its values.
+/// Names of the `tensor_layout` values, in order.
 inline constexpr std::array<std::string_view, 2> tensor_layout_names{"row_major", "tile"};
 
-/// One kind of memory of a device.
+/// One of a device's kinds of memory.
 struct device_space {
-  short_name name;                 ///< that of the `memory_space` whose blocks live in it
-  std::int64_t capacity = 0;       ///< bytes; those of each core if `is_per_core`; 0: not limited
-  std::int64_t alignment = 1;      ///< bytes: pages in a bank begin at multiples of it; a power of two
-  std::int64_t size_multiple = 1;  ///< bytes: what an allocation is rounded up to; a power of two
-  std::int64_t banks = 1;          ///< over which the pages of a buffer are spread in turn
-  bool is_per_core = false;        ///< every core has its own: sizes are bytes a core
-  bool circular_buffers = false;   ///< whether it holds circular buffers beside buffers
+  short_name name;                 ///< name of the `memory_space` whose blocks are in it
+  std::int64_t capacity = 0;       ///< bytes, per core if `is_per_core`; 0: unlimited
+  std::int64_t alignment = 1;      ///< bytes; pages in a bank begin at multiples of it; a power of two
+  std::int64_t size_multiple = 1;  ///< bytes; allocations are rounded up to a multiple of it; a power of two
+  std::int64_t banks = 1;          ///< a buffer's pages are distributed over the banks in turn
+  bool is_per_core = false;        ///< every core has its own; sizes are bytes per core
+  bool circular_buffers = false;   ///< whether it holds circular buffers as well as buffers
 
   bool operator==(const device_space&) const = default;
 };
 
-/// What limits the memory of a device, real or imagined, and how large a tensor is on it. Plain bytes: copy it freely.
+/// The memory limits of a device, real or imagined, and how large tensors are on it. Trivially copyable.
 struct device_description {
   static constexpr std::size_t max_spaces = 8;
 
   short_name name;  ///< empty: no device is described
   tensor_layout layout = tensor_layout::row_major;
-  std::uint8_t core_columns = 0;  ///< grid of the cores, for spaces that are `is_per_core`
+  std::uint8_t core_columns = 0;  ///< grid of cores, for `is_per_core` spaces
   std::uint8_t core_rows = 0;
   std::uint8_t space_count = 0;
   std::array<device_space, max_spaces> spaces{};  ///< the first holds the tensors
 
   [[nodiscard]] bool empty() const noexcept { return name.empty(); }
 
-  /// Throws `memprof::error` if there are `max_spaces` already or the name is taken.
+  /// Throws `memprof::error` if there are already `max_spaces` or the name is taken.
   device_description& add(const device_space& space) {
     if (space_count == max_spaces) {
       detail::raise("device '" + std::string{name.view()} + "': a device has at most " + std::to_string(max_spaces) +
@@ -57,7 +57,7 @@ struct device_description {
     return *this;
   }
 
-  /// The space of that name, or a null pointer.
+  /// The space with that name, or a null pointer.
   [[nodiscard]] const device_space* find_space(std::string_view wanted) const noexcept {
     for (std::size_t index = 0; index < space_count; ++index) {
       const std::string_view known = spaces[index].name.view();

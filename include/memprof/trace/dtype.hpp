@@ -10,30 +10,30 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The type of a tensor's elements, as far as it decides the tensor's size.
+/// A tensor's element type, as far as it determines the tensor's size.
 enum class dtype : std::uint8_t {
   float32,
   bfloat16,
   float16,
-  float8,  ///< either kind: one byte
+  float8,  ///< either format: one byte
   int32,
   int8,
   boolean,       ///< one byte
   block_float8,  ///< 16 elements share an exponent byte; only in tiles
-  block_float4,  ///< the same with half a byte an element
+  block_float4,  ///< the same with half a byte per element
 };
 
-/// The names of `dtype`, in the order of its values.
+/// Names of the `dtype` values, in order.
 inline constexpr std::array<std::string_view, 9> dtype_names{"fp32", "bf16", "fp16", "fp8", "int32",
                                                              "int8", "bool", "bfp8", "bfp4"};
 
-/// The name of an element type as options and files spell it.
+/// An element type's name in options and files.
 [[nodiscard]] constexpr std::string_view to_string(dtype value) noexcept {
   const auto index = static_cast<std::size_t>(value);
   return index < dtype_names.size() ? dtype_names[index] : dtype_names[0];
 }
 
-/// The element type of that name, or nothing.
+/// The element type with that name, or nothing.
 [[nodiscard]] constexpr std::optional<dtype> dtype_from_string(std::string_view name) noexcept {
   for (std::size_t index = 0; index < dtype_names.size(); ++index) {
     if (dtype_names[index] == name) return static_cast<dtype>(index);
@@ -44,7 +44,7 @@ inline constexpr std::array<std::string_view, 9> dtype_names{"fp32", "bf16", "fp
 /// Rows and columns of a tile.
 inline constexpr std::int64_t tile_side = 32;
 
-/// Bits of one element, without a share of the exponents of a block.
+/// Bits of one element, without its share of a block's exponents.
 [[nodiscard]] constexpr std::int64_t element_bits(dtype type) noexcept {
   switch (type) {
     case dtype::float32:
@@ -61,8 +61,8 @@ inline constexpr std::int64_t tile_side = 32;
   return type == dtype::block_float8 || type == dtype::block_float4;
 }
 
-/// Bytes of one tile of 32 x 32 elements: 4096, 2048 or 1024 for plain types; 1088 and 576 for block floats, whose 64 rows of 16
-/// elements have an exponent byte each.
+/// Bytes of one tile of 32 x 32 elements: 4096, 2048 or 1024 for plain types; 1088 and 576 for block floats, which have one
+/// exponent byte for each of their 64 rows of 16 elements.
 [[nodiscard]] constexpr std::int64_t tile_bytes(dtype type) noexcept {
   constexpr std::int64_t elements = tile_side * tile_side;
   constexpr std::int64_t elements_per_exponent = 16;

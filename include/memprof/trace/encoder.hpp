@@ -20,10 +20,10 @@ struct encoded_bytes {
   [[nodiscard]] std::size_t room() const noexcept { return static_cast<std::size_t>(end - next); }
 };
 
-/// Turns events into the bytes of a trace, in the form that docs/trace_format.md describes: two to six bytes an event.
+/// Encodes events as the bytes of a trace, described in docs/trace_format.md: two to six bytes per event.
 class trace_encoder {
  public:
-  /// A record of an event takes at most that many bytes, with the stamp and the ring before it.
+  /// Maximum size of an event's record, including a preceding stamp and ring.
   static constexpr std::size_t max_event_bytes = 64;
 
   /// Begins a chunk.
@@ -32,9 +32,9 @@ class trace_encoder {
     ring_ = nullptr;
   }
 
-  /// Writes as many of the events [first, last) of a ring as `out` has room for, and returns the first that is not written.
+  /// Writes as many of the events [first, last) of a ring as fit into `out`, and returns the first one not written.
   [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring, encoded_bytes& out) noexcept {
-    // As many at a time as there is room for however long they are: one check for many events.
+    // As many at a time as fit whatever their length: one check for many events.
     for (std::size_t fitting; (fitting = out.room() / max_event_bytes) != 0 && first != last;) {
       unsigned char* next = turn_to(ring, out.next);
       const auto left = static_cast<std::size_t>(last - first);
@@ -50,7 +50,7 @@ class trace_encoder {
     return first;
   }
 
-  /// Writes a record of the control nibble with its length, for which `out` must have room. Its payload may come in two parts.
+  /// Writes a record of the control nibble with its length; `out` must have room for it. Its payload may come in two parts.
   static void put_control(control kind, std::string_view payload, std::string_view more, encoded_bytes& out) noexcept {
     *out.next++ = static_cast<unsigned char>(kind);
     out.next = put_varint(out.next, payload.size() + more.size());
@@ -64,7 +64,7 @@ class trace_encoder {
   }
 
  private:
-  static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< events: the slots are more than a first-level cache holds
+  static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< in events: the slots exceed a first-level cache
 
   [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
     if (ring_ != nullptr && ring_->ring == ring) return out;
@@ -87,8 +87,8 @@ class trace_encoder {
     coding_state::block_slot& slot = state_.slots[place];
     if (slot.address == source.address) [[likely]] {
       if (slot.rest == rest) {
-        // No processor predicts whether a block has the size of the one before it: the size is always written, and then counts
-        // or does not.
+        // No processor can predict whether a block has the same size as the one before: the size is always written, and then kept
+        // or not.
         const bool is_same = slot.bytes == source.bytes;
         slot.bytes = source.bytes;
         unsigned char* const behind_slot = put_slot(is_same ? opcode::allocate_known : opcode::allocate_resized, place, out);
@@ -112,7 +112,7 @@ class trace_encoder {
     return out + sizeof both;
   }
 
-  /// The difference to the last stamp: its lowest six bits here, the others behind if there are any.
+  /// Writes the difference to the last stamp: the lowest six bits here, the rest after it if there is any.
   [[nodiscard]] unsigned char* put_stamp(std::uint64_t stamp, unsigned char* out) noexcept {
     const std::uint64_t change = zigzag(static_cast<std::int64_t>(stamp - state_.last_stamp));
     state_.last_stamp = stamp;

@@ -10,37 +10,37 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What an event says; the comment names the fields it uses beside `stamp`.
+/// Kinds of events; the comments list the fields used besides `stamp`.
 enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
-  deallocate,           ///< address, bytes as the caller gave them (0: not given), space
-  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
-  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
-  scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
-  thread_begin,         ///< address: number of the thread whose events follow: no operation is open; bytes: its id in the
+  deallocate,           ///< address, bytes as passed by the caller (0: not passed), space
+  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0: none
+  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the enclosing one)`; tag
+  scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread if another one)`
+  thread_begin,         ///< address: number of the thread whose events follow; no operation is open; bytes: its id in the
                         ///< system; label: its name
-  allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
+  allocate_on_cores,    ///< address: from `address_on_cores`; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not given), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
-  reserve,                ///< address, bytes, space, label: a `stream_and_pool` or 0: an allocator took a range from the device
-  release,                ///< address, bytes (0: not given), space, label: it gave one back
+  reserve,                ///< address, bytes, space, label: a `stream_and_pool` or 0; an allocator took a range from the device
+  release,                ///< address, bytes (0: not given), space, label; it returned one
   allocate_on_stream,     ///< as `allocate`, with the label of a `stream_and_pool`
   deallocate_on_stream,   ///< as `deallocate`, with the label of its `allocate_on_stream`; tag 1: streams may still use
                           ///< the block, until its `complete_deallocation`
-  out_of_memory,          ///< bytes: asked for, address: bytes free on the device or `unknown_device_free`, space: it had no
+  out_of_memory,          ///< bytes: requested; address: bytes free on the device or `unknown_device_free`; space: it had no
                           ///< memory for a block
   segment_end,            ///< label: the name of the segment that ends
   clock_reading,          ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
-  lost_events,            ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
-                          ///< of which nobody knows how many
+  lost_events,            ///< totals so far; address: dropped; bytes: from signal handlers; tag: 1 if there are others
+                          ///< whose number is unknown
   capture_end,            ///< the last event
-  gap,                    ///< bytes: events that are missing here, at least
+  gap,                    ///< bytes: minimum number of events missing here
   deallocate_range,       ///< address, bytes, space: every block that begins there; tag 1: every block of the space
   complete_deallocation,  ///< address, bytes, space: no stream uses the freed block any more
-  checkpoint,             ///< label: its name, 0 for a periodic one: what is live now is to be kept
+  checkpoint,             ///< label: its name, 0: periodic; keeps what is live now
 };
 
-/// The names of `event_kind`, in the order of its values; the first is that of no kind.
+/// Names of the `event_kind` values, in order; the first is for no kind.
 inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
@@ -66,16 +66,16 @@ inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
                                                                    "checkpoint"};
 static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::checkpoint) + 1);
 
-/// The name of a kind as files spell it.
+/// A kind's name in files.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
   const auto index = static_cast<std::size_t>(value);
   return event_kind_names[index < event_kind_names.size() ? index : 0];
 }
 
-/// The ring of events that no thread recorded: those about the capture itself.
+/// The ring of events recorded by no thread: those about the capture itself.
 inline constexpr std::uint32_t no_ring_id = 0;
 
-/// Whether the kind's address is one of memory.
+/// Whether the kind's address is a memory address.
 [[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
   return (kind >= event_kind::allocate && kind <= event_kind::annotate) ||
          (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
@@ -84,22 +84,22 @@ inline constexpr std::uint32_t no_ring_id = 0;
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
 inline constexpr std::uint8_t cpu_space = 0;
 
-/// The address of a `scope_begin` or `scope_end`: an operation's number, counted on its thread from 1, and another number.
+/// The address of a `scope_begin` or `scope_end`: the operation's number on its thread, from 1, and a second number.
 [[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
   return std::uint64_t{other} << 32 | number;
 }
 
-/// The address of an `out_of_memory` of which the device's free bytes are not known.
+/// The address of an `out_of_memory` for which the device's free bytes are unknown.
 inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
 
-/// The id of no memory space: `annotate` with it asks all of them.
+/// No particular memory space; an `annotate` with it searches all of them.
 inline constexpr std::uint8_t any_space = 255;
 
-/// One thing that happened to memory: the only form in which sources speak to the ledger.
+/// One thing that happened to memory: the only form in which sources report to the ledger.
 ///
-/// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
-/// thread". `tag` is 0 or a category's value plus one; in `allocate_on_cores` its upper byte is a `buffer_kind`. `space` and
-/// `label` are ids of interned names, unless the kind says otherwise.
+/// `stamp` is a clock reading that orders events of different threads; 0 means "directly after the same thread's previous event".
+/// `tag` is 0 or a category's value plus one; in `allocate_on_cores`, its upper byte is a `buffer_kind`. `space` and `label` are
+/// ids of interned names, unless the kind says otherwise.
 struct event {
   std::uint64_t stamp;
   std::uint64_t address;

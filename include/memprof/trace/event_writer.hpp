@@ -13,10 +13,10 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// To whom sources report what happens to memory: `event_sink` records it in this process, `trace_writer` puts it into a trace. A
-/// source written against this concept serves live captures, files and tests.
+/// Where sources report memory events: `event_sink` records them in this process, `trace_writer` puts them into a trace. A source
+/// written against this concept works for live captures, files and tests.
 ///
-/// The order of calls is the contract that makes peaks exact: report an allocation after it happened, a deallocation before.
+/// Peaks are exact only if calls keep this order: report an allocation after it has happened, a deallocation before.
 template <class T>
 concept event_writer = requires(T writer, space_id space, block_address address, std::size_t bytes, optional_category category,
                                 const annotation& description, typename T::open_operation_type& open, fact_table facts,

@@ -12,15 +12,15 @@
 #include <vector>
 
 /// @file
-/// What a source knows that is not memory over time: rows of named tables. They are typed where they are made and where they are
-/// read, and opaque in between.
+/// What a source knows besides memory over time: rows of named tables, typed where they are made and where they are read, and
+/// opaque in between.
 
 namespace memprof::inline MEMPROF_ABI {
 
 /// One value of a row.
 using fact_value = std::variant<std::int64_t, double, std::string>;
 
-/// The rows of a named table, typed only where they are made and where they are read.
+/// A named table with its rows.
 struct fact_table {
   std::string name;
   std::vector<std::string> columns;
@@ -29,14 +29,14 @@ struct fact_table {
   bool operator==(const fact_table&) const = default;
 };
 
-/// What a table may have, so that a row fits into a chunk of a trace.
+/// Limits of a table, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
-inline constexpr std::size_t max_fact_tables = 1024;      ///< of a trace: others are left out
-inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_tables = 1024;      ///< per trace; further ones are dropped
+inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text value, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;  ///< bytes
 
-/// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field,
-/// all of which are integers, `double` or `std::string`.
+/// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
+/// every field is an integer, `double` or `std::string`.
 ///
 /// @code
 /// struct loaded_library {
@@ -81,8 +81,8 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
   return table;
 }
 
-/// The rows of `T`'s table among `tables`; none if it is not there. Columns are found by name, and one that is missing or of
-/// another type leaves its field as it is by default.
+/// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
+/// type, the field keeps its default.
 template <fact T>
 [[nodiscard]] std::vector<T> rows_of(const std::vector<fact_table>& tables) {
   std::vector<T> rows;

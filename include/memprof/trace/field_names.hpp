@@ -6,7 +6,7 @@
 #include <string_view>
 
 /// @file
-/// Where the names of a struct's fields are written down, for `profile/reflect.hpp` and for facets, which bring their own.
+/// The declared names of a struct's fields, for `profile/reflect.hpp` and for facets, which declare their own.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -14,25 +14,25 @@ namespace detail {
 struct not_reflected {};
 }  // namespace detail
 
-/// The names of a struct's fields, in the order of declaration. Specialise it for a struct to make it `reflected`.
+/// Names of a struct's fields, in order of declaration. Specialise it to make a struct `reflected`.
 template <class T>
 inline constexpr detail::not_reflected field_names{};
 
-/// Those of `field_names<T>` that a document may lack because an earlier memprof wrote it; they keep their default. Empty as long
-/// as a struct is as version 1 of the format defined it. Specialise it when a field is added.
+/// The fields in `field_names<T>` that a document from an earlier memprof may lack; they keep their defaults. Empty while a
+/// struct is as in version 1 of the format. Specialise it when a field is added.
 template <class T>
 inline constexpr std::array<std::string_view, 0> later_fields{};
 
-/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
-/// document in which one is negative is refused. Specialise it when such a field is added.
+/// The integer fields in `field_names<T>` that may be negative. All other integers are sizes, counts or times, and a document
+/// with a negative one is rejected. Specialise it when such a field is added.
 template <class T>
 inline constexpr std::array<std::string_view, 0> signed_fields{};
 
-/// Those of `field_names<T>` that are text and null in a document where the struct's field is empty.
+/// The text fields in `field_names<T>` that are null in a document if empty in the struct.
 template <class T>
 inline constexpr std::array<std::string_view, 0> nullable_fields{};
 
-/// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
+/// A list of types as a value, to iterate over: `list.each([]<class T>() { ... })`.
 template <class... Types>
 struct type_list {
   template <class Function>
@@ -41,7 +41,7 @@ struct type_list {
   }
 };
 
-/// Both lists, one behind the other.
+/// Concatenates two lists.
 template <class... Left, class... Right>
 type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
 

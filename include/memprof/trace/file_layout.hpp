@@ -29,10 +29,10 @@ template <class Number>
   return value;
 }
 
-/// What has become of the file.
+/// The state of a trace file.
 enum class trace_file_state : std::uint32_t {
   complete = 0,
-  live = 1,     ///< a capture writes it, or its process has ended without ending the capture
+  live = 1,     ///< a capture is writing it, or its process ended without ending the capture
   stopped = 2,  ///< writing it failed
 };
 
@@ -40,16 +40,16 @@ struct trace_file_header {
   static constexpr std::size_t size = 64;
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
-  std::uint16_t version = trace_file_version;    ///< a reader of another one cannot read the file
-  std::uint16_t revision = trace_file_revision;  ///< a reader of an older one can
+  std::uint16_t version = trace_file_version;    ///< a reader for another version cannot read the file
+  std::uint16_t revision = trace_file_revision;  ///< a reader for an older revision can
   std::uint64_t first_chunk = size;              ///< offset
   std::uint64_t chunks = 0;                      ///< `unknown` in a live file
-  std::uint64_t bytes = 0;                       ///< of the file; likewise
+  std::uint64_t bytes = 0;                       ///< size of the file; likewise
   trace_file_state state = trace_file_state::complete;
-  std::uint32_t error = 0;         ///< `errno` of what stopped the writing
-  std::uint32_t live_area = 0;     ///< its offset; 0: there is none
-  std::uint32_t first_number = 0;  ///< of the first chunk: those before it are gone
-  std::uint64_t more_chunks = 0;   ///< offset at which the chunks go on, where they do not follow each other; 0: they all do
+  std::uint32_t error = 0;         ///< `errno` of the write that failed
+  std::uint32_t live_area = 0;     ///< its offset; 0: none
+  std::uint32_t first_number = 0;  ///< of the first chunk; those before it are gone
+  std::uint64_t more_chunks = 0;   ///< offset where the chunks continue after a break; 0: no break
 
   bool operator==(const trace_file_header&) const = default;
 
@@ -70,7 +70,7 @@ struct trace_file_header {
     put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
     return out;
   }
-  /// False if the checksum is another one. The magic number is not looked at.
+  /// False if the checksum does not match. Ignores the magic number.
   [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
     version = get_little_endian<std::uint16_t>(&in[8]);
     revision = get_little_endian<std::uint16_t>(&in[10]);
@@ -89,10 +89,10 @@ struct trace_file_header {
 struct chunk_header {
   static constexpr std::size_t size = 24;
   static constexpr std::uint32_t magic = 0x4B4E4843;  // "CHNK"
-  /// Longer ones are damage, so that a flipped bit costs no memory.
+  /// Longer chunks count as damage, so that a flipped bit costs no memory.
   static constexpr std::uint32_t max_bytes = std::uint32_t{16} << 20;
 
-  std::uint32_t bytes = 0;    ///< that follow
+  std::uint32_t bytes = 0;    ///< of the payload that follows
   std::uint32_t number = 0;   ///< from 0
   std::uint32_t packing = 0;  ///< `not_packed`, `packed_with_zstd` or `begins_generation`
   std::uint32_t checksum = 0;
@@ -119,10 +119,9 @@ struct chunk_header {
 
 inline constexpr std::uint32_t not_packed = 0;
 inline constexpr std::uint32_t packed_with_zstd = 1;
-/// Not packed, and no chunk of its own: a part of what was known before the chunk of that number, for whoever begins to read
-/// there.
+/// Not packed, and not an ordinary chunk: part of the state before the chunk with that number, for readers that start there.
 inline constexpr std::uint32_t begins_generation = 0x100;
-/// No payload is packed more densely: what a file costs to read is in proportion to its size.
+/// Limits the density of packing, so that the cost of reading a file is proportional to its size.
 inline constexpr std::size_t max_packing_ratio = 256;
 
 template <std::size_t Size>
@@ -130,7 +129,7 @@ template <std::size_t Size>
   return {reinterpret_cast<const char*>(bytes.data()), Size};
 }
 
-/// The part of a live file that its process has mapped: chunks that are not written yet, and the rings of threads.
+/// The part of a live file that its process has mapped: chunks not yet written, and the rings of threads.
 struct live_area_header {
   static constexpr std::size_t size = 64;
   static constexpr std::uint32_t magic = 0x4556494C;  // "LIVE"
@@ -138,9 +137,9 @@ struct live_area_header {
   static constexpr std::uint64_t max_bytes_of_buffers = std::uint64_t{64} << 20;
   static constexpr std::uint32_t max_places = 1024;
 
-  /// Offsets from the area's begin of what changes while the file is live.
-  static constexpr std::size_t rings_outside = 64;  ///< 8 bytes: how many rings have no place here
-  static constexpr std::size_t given_places = 72;   ///< 8 bytes: how many places are rings'; these come first
+  /// Offsets, within the area, of what changes while the file is live.
+  static constexpr std::size_t rings_outside = 64;  ///< 8 bytes: number of rings without a place here
+  static constexpr std::size_t given_places = 72;   ///< 8 bytes: number of places in use; these come first
   static constexpr std::size_t buffer_states = 128;
 
   std::uint32_t buffers = 0;
@@ -162,7 +161,7 @@ struct live_area_header {
     put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
     return out;
   }
-  /// False if these bytes begin no area, or one whose parts are impossibly large.
+  /// False if these bytes are not a valid header, or the parts of its area are impossibly large.
   [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
     buffers = get_little_endian<std::uint32_t>(&in[4]);
     buffer_bytes = get_little_endian<std::uint32_t>(&in[8]);
@@ -176,14 +175,14 @@ struct live_area_header {
   }
 };
 
-/// What the live area says of each of its buffers. A single store of `commit` makes more of the chunk valid.
+/// What the live area records about each of its buffers. A single store to `commit` makes more of the chunk valid.
 struct live_buffer_state {
   static constexpr std::size_t size = 16;
 
-  std::uint64_t number = 0;  ///< of the chunk, plus one; 0: the buffer was never used
-  std::uint64_t commit = 0;  ///< low half: bytes of the payload that are whole; high half: `check_of`; 0: none yet
+  std::uint64_t number = 0;  ///< number of the chunk, plus one; 0: never used
+  std::uint64_t commit = 0;  ///< low half: valid bytes of the payload; high half: `check_of`; 0: none yet
 
-  /// The checksum of the payload, such that it tells a wrong number too.
+  /// The payload's checksum, combined with the number so that a wrong number is detected too.
   [[nodiscard]] static constexpr std::uint32_t check_of(std::uint32_t checksum, std::uint64_t number) noexcept {
     return checksum ^ static_cast<std::uint32_t>(number);
   }
@@ -193,13 +192,13 @@ struct live_buffer_state {
   }
 };
 
-/// What is before the events in each place of a ring: `ring_slots` (record/event_ring.hpp) as it is in memory.
+/// The header in front of the events in each ring's place: `ring_slots` (record/event_ring.hpp) as laid out in memory.
 struct live_ring_header {
   static constexpr std::size_t size = 64;
 
-  std::uint64_t published = 0;     ///< address of what follows the last event; 0: the place was never used
+  std::uint64_t published = 0;     ///< address after the last event; 0: the place was never used
   std::uint64_t first = 0;         ///< address of the first event
-  std::uint64_t first_number = 0;  ///< how many events of the ring there were before it
+  std::uint64_t first_number = 0;  ///< number of the ring's events before it
   std::uint32_t ring = 0;
   std::uint32_t capacity = 0;
   std::uint32_t check = 0;  ///< CRC-32C of the 8 bytes of `first` and the 8 of `ring` and `capacity`

@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
+/// The table with overlong texts cut, and each row filled up with 0 to the number of columns.
 [[nodiscard]] inline fact_table fitted(fact_table table) {
   const auto cut = [](std::string& text, std::size_t size) {
     if (text.size() > size) text.resize(size);

@@ -9,24 +9,24 @@
 #include <type_traits>
 
 /// @file
-/// The bytes of a key frame (docs/trace_format.md). A function template that takes a `frame_writer` or a `frame_reader` says once
-/// in which order the parts of something come, and serves both.
+/// The bytes of a key frame (docs/trace_format.md). A function template that takes a `frame_writer` or a `frame_reader` defines
+/// the order of the parts once, for both.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What memprof writes into frames and takes from them. Sections of other kinds come behind these.
+/// Revision of the frames that memprof writes and reads. Sections of other kinds come after the known ones.
 inline constexpr std::uint32_t frame_revision = 1;
 
-/// The sections of a frame, in this order; those of a space and of its blocks once for each space.
+/// The sections of a frame, in this order; those for a space and its blocks occur once per space.
 enum class frame_section : std::uint8_t {
   operations = 1,  ///< the tree of operations
-  ledger,          ///< what the ledger knows beside its spaces and threads
-  space,           ///< what it knows of a space beside its live blocks
+  ledger,          ///< the ledger's state besides its spaces and threads
+  space,           ///< a space's state besides its live blocks
   blocks,          ///< the live blocks of a space
   threads,         ///< threads and their open operations
-  thread_usage,    ///< what those did so far
-  checkpoints,     ///< those that are kept
-  memories,        ///< joint peaks of memories that several spaces share
+  thread_usage,    ///< what threads and operations have done so far
+  checkpoints,     ///< the kept checkpoints
+  memories,        ///< joint peaks of memories shared by several spaces
 };
 
 /// Appends numbers to a key frame, in pages that the hooks do not see.
@@ -36,7 +36,7 @@ class frame_writer {
 
   explicit frame_writer(page_array<unsigned char>& bytes) noexcept : bytes_(bytes) { bytes_.clear(); }
 
-  /// An integer, as a varint; signed ones in zigzag.
+  /// An integer as a varint; zigzag if signed.
   template <class T>
   void number(const T& value) noexcept {
     static_assert(std::is_integral_v<T>);
@@ -52,7 +52,7 @@ class frame_writer {
   void numbers(const T&... values) noexcept {
     (number(values), ...);
   }
-  /// Those that are never negative, and those that may be: see `frame_reader`.
+  /// `amounts` are never negative, `changes` may be: see `frame_reader`.
   template <class... T>
   void amounts(const T&... values) noexcept {
     (number(values), ...);
@@ -62,7 +62,7 @@ class frame_writer {
     (number(values), ...);
   }
   void totals(const std::int64_t& value) noexcept { number(value); }
-  /// How many rows there are, then each of them.
+  /// The number of rows, then each row.
   template <class Rows, class Each>
   void rows(const Rows& rows, Each&& each) noexcept {
     number(rows.size());
@@ -71,7 +71,7 @@ class frame_writer {
   void require(bool) const noexcept {}
   [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
 
-  /// A section: a byte that says what it is, and four for the length of what `fill` writes.
+  /// A section: one byte for its kind, and four for the length of what `fill` writes.
   template <class Fill>
   void section(frame_section kind, Fill&& fill) noexcept {
     if (!make_room(section_header)) return;
@@ -85,7 +85,7 @@ class frame_writer {
       bytes_[begin - 4 + byte] = static_cast<unsigned char>((used_ - begin) >> (8 * byte));
   }
 
-  /// Ends the frame; false, and it is not to be used, if the system had no memory.
+  /// Ends the frame. False, with the frame unusable, if the system had no memory.
   [[nodiscard]] bool finish() noexcept { return !has_failed_ && bytes_.resize(used_); }
 
  private:
@@ -102,13 +102,13 @@ class frame_writer {
   bool has_failed_ = false;
 };
 
-/// Takes the numbers of a key frame again. Whatever the bytes are: after the first fault every number is 0.
+/// Reads back the numbers of a key frame. Accepts arbitrary bytes: after the first fault, every number is 0.
 ///
-/// Amounts and changes are so small that the arithmetic of what they go to cannot overflow: a frame of another size has a fault.
+/// Amounts and changes are limited, so that arithmetic with them cannot overflow: larger ones are a fault.
 class frame_reader {
  public:
   static constexpr bool reads = true;
-  /// Greatest amount, and what may be added to one afterwards. The totals of a space may be twice as large.
+  /// Greatest amount, and the most that may be added to one later. A space's totals may be twice as large.
   static constexpr std::int64_t greatest = std::int64_t{1} << 61;
 
   frame_reader(const unsigned char* begin, std::size_t size) noexcept : next_(begin), end_(begin + size) {}
@@ -154,7 +154,7 @@ class frame_reader {
   void rows(Rows& rows, Each&& each) noexcept {
     std::size_t count = 0;
     number(count);
-    // A row takes a byte or more, so that a lie costs no memory.
+    // A row takes at least a byte, so that a false count costs no memory.
     if (count > left() || !rows.resize(count)) fail();
     for (std::size_t index = 0; index < rows.size() && !has_failed_; ++index) each(rows[index]);
     if (has_failed_) rows.clear();
@@ -166,10 +166,10 @@ class frame_reader {
   [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
   [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
 
-  /// The kind of the next section; none of those that there are at the end.
+  /// The kind of the next section; no valid kind at the end.
   [[nodiscard]] frame_section next_section() const noexcept { return static_cast<frame_section>(is_at_end() ? 0 : *next_); }
 
-  /// Takes the next section, which has to be of that kind and to be taken whole.
+  /// Reads the next section, which must have that kind and be consumed completely.
   template <class Fill>
   void section(frame_section kind, Fill&& fill) noexcept {
     const unsigned char* const frame_end = end_;
@@ -218,7 +218,7 @@ class frame_reader {
   bool has_failed_ = false;
 };
 
-/// Amounts that are summed up somewhere: together they may not be more than twice the greatest either.
+/// Checks amounts that are summed elsewhere: together, too, they may not exceed twice the greatest.
 class frame_sum {
  public:
   template <class State>

@@ -14,21 +14,21 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The newest table of each name. Encoded, in pages: whoever destroys it need not hide it from the hooks.
+/// The newest table of each name, encoded in pages, so that its destruction need not be hidden from the hooks.
 class kept_facts {
  public:
   void put(const fact_table& table) {
     encoded_.facts(table);
-    // Tables come again whenever a profile is asked for.
+    // Tables arrive again whenever a profile is requested.
     if (encoded_.encoded_bytes() > 2 * newest_bytes_ + std::size_t{256} * 1024) forget_old();
   }
-  /// In the order in which they came first.
+  /// In order of first arrival.
   [[nodiscard]] std::vector<fact_table> tables() const {
     collector found;
     encoded_.visit(found);
     return std::move(found.tables);
   }
-  /// Records of the tables; of some tables older rows come first.
+  /// The tables as records; older rows of some tables may precede.
   [[nodiscard]] const trace& encoded() const noexcept { return encoded_; }
 
  private:

@@ -9,10 +9,10 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Puts the parts of a key frame together.
+/// Assembles the parts of a key frame.
 class key_frame_collector {
  public:
-  /// Adds a part; true if the frame is whole now. A part without those before it is of no use, and nothing is lost by waiting for
+  /// Adds a part; true if the frame is now complete. A part without its predecessors is useless; nothing is lost by waiting for
   /// the next frame.
   [[nodiscard]] bool add(const key_frame_part& part) noexcept {
     if (part.index == 0) {

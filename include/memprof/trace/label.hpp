@@ -11,26 +11,25 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The id of an interned name; 0 is no name. Events carry labels, never text.
+/// The id of an interned name; 0: no name. Events carry labels, never text.
 using label = std::uint32_t;
 
-/// Stands for every name that came when a process had too many: the last label that a block's annotation can have. No table has
-/// a text for it.
+/// Stands for every name beyond the process's limit; the greatest label that a block's annotation can have. It has no text in any
+/// table.
 inline constexpr label other_names = (label{1} << 24) - 1;
 
-/// Stands between the parts of a name that has several, such as a stream and a pool.
+/// Separates the parts of a compound name, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
 
-/// How many names a table may take in, and how many bytes of pages for their text.
+/// Limits of a table: number of names, and bytes of pages for their text.
 struct label_limits {
   std::size_t names = other_names - 1;
   std::size_t text_bytes = ~std::size_t{0};
 };
 
-/// Names and their ids. Equal text has one id, unless it was appended, and the text of an id stays where it is for the table's
-/// life.
+/// Interns names. Equal texts share one id, unless they were appended, and an id's text stays in place for the table's lifetime.
 ///
-/// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of different names.
+/// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of distinct names.
 class label_table {
  public:
   label_table() = default;
@@ -44,11 +43,11 @@ class label_table {
     }
   }
 
-  /// Names are cut to this many bytes, so that each fits into a piece of a trace.
+  /// Names are cut to this many bytes, so that each fits into a chunk of a trace.
   static constexpr std::size_t max_name_bytes = std::size_t{32} * 1024;
 
-  /// The id of `text`, interned if it is new; 0 if the system has no memory for it, `other_names` if it is new and the table has
-  /// as much as it may.
+  /// The id of `text`, interned if new; 0 if the system has no memory for it, `other_names` if it is new and the table has
+  /// reached its limits.
   [[nodiscard]] label intern(std::string_view text, const label_limits& most = {}) noexcept {
     if (text.size() > max_name_bytes) text = text.substr(0, max_name_bytes);
     const bool is_full = entries_.size() >= most.names || chunk_bytes_ >= most.text_bytes;
@@ -65,34 +64,35 @@ class label_table {
     return slots_[slot] = static_cast<label>(entries_.size());
   }
 
-  /// Adds a text under the next id, whether it is known or not: for tables that follow another one. False if the system has no
+  /// Adds a text under the next id, whether or not it is known: for tables that mirror another one. False if the system has no
   /// memory for it.
   bool append(std::string_view text) noexcept {
     const char* const copy = store(text);
     return copy != nullptr && entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), 0});
   }
 
-  /// The text of an id of this table; empty for 0 and for ids it never gave.
+  /// The text of one of this table's ids; empty for 0 and for unknown ids.
   [[nodiscard]] std::string_view text(label id) const noexcept {
     if (id == 0 || id > entries_.size()) return {};
-    const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs that check
+    const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs an extra check
     return {entries_[id - 1].text, size};
   }
 
-  /// How many names there are: their ids are 1 to that.
+  /// Number of names; their ids run from 1 to this.
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + slots_.bytes() + chunk_bytes_; }
 
-  /// The hash that `intern` uses (32-bit FNV-1a), for caches in front of the table.
+  /// The hash used by `intern` (32-bit FNV-1a), for caches in front of the table.
   [[nodiscard]] static constexpr std::uint32_t hash_of(std::string_view text) noexcept {
     std::uint32_t hash = 2166136261U;
     for (const char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
     return hash;
   }
 
-  /// Whether the bytes are those of `text`. `std::string_view`'s own operator costs every unit its iterators' concepts.
+  /// Whether the bytes equal `text`. The operator of `std::string_view` would make every translation unit compile its iterators'
+  /// concepts.
   [[nodiscard]] static bool is_text(const char* bytes, std::uint32_t size, std::string_view text) noexcept {
     return size == text.size() && (size == 0 || std::memcmp(bytes, text.data(), size) == 0);
   }
@@ -148,15 +148,15 @@ class label_table {
   std::size_t free_ = 0;
 };
 
-/// The texts of ids, whoever keeps them. As long as its source does not move.
+/// Maps ids to texts, for any kind of table. Valid while its source stays in place.
 class name_view {
  public:
   template <class Names>
-  name_view(const Names& source) noexcept  // implicit: it is what is asked for names
+  name_view(const Names& source) noexcept  // implicit, so that any table of names can be passed
       : source_(&source),
         text_([](const void* names, label id) noexcept { return static_cast<const Names*>(names)->text(id); }) {}
 
-  /// The text of an id; empty for 0 and for one that is not known.
+  /// The text of an id; empty for 0 and for unknown ids.
   [[nodiscard]] std::string_view text(label id) const noexcept { return text_(source_, id); }
 
  private:

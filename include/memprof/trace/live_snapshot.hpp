@@ -21,11 +21,11 @@
 #include <unistd.h>
 
 /// @file
-/// What the live area of a trace file holds at one instant, although its capture may go on storing there.
+/// The contents of a trace file's live area at one instant, even while its capture goes on storing there.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Reads so many bytes at that place; what is behind the end of the file reads as zeros. False if the system refuses.
+/// Reads `size` bytes at that offset; bytes past the end of the file read as zeros. False if the system refuses.
 [[nodiscard]] inline bool read_at(int file, std::uint64_t offset, void* out, std::size_t size) noexcept {
   auto* next = static_cast<unsigned char*>(out);
   while (size != 0) {
@@ -43,24 +43,25 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return true;
 }
 
-/// The live area of a file whose header says that a capture writes it, or that writing failed.
+/// The live area of a file whose header says that a capture is writing it or that writing failed.
 class live_snapshot {
  public:
-  /// A chunk that may not be in the file yet, as far as it is whole.
+  /// A chunk that may not be in the file yet, up to its last valid byte.
   struct chunk {
     std::uint64_t number;
     std::vector<unsigned char> payload;
   };
-  /// Events that a ring held.
+  /// The events held by a ring.
   struct ring {
     std::uint32_t id;
-    std::uint64_t first_number;  ///< how many events of the ring there were before
+    std::uint64_t first_number;  ///< number of the ring's earlier events
     std::vector<event> events;
   };
 
-  /// Looks at the area that begins at `area`; the file itself begins at `base`. What is damaged is left out.
+  /// Reads the area at `area`; the trace itself begins at `base`. Damaged parts are left out.
   live_snapshot(int file, std::uint64_t base, std::uint32_t area, bool wants_rings) : file_{file}, base_{base}, area_{area} {
-    // Without an area the lock alone tells; with one, rings come first: what is drained meanwhile is then found in the chunks.
+    // Without an area, only the lock is checked. With one, the rings come first: whatever is drained meanwhile is then found in
+    // the chunks.
     is_being_written_ = is_file_locked(file);
     std::array<unsigned char, live_area_header::size> bytes{};
     if (area == 0) return;
@@ -71,7 +72,7 @@ class live_snapshot {
     if (wants_rings) {
       const std::uint64_t given = number_at(area + live_area_header::given_places);
       read_rings();
-      if (used_places_ < given) is_damaged_ = true;  // the file is shorter than it was
+      if (used_places_ < given) is_damaged_ = true;  // the file has become shorter
     }
     read_chunks();
     rings_outside_ = number_at(area + live_area_header::rings_outside);
@@ -79,18 +80,18 @@ class live_snapshot {
 
   [[nodiscard]] bool is_being_written() const noexcept { return is_being_written_; }
   [[nodiscard]] bool is_damaged() const noexcept { return is_damaged_; }
-  /// Threads whose last events are nowhere in the file.
+  /// Number of threads whose last events are nowhere in the file.
   [[nodiscard]] std::uint64_t rings_outside() const noexcept { return rings_outside_; }
   [[nodiscard]] std::vector<ring>& rings() noexcept { return rings_; }
 
-  /// The chunk of that number; null if the area does not have it.
+  /// The chunk with that number; null if it is not in the area.
   [[nodiscard]] const chunk* find(std::uint64_t number) const noexcept {
     for (const chunk& each : chunks_) {
       if (each.number == number) return &each;
     }
     return nullptr;
   }
-  /// One more than the number of the last chunk; none if the area has had none.
+  /// One more than the number of the last chunk; empty if the area has had none.
   [[nodiscard]] std::optional<std::uint64_t> chunks_so_far() const noexcept { return chunks_so_far_; }
 
  private:
@@ -98,14 +99,14 @@ class live_snapshot {
     return read_at(file_, base_ + offset, out, size);
   }
 
-  /// Of 8 bytes.
+  /// Reads an 8-byte number.
   [[nodiscard]] std::uint64_t number_at(std::uint64_t offset) const noexcept {
     std::array<unsigned char, 8> bytes{};
     (void)read(offset, bytes.data(), bytes.size());
     return get_little_endian<std::uint64_t>(bytes.data());
   }
 
-  /// Whether the file has so many bytes there: what it claims to have costs memory.
+  /// Whether the file really has these bytes: a false claim must not cost memory.
   [[nodiscard]] bool has_bytes(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     struct stat status {};
     return ::fstat(file_, &status) == 0 && base_ + offset + bytes <= static_cast<std::uint64_t>(status.st_size);
@@ -118,13 +119,13 @@ class live_snapshot {
   }
 
   void read_chunks() {
-    // Chunks that are opened from here on are left out: one may come into a buffer that was looked at already, and the next into
-    // one that was not.
+    // Chunks opened from here on are left out: one of them might come into a buffer already read, and the next into one not yet
+    // read.
     std::uint64_t opened = 0;
     for (std::uint32_t index = 0; index < header_.buffers; ++index) opened = std::max(opened, state_of(index).number);
     if (opened != 0) chunks_so_far_ = opened;
     for (std::uint32_t index = 0; index < header_.buffers; ++index) {
-      // It may be filled, or become another chunk's, while it is read.
+      // It may be filled, or reused for another chunk, while it is being read.
       constexpr int attempts = 100;
       bool is_read = false;
       for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_chunk(index, opened);
@@ -132,8 +133,8 @@ class live_snapshot {
     }
   }
 
-  /// Reads the chunk in a buffer, unless it was opened after the one of that number, from 1: then what was there before is in the
-  /// file.
+  /// Reads the chunk in a buffer, unless it was opened after chunk number `opened`, counted from 1: the buffer's previous chunk
+  /// is then in the file.
   [[nodiscard]] bool read_chunk(std::uint32_t index, std::uint64_t opened) {
     const live_buffer_state state = state_of(index);
     if (state.number == 0) return state.commit == 0;
@@ -154,7 +155,7 @@ class live_snapshot {
     return header_.first_place + std::uint64_t{index} * header_.place_bytes;
   }
 
-  /// The header of a place that is a ring's, and how many events it holds; false if it is none's. What is impossible is damage.
+  /// Reads the header of a place, and how many events it holds; false if no ring uses it. Impossible values count as damage.
   [[nodiscard]] bool read_header(std::uint32_t index, live_ring_header& header, std::size_t& events) {
     std::array<unsigned char, live_ring_header::size> bytes{};
     if (!read(place(index), bytes.data(), bytes.size())) return false;
@@ -170,7 +171,7 @@ class live_snapshot {
     return is_sound;
   }
 
-  /// The events of a place, if its ring did not start again while they were read.
+  /// Reads the events of a place; false if its ring started over meanwhile.
   [[nodiscard]] bool read_ring(std::uint32_t index, ring& found) {
     live_ring_header before;
     live_ring_header after;
@@ -183,8 +184,8 @@ class live_snapshot {
   }
 
   void read_rings() {
-    // The cut of a drain (record/event_order.hpp), without the clock: no event that was published before the second look at
-    // all rings is younger than the youngest of the first. What is, or has no stamp and comes after such a one, waits.
+    // The cut of a drain (record/event_order.hpp), but with the youngest stamp of a first pass over all rings in place of the
+    // clock. The second pass leaves out events with a later stamp, and unstamped events after one.
     std::uint64_t until = ~std::uint64_t{0};
     if (is_being_written_) {
       until = 0;
@@ -231,7 +232,7 @@ class ring_positions {
  public:
   void add(const event* first, const event* last, std::uint32_t ring) {
     if (known_ == nullptr || ring != known_ring_) {
-      known_ = &rings_[ring];  // stays where it is
+      known_ = &rings_[ring];  // the entry never moves
       known_ring_ = ring;
     }
     known_->events += static_cast<std::uint64_t>(last - first);
@@ -262,8 +263,8 @@ class ring_positions {
   std::uint32_t known_ring_ = 0;
 };
 
-/// Hands the events that rings still held to `visitor`, merged as a drain merges them (record/drain.hpp), but for those that the
-/// trace has already. A gap comes first if some are neither here nor there. Returns how many it handed over.
+/// Passes the events still held by rings to `visitor`, merged as in a drain (record/drain.hpp), without those that the trace
+/// already has. If some are in neither, a gap comes first. Returns the number of events passed.
 template <class Visitor>
 std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const ring_positions& positions, Visitor& visitor) {
   struct pending {

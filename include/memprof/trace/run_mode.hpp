@@ -12,10 +12,10 @@ namespace memprof::inline MEMPROF_ABI {
 /// Whether the program really allocates (`normal`) or only records what it would allocate (`no_dispatch`).
 enum class run_mode : std::uint8_t { normal, no_dispatch };
 
-/// The names of `run_mode`, in the order of its values.
+/// Names of the `run_mode` values, in order.
 inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_dispatch"};
 
-/// The name of a run mode as reports and files spell it.
+/// A run mode's name in reports and files.
 [[nodiscard]] constexpr std::string_view to_string(run_mode value) noexcept {
   const auto index = static_cast<std::size_t>(value);
   return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];

@@ -6,7 +6,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A memory space by its number, which is that of one process or one trace: see `memory_space`, `trace_writer::space`.
+/// A memory space's number within one process or one trace: see `memory_space`, `trace_writer::space`.
 struct space_id {
   std::uint8_t value = 0;
 

@@ -14,7 +14,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// A product of sizes that must fit 63 bits.
+/// A product of sizes that must fit in 63 bits.
 class checked_bytes {
  public:
   explicit checked_bytes(std::int64_t value) : value_(value) {}
@@ -25,7 +25,7 @@ class checked_bytes {
     value_ *= static_cast<std::int64_t>(factor);
     return *this;
   }
-  /// To the next multiple of a power of two.
+  /// Rounds up to the next multiple of a power of two.
   void round_up(std::int64_t multiple) {
     if (value_ > std::numeric_limits<std::int64_t>::max() - multiple) refuse();
     value_ = (value_ + multiple - 1) / multiple * multiple;
@@ -33,17 +33,17 @@ class checked_bytes {
   [[nodiscard]] std::int64_t value() const noexcept { return value_; }
 
  private:
-  [[noreturn, gnu::cold]] static void refuse() { raise("the tensor's bytes do not fit 63 bits; check its dimensions"); }
+  [[noreturn, gnu::cold]] static void refuse() { raise("the tensor's bytes do not fit in 63 bits; check its dimensions"); }
 
   std::int64_t value_;
 };
 
 }  // namespace detail
 
-/// Bytes of a tensor in the `tensor_space()` of a device: its elements in the device's layout, rounded up to `size_multiple`.
-/// `sizes` are its dimensions, slowest first; in tiles the last two are padded to multiples of 32, and a vector is one row.
+/// Bytes of a tensor in a device's `tensor_space()`: its elements in the device's layout, rounded up to `size_multiple`. `sizes`
+/// are its dimensions, slowest first; in tiles, the last two are padded to multiples of 32, and a vector is one row.
 ///
-/// Throws `memprof::error` for a block float without tiles, and if the bytes do not fit 63 bits.
+/// Throws `memprof::error` for a block float without tiles, and if the bytes do not fit in 63 bits.
 [[nodiscard]] inline std::int64_t tensor_bytes(const device_description& device, dtype type, std::span<const std::size_t> sizes) {
   detail::checked_bytes bytes{1};
   if (device.layout == tensor_layout::tile) {
@@ -66,8 +66,8 @@ class checked_bytes {
   return bytes.value();
 }
 
-/// Bytes that a buffer of `bytes` in pages of `page_bytes` takes in the fullest bank of a space: pages go to the banks in turn
-/// and each begins at a multiple of the alignment. This is what allocators with banks check against the size of a bank.
+/// Bytes that a buffer of `bytes` in pages of `page_bytes` takes in the fullest bank of a space: pages go to the banks in turn,
+/// and each begins at a multiple of the alignment. Allocators with banks compare this with the size of a bank.
 [[nodiscard]] constexpr std::int64_t bytes_per_bank(const device_space& space, std::int64_t bytes,
                                                     std::int64_t page_bytes) noexcept {
   const std::int64_t pages = (bytes + page_bytes - 1) / page_bytes;

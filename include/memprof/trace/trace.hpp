@@ -25,7 +25,7 @@ class trace;
 
 namespace detail {
 
-/// The beginning of a trace of which the oldest events are dropped: what is known of them, and all that is no event.
+/// The head of a trace whose oldest events are dropped: the state they left, and all records that are not events.
 class trace_head {
  public:
   trace_head() = default;
@@ -36,11 +36,11 @@ class trace_head {
   virtual void name(label id, std::string_view text) noexcept = 0;
   virtual void space(const space_definition& space) noexcept = 0;
   virtual void facts(fact_table&& table) = 0;
-  /// Takes the oldest chunk of events, and returns how many those were.
+  /// Takes the oldest chunk of events and returns how many events it held.
   virtual std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept = 0;
-  /// Events that are dropped.
+  /// Number of dropped events.
   [[nodiscard]] virtual std::uint64_t dropped() const noexcept = 0;
-  /// Writes what comes before the first chunk that is kept.
+  /// Writes what precedes the first kept chunk.
   virtual void write(trace& beginning) = 0;
   /// Bytes taken from the system.
   [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
@@ -52,15 +52,15 @@ class trace_head {
 
 }  // namespace detail
 
-/// Everything that happened in a capture, in the order in which its ledger saw it, and all that it takes to understand it: names,
-/// memory spaces, threads, the process, clock readings, facts. It can be folded again and again, by another ledger or a model of
-/// an allocator, and written to a file.
+/// All events of a capture, in the order in which its ledger saw them, with everything needed to interpret them: names, memory
+/// spaces, threads, the process, clock readings, facts. It can be folded any number of times, by another ledger or an allocator
+/// model, and written to a file.
 ///
-/// `capture_options::trace` has a capture fill one; `trace_writer` makes one of anything else. Some three bytes an event, in
-/// pages that the hooks do not see. Not synchronised: read it when the capture has ended.
+/// A capture fills one through `capture_options::trace`; `trace_writer` makes one from any other data. Takes about three bytes
+/// per event, in pages that the hooks do not see. Not synchronised: read it after the capture has ended.
 class trace {
  public:
-  /// Keeps at most about `max_bytes`. What comes after is counted and left out, so that a beginning without gaps is kept.
+  /// Keeps at most about `max_bytes`. Later events are counted but left out, so that the kept beginning has no gaps.
   explicit trace(std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) noexcept : max_bytes_(max_bytes) {}
   trace(trace&& other) noexcept { swap(other); }
   trace& operator=(trace&& other) noexcept {
@@ -73,8 +73,8 @@ class trace {
     if (head_ != nullptr) head_->destroy();
   }
 
-  /// Keeps the newest events within `max_bytes` instead, in chunks of `chunk_bytes`; the oldest chunk goes to `head`, which is
-  /// destroyed with the trace. Before the first record.
+  /// Keeps the newest events within `max_bytes` instead, in chunks of `chunk_bytes`. The oldest chunk goes to `head`, which is
+  /// destroyed with the trace. Call before the first record.
   void keep_newest(std::size_t max_bytes, std::size_t chunk_bytes, detail::trace_head* head) noexcept {
     max_bytes_ = max_bytes;
     chunk_bytes_ = chunk_bytes;
@@ -83,7 +83,7 @@ class trace {
 
   // --- writing ------------------------------------------------------------------------------------------------------
 
-  /// Adds events [first, last) of one thread, for which `ring` stands.
+  /// Adds events [first, last) of one thread, identified by `ring`.
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     while (first != last) {
       const event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
@@ -99,7 +99,7 @@ class trace {
     if (head_ != nullptr) return head_->info(info);
     define(detail::control::header, detail::encode_info(info));
   }
-  /// Names come before the first event that uses them, and their ids are 1, 2, 3, ...
+  /// Names precede the first event that uses them; their ids are 1, 2, 3, ...
   void name(label id, std::string_view text) noexcept {
     if (head_ != nullptr) return head_->name(id, text);
     const detail::small_payload number = detail::small_payload{}.number(id);
@@ -109,27 +109,27 @@ class trace {
     if (head_ != nullptr) return head_->space(space);
     define(detail::control::space, detail::encode_space(space).view());
   }
-  /// Replaces the table of that name.
+  /// Replaces the table with the same name.
   void facts(const fact_table& table) {
     if (head_ != nullptr) return head_->facts(detail::fitted(table));
     detail::for_each_part(detail::fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
   }
 
-  /// What `write_key_frame` made of a ledger that has seen just the events up to here.
+  /// Adds the result of `write_key_frame` for a ledger that has seen exactly the events so far.
   void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
-    if (head_ != nullptr) return;  // it makes its own
+    if (head_ != nullptr) return;  // the head makes its own
     detail::for_each_key_frame_part(
         frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
   }
 
-  /// So many events of the ring come before this record, whether they are here or not: for a trace that begins in the middle.
+  /// States how many of the ring's events precede this record, present or not: for a trace that starts in the middle.
   void position(std::uint32_t ring, std::uint64_t events) noexcept {
     if (head_ == nullptr) define(detail::control::position, detail::small_payload{}.number(ring).number(events).view());
   }
 
   // --- reading ------------------------------------------------------------------------------------------------------
 
-  /// Hands everything to `visitor`, record by record, in order. If something was left out, a `gap` is the last event.
+  /// Passes everything to `visitor`, record by record, in order. If something was left out, the last event is a `gap`.
   template <trace_visitor Visitor>
   void visit(Visitor& visitor) const {
     struct adapter {
@@ -156,26 +156,25 @@ class trace {
     }
   }
 
-  /// Events that are kept.
+  /// Number of kept events.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return chunks_.empty() && head_ == nullptr; }
-  /// Events that came after those that are kept.
+  /// Number of events after the kept ones.
   [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
-  /// Events that came before those that are kept (`capture_options::trace_limit`). A profile of the trace counts them all the
-  /// same.
+  /// Number of events before the kept ones (`capture_options::trace_limit`). A profile of the trace still counts them.
   [[nodiscard]] std::uint64_t dropped() const noexcept { return head_ == nullptr ? 0 : head_->dropped(); }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return chunks_.size() * chunk_bytes_ + chunks_.bytes() + (head_ == nullptr ? 0 : head_->bytes());
   }
-  /// Bytes that records take.
+  /// Bytes used by records.
   [[nodiscard]] std::size_t encoded_bytes() const noexcept {
     std::size_t total = 0;
     for (const chunk& each : chunks_) total += each.used;
     return total;
   }
 
-  /// Calls `visit(bytes, size)` for each of the pieces of the encoding that can be read alone (docs/trace_format.md).
+  /// Calls `visit(bytes, size)` for each independently readable chunk of the encoding (docs/trace_format.md).
   template <class Visitor>
   void for_each_chunk(Visitor&& visit) const {
     if (head_ != nullptr) {
@@ -216,7 +215,7 @@ class trace {
   void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
     if (left_out_ != 0) return;
     const std::size_t size = payload.size() + more.size();
-    if (detail::trace_encoder::control_bytes(size) > chunk_bytes_) return;  // no record is as long
+    if (detail::trace_encoder::control_bytes(size) > chunk_bytes_) return;  // no record can be that long
     if (!has_room(detail::trace_encoder::control_bytes(size)) && !begin_chunk()) {
       ++left_out_;
       return;

@@ -24,14 +24,14 @@
 
 /// @file
 /// A trace in a file: docs/trace_format.md. A header, then chunks that are decoded one after the other, each with its length and
-/// checksums. All numbers are little-endian.
+/// checksum. All numbers are little-endian.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Writes a trace to a file. If that fails, a file that was there before stays as it was, and an error names the path and the
-/// reason. Costs a copy and a checksum: some 2 GB/s without the disk.
+/// Writes a trace to a file. If that fails, an existing file is left unchanged, and the error names the path and the reason.
+/// Costs a copy and a checksum: about 2 GB/s without the disk.
 inline void write_trace(const trace& source, const std::filesystem::path& path) {
-  trace tail;  // that events were left out is not in the chunks
+  trace tail;  // the chunks do not say that events were left out
   if (source.left_out() != 0) {
     const event gap{0, 0, source.left_out(), 0, event_kind::gap, any_space, 0};
     tail.events(&gap, &gap + 1, no_ring_id);
@@ -61,16 +61,16 @@ inline void write_trace(const trace& source, const std::filesystem::path& path) 
   });
 }
 
-/// Hands the trace in a file to `visitor`, record by record, in order, and says what it found. Where the file is cut off or
-/// damaged the reading ends, with a `gap` as the last event. Raises an error that names the path if the file holds no trace, or
-/// one of a newer version. Takes the memory of one chunk. `source` is read from where it stands; `path` is its name for messages.
+/// Passes the trace in a file to `visitor`, record by record, in order, and returns what it found. Where the file is truncated or
+/// damaged, reading ends with a `gap` as the last event. Raises an error that names the path if the file is not a trace, or has a
+/// newer version. Takes the memory of one chunk. Reads `source` from its current position; `path` is its name for messages.
 template <trace_visitor Visitor>
 trace_file_status read_trace(std::FILE* source, const std::filesystem::path& path, Visitor& visitor) {
   struct adapter {
     Visitor& visitor;
     bool has_ended = false;
     bool is_damaged = false;
-    detail::ring_positions* positions = nullptr;  ///< where the file has rings
+    detail::ring_positions* positions = nullptr;  ///< if the file has rings
     std::uint64_t dropped = 0;
     bool is_at_beginning = true;
     void events(const event* first, const event* last, std::uint32_t ring) {
@@ -120,7 +120,7 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
   return status;
 }
 
-/// The same of the file of that name.
+/// The same, given the file's name.
 template <trace_visitor Visitor>
 trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor) {
   const detail::file_handle file{std::fopen(path.c_str(), "rb")};
@@ -128,7 +128,7 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
   return read_trace(file.get(), path, visitor);
 }
 
-/// Whether a file that can be read again begins as a trace does. It stands at its begin afterwards.
+/// Whether a seekable file begins like a trace. Leaves it at its beginning.
 [[nodiscard]] inline bool is_trace_file(std::FILE* file) {
   std::array<unsigned char, detail::trace_magic.size()> first{};
   const bool is_whole = std::fread(first.data(), 1, first.size(), file) == first.size();
@@ -136,7 +136,7 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
   return is_whole && detail::as_text(first) == detail::trace_magic;
 }
 
-/// The same of the file of that name, which must be no pipe: what was read of one is gone. False too if it cannot be read.
+/// The same, given the file's name. Not for a pipe, whose bytes would be consumed. Also false if it cannot be read.
 [[nodiscard]] inline bool is_trace_file(const std::filesystem::path& path) {
   const detail::file_handle file{std::fopen(path.c_str(), "rb")};
   return file && is_trace_file(file.get());

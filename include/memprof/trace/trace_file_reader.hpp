@@ -22,36 +22,36 @@
 #include <unistd.h>
 
 /// @file
-/// The chunks of a trace file, one after the other, whether its capture has ended or not: docs/trace_format.md.
+/// Reads the chunks of a trace file in order, whether or not its capture has ended: docs/trace_format.md.
 
 namespace memprof::inline MEMPROF_ABI {
 
 /// What was found of a trace in a file.
 struct trace_file_status {
-  std::uint64_t chunks = 0;  ///< that are intact, and were read
-  std::uint64_t bytes = 0;   ///< of the file up to the end of the last of them
-  std::string damage;      ///< what ended the reading before the trace's end, as a sentence without its stop; empty: nothing did
-  bool has_ended = false;  ///< the capture had: otherwise the trace is what was known when it was written
-  bool is_being_written = false;  ///< a capture writes it: what was read is that up to now
-  bool was_left = false;          ///< by a process that ended without ending its capture: what was read is all that it recorded
-  std::uint64_t from_rings = 0;   ///< events that only the rings of a process had that did not end its capture
-  std::uint64_t dropped = 0;      ///< events before the first that is kept (`capture_options::trace_limit`): profiles count them
+  std::uint64_t chunks = 0;       ///< number of intact chunks read
+  std::uint64_t bytes = 0;        ///< bytes of the file up to the end of the last of them
+  std::string damage;             ///< why reading ended before the trace did, a sentence without its full stop; empty: it did not
+  bool has_ended = false;         ///< the capture had ended; otherwise the trace covers what was known when written
+  bool is_being_written = false;  ///< a capture is writing it; what was read is the trace so far
+  bool was_left = false;          ///< its process ended without ending the capture; what was read is all that it recorded
+  std::uint64_t from_rings = 0;   ///< events found only in the rings of a process that did not end its capture
+  std::uint64_t dropped = 0;      ///< events before the first kept one (`capture_options::trace_limit`); profiles count them
 };
 
 namespace detail {
 
-/// What a `zstd_unpacker` returns for bytes that are none of its.
+/// Returned by a `zstd_unpacker` for invalid bytes.
 inline constexpr std::size_t no_unpacking = ~std::size_t{0};
 /// Unpacks [in, in + size) into [out, out + room) and returns its length.
 using chunk_unpacker = std::size_t (*)(unsigned char* out, std::size_t room, const unsigned char* in, std::size_t size) noexcept;
-/// Set by <memprof/trace/trace_zstd.hpp>; null: no unit of the program includes it.
+/// Set by <memprof/trace/trace_zstd.hpp>; null if no translation unit of the program includes it.
 inline constinit chunk_unpacker zstd_unpacker = nullptr;
 
-/// A file that holds a trace, read chunk by chunk. Of one that a capture still writes it reads what was there at one instant.
+/// Reads a trace file chunk by chunk. If a capture is still writing the file, it reads the state at one instant.
 class trace_file_reader {
  public:
-  /// Reads on in `file`, which must stay open; `path` is its name for messages. Raises an error unless a trace of a version that
-  /// this memprof reads begins there.
+  /// Reads `file` from its current position; it must stay open. `path` is its name for messages. Raises an error unless a trace
+  /// of a supported version begins there.
   trace_file_reader(std::FILE* file, const std::filesystem::path& path) : path_{path}, file_{file} {
     const long begin = std::ftell(file);
     std::array<unsigned char, trace_file_header::size> first{};
@@ -60,7 +60,7 @@ class trace_file_reader {
     if (got < first.size()) refuse("it is cut off within its header of " + std::to_string(first.size()) + " bytes");
     take_header(first);
     const bool is_complete = header_.state == trace_file_state::complete;
-    // Chunks that go on behind a hole are met on the way, but not where generations have changed places.
+    // Chunks that continue after a hole are reached in order, but not if generations have changed places.
     if (is_complete && (header_.more_chunks == 0 || (begin < 0 && header_.first_number == 0))) {
       std::uint64_t skipped = header_.first_chunk - trace_file_header::size;
       for (unsigned char byte = 0; skipped != 0 && read(&byte, 1) == 1;) --skipped;
@@ -76,7 +76,7 @@ class trace_file_reader {
     begin_to_read();
   }
 
-  /// The payload of the next chunk; none behind the last one, or at damage, which `status` then says.
+  /// The payload of the next chunk; none after the last one, or on damage, which `status` then describes.
   [[nodiscard]] std::optional<std::string_view> next() {
     constexpr int attempts = 100;
     for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -84,40 +84,40 @@ class trace_file_reader {
       if (is_at_beginning_) {
         const char* const fault = read_chunk();
         if (fault == nullptr && begins_generation_) return take_beginning();
-        // Without a chunk behind the beginning, the first is in the live area alone, or both were overwritten.
+        // If no chunk follows the beginning, the first is only in the live area, or both were overwritten.
         if (fault != nullptr && (!has_beginning_ || is_gone_meanwhile())) {
           if (has_changed_meanwhile()) continue;
           return stop(fault);
         }
         is_at_beginning_ = false;
-        has_chunk_ = fault == nullptr;  // the first of events
+        has_chunk_ = fault == nullptr;  // the first event chunk
       }
       if (is_behind_last_chunk()) return std::nullopt;
       if (const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr) {
-        // It may be in the file too.
+        // It may also be in the file.
         if (!std::exchange(has_chunk_, false)) offset_ += chunk_header::size + found->payload.size();
         return take(found->payload);
       }
       const char* const fault = read_events();
       if (fault == nullptr) return take(payload_);
       if (has_changed_meanwhile()) continue;
-      // Where nothing is mapped, the last chunk of a process that was killed may be there in part.
+      // If nothing is mapped, the last chunk of a killed process may be only partly there.
       if (live_ && header_.live_area == 0 && header_.state == trace_file_state::live) return std::nullopt;
       return stop(fault);
     }
     return stop("overwritten by its capture faster than it is read,");
   }
 
-  /// The last payload holds what is no record.
-  void report_bad_record() { stop("damaged, although its checksum is right: it was written wrong"); }
+  /// Call if the last payload holds an invalid record.
+  void report_bad_record() { stop("damaged, although its checksum is right: it was written incorrectly"); }
 
-  /// What is known of a file that is not complete, once all chunks were read.
+  /// Completes the status of an incomplete file, after all chunks were read.
   void finish_live() {
     if (!live_ || !status_.damage.empty()) return;
     if (live_->is_damaged()) {
       status_.damage = "'" + path_.string() + "' is damaged in the part that its capture had not written out";
     } else if (header_.state == trace_file_state::stopped) {
-      status_.damage = "'" + path_.string() + "' ends early, as writing it failed (" +
+      status_.damage = "'" + path_.string() + "' ends early because writing it failed (" +
                        std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
     } else {
       status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
@@ -125,7 +125,7 @@ class trace_file_reader {
     }
   }
 
-  /// The live area of a file that is not complete; null otherwise.
+  /// The live area of an incomplete file; null otherwise.
   [[nodiscard]] live_snapshot* live() noexcept { return live_ ? &*live_ : nullptr; }
   [[nodiscard]] const trace_file_status& status() const noexcept { return status_; }
 
@@ -148,7 +148,7 @@ class trace_file_reader {
     }
   }
 
-  /// Looks at the live area, and once more at the header: the capture may end meanwhile, or begin a generation.
+  /// Reads the live area, then the header once more: meanwhile the capture may end, or begin a generation.
   void look_at_live_file() {
     live_.emplace(::fileno(file_), begin_, header_.live_area, header_.state == trace_file_state::live);
     trace_file_header now;
@@ -157,14 +157,14 @@ class trace_file_reader {
 
   [[nodiscard]] bool read_header(trace_file_header& now) const {
     std::array<unsigned char, trace_file_header::size> bytes{};
-    constexpr int attempts = 100;  // it may be written while it is read
+    constexpr int attempts = 100;  // it may be written while it is being read
     for (int attempt = 0; attempt < attempts; ++attempt) {
       if (!read_at(::fileno(file_), begin_, bytes.data(), bytes.size())) return false;
       if (now.decode(bytes)) return now.first_chunk >= trace_file_header::size;
     }
     return false;
   }
-  /// Whether the file no longer has the chunk that comes next, nor what stands before it.
+  /// Whether the file has lost the next chunk and the beginning before it.
   [[nodiscard]] bool is_gone_meanwhile() const {
     trace_file_header now;
     return live_ && read_header(now) && now.first_number > number_;
@@ -174,7 +174,7 @@ class trace_file_reader {
     is_complete_meanwhile_ = is_complete_meanwhile_ || now.state == trace_file_state::complete;
   }
 
-  /// Begins at the first chunk that the file has.
+  /// Starts at the first chunk in the file.
   void begin_to_read() noexcept {
     number_ = header_.first_number;
     is_at_beginning_ = header_.first_number != 0;
@@ -183,8 +183,8 @@ class trace_file_reader {
     status_.bytes = offset_;
   }
 
-  /// Whether the header has changed since it was read: then what was read of the file may be none of it. The chunk that comes
-  /// next is looked for anew; if it is gone, the reading goes on where the file begins now.
+  /// Whether the header has changed since it was read, so that what was read of the file may be invalid. If so, looks for the
+  /// next chunk again; if that chunk is gone, reading continues where the file now begins.
   [[nodiscard]] bool has_changed_meanwhile() {
     trace_file_header now;
     if (!live_ || !read_header(now) || now == header_) return false;
@@ -198,14 +198,14 @@ class trace_file_reader {
     return true;
   }
 
-  /// Whether all chunks were read: of a file that is not complete, those that there were when its live area was looked at.
+  /// Whether all chunks were read; for an incomplete file, all that existed when its live area was read.
   [[nodiscard]] bool is_behind_last_chunk() const noexcept {
     const bool counts_live = live_ && !is_complete_meanwhile_ && live_->chunks_so_far();
     if (counts_live) return number_ >= *live_->chunks_so_far();
     return header_.chunks != trace_file_header::unknown && number_ - header_.first_number >= header_.chunks;
   }
 
-  /// The offset of the next chunk, or of what stands before it; 0 if the file does not have it.
+  /// The offset of the next chunk, or of the beginning before it; 0 if the file does not have it.
   [[nodiscard]] std::uint64_t find_chunk() {
     for (std::uint64_t at : {header_.first_chunk, header_.more_chunks}) {
       std::array<unsigned char, chunk_header::size> bytes{};
@@ -219,7 +219,7 @@ class trace_file_reader {
     return 0;
   }
 
-  /// Reads the next chunk of events, and skips what stands before it for others: whoever comes from the chunk before knows it.
+  /// Reads the next chunk of events. Skips a generation's beginning, which a reader coming from the previous chunk does not need.
   [[nodiscard]] const char* read_events() {
     if (std::exchange(has_chunk_, false)) return nullptr;
     const char* fault = read_chunk();
@@ -233,7 +233,7 @@ class trace_file_reader {
     return fault;
   }
 
-  /// Reads the chunk that comes next in the file; null, or what is wrong with it.
+  /// Reads the next chunk in the file; null, or what is wrong with it.
   [[nodiscard]] const char* read_chunk() {
     std::array<unsigned char, chunk_header::size> bytes{};
     const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
@@ -248,12 +248,12 @@ class trace_file_reader {
     if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
     offset_ += bytes.size() + chunk.bytes;
     if (chunk.packing == packed_with_zstd && !unpack()) {
-      return "damaged, although its checksum is right: it was packed wrong,";
+      return "damaged, although its checksum is right: it was packed incorrectly,";
     }
     return nullptr;
   }
 
-  /// Whether these bytes begin the hole between the chunks of a file that comes through a pipe. It is behind us then.
+  /// Whether these bytes begin the hole between the chunks of a file read through a pipe; if so, skips it.
   [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got) {
     if (seeks_ || offset_ + got >= header_.more_chunks || bytes[0] != 0) return false;
     std::uint64_t left = header_.more_chunks - offset_ - got;
@@ -267,12 +267,11 @@ class trace_file_reader {
       refuse("its chunks are packed in a way that this memprof does not know; read it with a newer memprof");
     if (packing == not_packed || zstd_unpacker != nullptr) return;
     refuse(
-        "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; a memprof program that has "
-        "it "
-        "unpacks the file: memprof trace FILE --unpack -o NEW_FILE");
+        "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; unpack it with a "
+        "memprof that has it: memprof trace FILE --unpack -o NEW_FILE");
   }
 
-  /// False if the payload is not packed as it says, or too densely, or into more than a chunk may have.
+  /// False if the payload is not validly packed, too densely packed, or longer than a chunk may be.
   [[nodiscard]] bool unpack() {
     const std::size_t most = payload_.size() * max_packing_ratio;
     unpacked_.resize(most < chunk_header::max_bytes ? most : chunk_header::max_bytes);
@@ -283,7 +282,7 @@ class trace_file_reader {
     return true;
   }
 
-  /// Reads at that offset of the trace, which is where the file stands unless it is one in which we seek.
+  /// Reads at that offset of the trace, which is the file's current position unless it is seekable.
   [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset) {
     if (!seeks_) return read(out, size);
     std::size_t got = 0;
@@ -325,16 +324,16 @@ class trace_file_reader {
   std::vector<unsigned char> payload_;
   std::vector<unsigned char> unpacked_;
 
-  std::uint64_t number_ = 0;        ///< of the next chunk
-  std::uint64_t offset_ = 0;        ///< of what comes next in the file
-  bool seeks_ = false;              ///< else it is read from its begin to its end
-  bool is_at_beginning_ = false;    ///< of a generation whose predecessor is gone
-  bool has_beginning_ = false;      ///< a part of it was read
-  bool begins_generation_ = false;  ///< what was read last is such a beginning
-  bool has_chunk_ = false;          ///< the next chunk was read already
+  std::uint64_t number_ = 0;        ///< number of the next chunk
+  std::uint64_t offset_ = 0;        ///< offset of what comes next in the file
+  bool seeks_ = false;              ///< otherwise the file is read front to back
+  bool is_at_beginning_ = false;    ///< at the beginning of a generation whose predecessor is gone
+  bool has_beginning_ = false;      ///< a part of it has been read
+  bool begins_generation_ = false;  ///< the last chunk read is part of a beginning
+  bool has_chunk_ = false;          ///< the next chunk has already been read
 
   std::optional<live_snapshot> live_;
-  std::uint64_t begin_ = 0;  ///< of the trace in the file
+  std::uint64_t begin_ = 0;  ///< offset of the trace in the file
   bool is_complete_meanwhile_ = false;
 };
 

@@ -23,10 +23,10 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Makes a trace of what somebody else recorded: a file of another system, a test. No capture is needed, and none is disturbed.
+/// Makes a trace of data recorded elsewhere: a file of another system, or a test. Needs no capture and disturbs none.
 ///
-/// Events get the thread and the time that were set last. Times must not run backwards: an event that is earlier than the one
-/// before happens at the same time. `finish` ends the trace.
+/// Events get the thread and time that were set last. Times must not run backwards: an event earlier than its predecessor is
+/// given the predecessor's time. `finish` ends the trace.
 ///
 /// @code
 /// memprof::trace result;
@@ -46,7 +46,7 @@ class trace_writer {
   explicit trace_writer(trace& target, capture_info info = {}) : target_(target) {
     info.begin_stamp = 1;
     target_.info(info);
-    (void)space("cpu", 0, false, host_memory_name);  // whose id every trace knows
+    (void)space("cpu", 0, false, host_memory_name);  // has the same id in every trace
     put_own({stamp(), 0, 0, 0, event_kind::clock_reading, any_space, 0});
   }
   trace_writer(const trace_writer&) = delete;
@@ -54,11 +54,11 @@ class trace_writer {
 
   // --- where and when -----------------------------------------------------------------------------------------------
 
-  /// The time of what follows: nanoseconds after the trace began.
+  /// Sets the time of the following events, in nanoseconds since the trace began.
   void at(std::int64_t ns) noexcept {
     if (ns > now_ns_) now_ns_ = ns;
   }
-  /// The thread of what follows; numbers are the caller's, from 1. The first call of a thread may name it.
+  /// Sets the thread of the following events; the caller numbers threads from 1. A thread's first call may name it.
   void on_thread(std::uint32_t number, std::string_view name = {}, std::uint64_t system_id = 0) {
     thread_ = &threads_[number];
     if (thread_->number != 0) return;
@@ -66,9 +66,9 @@ class trace_writer {
     put({stamp(), number, system_id, name.empty() ? 0 : label_of(name), event_kind::thread_begin, any_space, 0});
   }
 
-  /// The space of that name, a new one if there is none. `capacity` in bytes, of each core if `is_per_core`; `memory` names what
-  /// it shares with other spaces, as `host_memory_name`, and if it is empty the space has a memory to itself. They count where
-  /// the space is new.
+  /// The space with that name, created if new. `capacity` is in bytes, per core if `is_per_core`. `memory` names the memory
+  /// shared with other spaces, such as `host_memory_name`; if empty, the space has a memory to itself. Both only matter for a new
+  /// space.
   [[nodiscard]] space_id space(std::string_view name, std::int64_t capacity = 0, bool is_per_core = false,
                                std::string_view memory = {}) {
     const label wanted = label_of(name);
@@ -76,7 +76,7 @@ class trace_writer {
       if (spaces_[id] == wanted) return {static_cast<std::uint8_t>(id)};
     }
     if (space_count_ == any_space)
-      detail::raise("trace_writer: a trace has at most 255 memory spaces; '" + std::string{name} + "' is one more");
+      detail::raise("trace_writer: cannot add '" + std::string{name} + "': a trace has at most 255 memory spaces");
     const auto id = static_cast<std::uint8_t>(space_count_);
     spaces_[space_count_++] = wanted;
     const label shared = memory.empty() || memory == name ? 0 : memory == host_memory_name ? host_memory : label_of(memory);
@@ -84,21 +84,21 @@ class trace_writer {
     return {id};
   }
 
-  // --- what happened ------------------------------------------------------------------------------------------------
+  // --- events -------------------------------------------------------------------------------------------------------
 
   void allocate(space_id space, block_address address, std::size_t bytes, optional_category category = {}) {
     put({stamp(), address.value, bytes, 0, event_kind::allocate, space.value, category.tag()});
   }
-  /// `bytes`, if given, is compared with what was allocated.
+  /// `bytes`, if given, is compared with the allocated size.
   void deallocate(space_id space, block_address address, std::size_t bytes = 0) {
     put({stamp(), address.value, bytes, 0, event_kind::deallocate, space.value, 0});
   }
-  /// Says what the live block at `address` is, in whatever space it lives.
+  /// Describes the live block at `address`, whichever space it is in.
   void annotate(block_address address, const annotation& description) {
     const label text = detail::annotation_text::is_empty(description) ? 0 : label_of(detail::annotation_text{description}.view());
     put({stamp(), address.value, 0, text, event_kind::annotate, any_space, description.category.tag()});
   }
-  /// Any other event; its stamp is set here. Ids in it are those of `space` and `label_of`.
+  /// Adds any other event and sets its stamp. Its ids are those of `space` and `label_of`.
   void put_event(event other) {
     other.stamp = stamp();
     put(other);
@@ -121,14 +121,14 @@ class trace_writer {
 
   /// Ends the current segment.
   void end_segment(std::string_view name) { put_own({stamp(), 0, 0, label_of(name), event_kind::segment_end, any_space, 0}); }
-  /// Keeps what is live now; an empty name is that of a periodic checkpoint.
+  /// Keeps what is live now; an empty name means a periodic checkpoint.
   void checkpoint(std::string_view name) {
     put_own({stamp(), 0, 0, name.empty() ? 0 : label_of(name), event_kind::checkpoint, any_space, 0});
   }
-  /// Replaces the table of that name.
+  /// Replaces the table with the same name.
   void add_facts(const fact_table& facts) { target_.facts(facts); }
 
-  /// Ends the trace with a last segment, if there is a name for it.
+  /// Ends the trace, with a last segment unless its name is empty.
   void finish(std::string_view last_segment = "END_TRACE") {
     put_own({stamp(), static_cast<std::uint64_t>(now_ns_), 0, 0, event_kind::clock_reading, any_space, 0});
     if (!last_segment.empty()) end_segment(last_segment);

@@ -19,13 +19,13 @@
 #include <vector>
 
 /// @file
-/// Trace files packed with zstd (memprof::zstd in CMake). A program in which any unit includes this header reads them; others say
-/// what they lack.
+/// Trace files packed with zstd (memprof::zstd in CMake). A program can read them if any of its translation units includes this
+/// header; otherwise its error says what is missing.
 
 namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
-/// Unpacks [in, in + size) into [out, out + room); the length of that, or `no_unpacking` if it is none or does not fit.
+/// Unpacks [in, in + size) into [out, out + room). Returns the length, or `no_unpacking` if the bytes are invalid or do not fit.
 [[nodiscard]] inline std::size_t unpack_with_zstd(unsigned char* out, std::size_t room, const unsigned char* in,
                                                   std::size_t size) noexcept {
   const std::size_t unpacked = ZSTD_decompress(out, room, in, size);
@@ -38,16 +38,16 @@ struct zstd_freer {
   void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
 };
 
-/// Packs payloads of chunks.
+/// Packs the payloads of chunks.
 class zstd_packer {
  public:
-  /// The payload packed, if that is shorter.
+  /// The packed payload, if it is shorter.
   [[nodiscard]] std::optional<std::string_view> pack(std::string_view payload) {
-    constexpr int level = 3;  // higher ones save a percent
+    constexpr int level = 3;  // higher levels save one percent
     packed_.resize(ZSTD_compressBound(payload.size()) + skippable_header);
     std::size_t size = ZSTD_compressCCtx(context_.get(), packed_.data(), packed_.size(), payload.data(), payload.size(), level);
     if (ZSTD_isError(size) != 0) raise("cannot pack a trace: zstd says '" + std::string{ZSTD_getErrorName(size)} + "'");
-    // Readers refuse what is packed more densely, because a small file should not cost much.
+    // Readers reject denser packing, because a small file should not cost much to read.
     while (size * max_packing_ratio < payload.size()) size = pad(size);
     if (size >= payload.size()) return std::nullopt;
     return std::string_view{reinterpret_cast<const char*>(packed_.data()), size};
@@ -56,7 +56,7 @@ class zstd_packer {
  private:
   static constexpr std::size_t skippable_header = 8;
 
-  /// Adds a frame of zstd that means nothing.
+  /// Appends a zstd frame without content.
   [[nodiscard]] std::size_t pad(std::size_t size) {
     packed_.resize(size + 2 * skippable_header);
     put_little_endian(&packed_[size], std::uint32_t{0x184D2A50});
@@ -71,13 +71,13 @@ class zstd_packer {
 
 }  // namespace detail
 
-/// Writes the trace that begins in `source` (`name` is its name for messages) to the file `target`, its chunks packed with zstd
-/// or, if `packs` is false, not packed. Raises an error, and leaves what was there, if the trace is damaged or either file fails.
-/// The target has to be a file, not a pipe. Some 300 MB a second, and the memory of a few chunks.
+/// Writes the trace in `source` (`name` is its name for messages) to the file `target`, with its chunks packed with zstd, or
+/// unpacked if `packs` is false. If the trace is damaged or either file fails, raises an error and leaves an existing target
+/// unchanged. The target must be a file, not a pipe. About 300 MB a second, and the memory of a few chunks.
 inline void repack_trace(std::FILE* source, const std::filesystem::path& name, const std::filesystem::path& target,
                          bool packs = true) {
   detail::trace_file_reader from{source, name};
-  if (from.live() != nullptr) detail::raise("'" + name.string() + "' was not ended by its capture; only such a trace is packed");
+  if (from.live() != nullptr) detail::raise("'" + name.string() + "' was not ended by its capture, so it cannot be packed");
   detail::zstd_packer packer;
   detail::replace_file(target, [&](std::FILE* file) {
     detail::trace_file_header header;
@@ -95,7 +95,7 @@ inline void repack_trace(std::FILE* source, const std::filesystem::path& name, c
       is_written = is_written && detail::write_text(file, detail::as_text(chunk.encode())) && detail::write_text(file, stored);
     }
     if (!from.status().damage.empty()) detail::raise(from.status().damage + "; it was not packed");
-    // Only now it is known how long the file is.
+    // Only now is the length of the file known.
     return is_written && std::fseek(file, 0, SEEK_SET) == 0 && detail::write_text(file, detail::as_text(header.encode()));
   });
 }

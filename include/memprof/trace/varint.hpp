@@ -9,24 +9,24 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Bytes that the longest varint of 64 bits takes.
+/// Size of the longest varint of a 64-bit value.
 inline constexpr int max_varint_bytes = 10;
 
-/// Values below it are written without a branch on their length.
+/// Values below this are written without a branch on their length.
 inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
 
-/// The top bits of a varint's bytes, by the number of its value's highest bit.
+/// The top bits of a varint's bytes, indexed by the position of the value's highest bit.
 inline constexpr auto continuation_bits = [] {
   std::array<std::uint32_t, 28> bits{};
   for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
   return bits;
 }();
 
-/// Writes `value`, seven bits a byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns what follows it. May
-/// write up to `max_varint_bytes`, whatever the value.
+/// Writes `value`, seven bits per byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns the position after
+/// it. May write up to `max_varint_bytes`, whatever the value.
 [[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
   if (value < max_short_varint) [[likely]] {
-    // Without a branch on the length, which nobody can predict of sizes: four groups at once, of which so many count.
+    // No branch on the length, which is unpredictable for sizes: writes four groups at once and advances by the used ones.
     const auto low = static_cast<std::uint32_t>(value);
     const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
     std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
@@ -43,7 +43,7 @@ inline constexpr auto continuation_bits = [] {
   return out;
 }
 
-/// Reads what `put_varint` wrote; null if it does not end before `end` or has more than 64 bits.
+/// Reads a varint from `put_varint`; null if it does not end before `end` or exceeds 64 bits.
 [[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
                                                      std::uint64_t& value) noexcept {
   if (in != end && *in < 0x80) [[likely]] {
@@ -60,7 +60,7 @@ inline constexpr auto continuation_bits = [] {
   return nullptr;
 }
 
-/// Small differences of either sign as small numbers.
+/// Maps small differences of either sign to small numbers.
 [[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
   return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
 }

@@ -77,7 +77,7 @@ TEST_CASE("device JSON: what cannot be is refused with its place") {
   check_refused("\"capacity\": 6", "\"capcity\": 6",
                 "/spaces/0: the key \"capcity\" means nothing here; known are name capacity alignment");
   check_refused("\"layout\"", "\"Layout\"", ": the key \"Layout\" means nothing here");
-  check_refused("\"name\": \"l1\"", "\"name\": \"dram\"", "/spaces/1/name is 'dram', as that of a space before it");
+  check_refused("\"name\": \"l1\"", "\"name\": \"dram\"", "/spaces/1/name is 'dram', which an earlier space already has");
   check_refused("\"name\": \"l1\", ", "", "/spaces/1/name is missing");
   check_refused("\n  ]\n}", "", "it is cut off after");
 }

@@ -68,19 +68,19 @@ TEST_CASE("json errors: invalid JSON is named with file and byte offset") {
     CHECK_THAT(error_in_text(text), Equals(start + fault + "; write it again with memprof::write_json"));
   };
   says(R"({"a": tru})", "invalid JSON at byte 9: expected a value");
-  says("{} x", "invalid JSON at byte 3: expected nothing behind the document");
-  says("{\"a\xff\": 1}", "invalid JSON at byte 3: expected UTF-8 in a text");
+  says("{} x", "invalid JSON at byte 3: expected nothing after the document");
+  says("{\"a\xff\": 1}", "invalid JSON at byte 3: expected UTF-8 in a string");
   says("{\"a\x1b[31m\": 1}", "invalid JSON at byte 3: expected an escape such as \\n in place of a control character");
-  says(R"({"a": "\x"})", "invalid JSON at byte 8: expected an escape that JSON has");
+  says(R"({"a": "\x"})", "invalid JSON at byte 8: expected a valid JSON escape");
   says(R"({"a": 1e999})", "invalid JSON at byte 10: expected a number below 1.8e308");
   says(R"({"a": -})", "invalid JSON at byte 7: expected a digit");
   says(R"({"a": 1,})", "invalid JSON at byte 8: expected a key in quotation marks");
-  says(R"({"a" 1})", "invalid JSON at byte 5: expected a colon behind the key");
+  says(R"({"a" 1})", "invalid JSON at byte 5: expected a colon after the key");
   says(R"({"a": 1 "b": 2})", "invalid JSON at byte 10: expected a comma or a closing brace");
   says(R"({"a": [1 2]})", "invalid JSON at byte 9: expected a comma or a closing bracket");
   says("", "it is empty");
   // The document's words are not taken for the parser's.
-  says("{\"ill-formed UTF-8\" 1}", "invalid JSON at byte 20: expected a colon behind the key");
+  says("{\"ill-formed UTF-8\" 1}", "invalid JSON at byte 20: expected a colon after the key");
   says("{\"a\": while parsing array", "invalid JSON at byte 6: expected a value");
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("json errors: another format or version is refused with what to do") {
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": 3})"),
              Equals(start + "/version is 3, and this memprof reads versions 1 to 2: read it with a newer memprof"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": 0})"),
-             Equals(start + "/version is 0, and this memprof reads versions 1 to 2: there never was that version"));
+             Equals(start + "/version is 0, and this memprof reads versions 1 to 2: there is no such version"));
 }
 
 TEST_CASE("json errors: every key is required but those of later versions, and a missing one is named with its path") {

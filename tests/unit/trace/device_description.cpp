@@ -85,7 +85,7 @@ TEST_CASE("device: a tensor whose bytes do not fit 63 bits is refused") {
   const device_description device = device_with(layout, 512);
   const std::size_t half = std::size_t{1} << 31;
   CHECK_THROWS_MATCHES(bytes_of(device, dtype::float32, {half, half, 2}), memprof::error,
-                       MessageMatches(ContainsSubstring("do not fit 63 bits")));
+                       MessageMatches(ContainsSubstring("do not fit in 63 bits")));
   CHECK_THROWS_AS(bytes_of(device, dtype::int8, {SIZE_MAX}), memprof::error);
   // One less than 2^63 fits, and its multiple of 512 does not.
   if (layout == tensor_layout::row_major) CHECK_THROWS_AS(bytes_of(device, dtype::int8, {SIZE_MAX / 2}), memprof::error);

@@ -157,13 +157,13 @@ TEST_CASE("trace zstd: what is packed wrong, or so densely that a small file wou
   const scratch_folder folder;
   trace_records found;
   write_bytes(folder / "none", file_of_chunk("this is no frame of zstd"));
-  CHECK_THAT(memprof::read_trace(folder / "none", found).damage, ContainsSubstring("it was packed wrong"));
+  CHECK_THAT(memprof::read_trace(folder / "none", found).damage, ContainsSubstring("it was packed incorrectly"));
   const std::string zeros(std::size_t{1} << 20U, '\0');
   std::string dense(ZSTD_compressBound(zeros.size()), '\0');
   dense.resize(ZSTD_compress(dense.data(), dense.size(), zeros.data(), zeros.size(), 3));
   REQUIRE(dense.size() < zeros.size() / memprof::detail::max_packing_ratio);
   write_bytes(folder / "dense", file_of_chunk(dense));
-  CHECK_THAT(memprof::read_trace(folder / "dense", found).damage, ContainsSubstring("it was packed wrong"));
+  CHECK_THAT(memprof::read_trace(folder / "dense", found).damage, ContainsSubstring("it was packed incorrectly"));
   memprof::detail::zstd_packer packer;
   const std::string_view packed = packer.pack(zeros).value_or("");
   CHECK(packed.size() >= zeros.size() / memprof::detail::max_packing_ratio);

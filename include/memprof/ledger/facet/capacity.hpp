@@ -20,31 +20,31 @@
 #include <vector>
 
 /// @file
-/// The facet "capacity": the first allocation that exceeded what a device, or a core of it, has. It listens to every allocation,
-/// through the space's peaks.
+/// The facet "capacity": the first allocation that exceeded the capacity of a device or one of its cores. It observes every
+/// allocation, through the space's peaks.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
-/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
+/// The first allocation that made a space's live bytes exceed its capacity, as known at that moment: categories and names that
+/// `annotate` gives later are not included. The run went on, so peaks are those without a limit.
 ///
-/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
-/// those on that core.
+/// If the capacity applies to each core, this is the first block that exceeded it on one of its cores, and all bytes are those on
+/// that core.
 struct capacity_shortfall {
-  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
-  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
-  /// of a core.
+  std::int64_t requested = 0;  ///< bytes requested; 0: the capacity was never exceeded
+  /// Column and row, as in "3-1", of the fullest of the block's cores (the first, if equal); empty if the capacity is not per
+  /// core.
   std::string core;
-  std::string operation;  ///< path of the operation that asked, empty if none was open
+  std::string operation;  ///< path of the requesting operation, empty if none was open
   memprof::category category = category::other;
-  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
+  std::int64_t segment = -1;  ///< index into `profile::segments` of the segment it was in
   std::int64_t time_ns = 0;
-  std::int64_t free = 0;       ///< bytes: the capacity less what was live
-  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
-  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
-  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
-  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
-  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
+  std::int64_t free = 0;       ///< bytes: the capacity minus what was live
+  std::int64_t shortfall = 0;  ///< bytes missing: requested - free
+  bool holders_known = true;   ///< false: the profiler had no memory for the owners and blocks in `held`, nor for `remedy`
+  live_set held;               ///< who held the rest: everything live except the requested block, with all operations
+  /// The least that would have had to be freed: the smallest owner that alone held `shortfall` bytes, or else the fewest owners
+  /// that together did, largest first. Empty if all together did not, because the request alone exceeded the capacity.
   std::vector<owned_bytes> remedy;
 
   bool operator==(const capacity_shortfall&) const = default;
@@ -60,32 +60,32 @@ inline constexpr std::string_view nullable_fields<capacity_shortfall>[] = {"oper
 template <>
 inline constexpr std::string_view signed_fields<capacity_shortfall>[] = {"segment"};
 
-/// The structs of the facet, for what visits every field of a profile.
+/// The structs of the facet, for code that visits every field of a profile.
 using capacity_structs = type_list<capacity_shortfall>;
 
 namespace detail {
 
-/// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
-/// for, and who held the rest at that moment. Categories and annotations are those known then.
+/// A space ledger's record of the first allocation that made its live bytes exceed its capacity: the requested block, and who
+/// held the rest at that moment. Categories and annotations are those known then.
 ///
-/// If the capacity is that of a core, all bytes and holders are those on the core that was full.
+/// If the capacity is per core, all bytes and holders are those on the core that was full.
 struct shortfall_record {
-  block asked{};                     ///< of no bytes as long as nothing has exceeded the capacity
-  std::uint64_t segment = 0;         ///< number of the one in which it was asked for
-  segment_record moment{};           ///< the segment then, as if its peak had been just before: without `asked`
-  std::uint64_t stamp = 0;           ///< when it was asked for
-  bool is_on_core = false;           ///< the capacity is that of a core
-  core_range core{};                 ///< the one that was full, if `is_on_core`
+  block asked{};                     ///< 0 bytes while nothing has exceeded the capacity
+  std::uint64_t segment = 0;         ///< number of the segment it was requested in
+  segment_record moment{};           ///< the segment then, as if its peak had been just before `asked`
+  std::uint64_t stamp = 0;           ///< when it was requested
+  bool is_on_core = false;           ///< the capacity is per core
+  core_range core{};                 ///< the full core, if `is_on_core`
   bool has_holders = false;          ///< false: the system had no memory for `owners` and `largest`, which are then empty
-  page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
-  page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
+  page_array<owner_at_peak> owners;  ///< all with live bytes, greatest first, without `asked`
+  page_array<block> largest;         ///< of the blocks live besides `asked`, a heap
 
   [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
 
-  /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
+  /// Removes `asked`, whose allocation made the peak, from `moment` and `owners`.
   [[gnu::cold]] void take_out_asked() noexcept {
     stamp = moment.peak_stamp;
     const auto bytes = static_cast<std::int64_t>(asked.bytes);
@@ -104,7 +104,7 @@ struct shortfall_record {
     sort_rows(owners.data(), owners.size(), holds_more);
   }
 
-  /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
+  /// Keeps the `limit` largest blocks except `asked`. Costs a pass over the blocks. False if the system has no memory.
   [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
     if (!largest.resize(limit)) return false;
     std::uint32_t count = 0;
@@ -120,7 +120,7 @@ struct shortfall_record {
     largest.clear();
   }
 
-  /// Begins the record of a core to which the holders are added one by one.
+  /// Begins the record for a core; its holders are then added one by one.
   [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
                                    std::uint32_t limit) noexcept {
     is_on_core = true;
@@ -130,8 +130,8 @@ struct shortfall_record {
     has_holders = largest.resize(limit);
   }
 
-  /// Adds a block to what was live beside `asked`. Until `end_on_core` an operation's row is where its number says, and the
-  /// first `largest_count` of `largest` are a heap.
+  /// Adds a block live besides `asked`. Until `end_on_core`, an operation's row is at the index of its number, and the first
+  /// `largest_count` entries of `largest` are a heap.
   [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
     const auto bytes = static_cast<std::int64_t>(held.bytes);
     moment.live_at_peak += bytes;
@@ -145,7 +145,7 @@ struct shortfall_record {
     top_blocks_view{largest.data(), largest_count, static_cast<std::uint32_t>(largest.size())}.offer(held);
   }
 
-  /// Leaves the rows and blocks that there are.
+  /// Reduces rows and blocks to those in use.
   [[gnu::cold]] void end_on_core(std::uint32_t largest_count) noexcept {
     if (!has_holders) return forget_holders();
     std::size_t count = 0;
@@ -158,7 +158,7 @@ struct shortfall_record {
   }
 };
 
-/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
+/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones, the
 /// first.
 template <class Owners>
 [[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
@@ -178,7 +178,7 @@ template <class Owners>
   return rows;
 }
 
-/// The first shortfall of a space that had one. `held` was live beside it.
+/// The first shortfall of a space that had one. `held` was live besides the requested block.
 template <class Space, class Rows, class LiveSet, class Shortfall = capacity_shortfall>
 [[nodiscard]] Shortfall build_first_shortfall(const Space& space, const clock_readings& time,
                                               const std::vector<std::string>& paths, LiveSet held, const Rows& rows) {

@@ -18,23 +18,23 @@
 #include <vector>
 
 /// @file
-/// The facet "cores": what lies in memory that each core of a device has of its own. It listens to `allocate_on_cores`,
+/// The facet "cores": usage of memory that each core of a device has to itself. It observes `allocate_on_cores`,
 /// `deallocate_on_cores` and `deallocate_circular_buffers`.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The greatest bytes on one core, of those with memory of their own. The three need not be of one core or one moment, so `total`
-/// is at most the sum of the others.
+/// The greatest bytes on any core that has its own memory. The three need not be on the same core or at the same moment, so
+/// `total` is at most the sum of the others.
 struct core_peaks {
   std::int64_t circular_buffers = 0;
   std::int64_t buffers = 0;
-  std::int64_t total = 0;    ///< peak of the sum of both on a core
+  std::int64_t total = 0;    ///< peak of both together on a core
   std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
 
   bool operator==(const core_peaks&) const = default;
 };
 
-/// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
+/// One of the core rectangles that blocks were on, with the peaks on its cores, from all blocks whatever their rectangle.
 struct core_range_peaks {
   std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
   core_peaks peaks;
@@ -52,12 +52,12 @@ struct named_core_peaks {
   bool operator==(const named_core_peaks&) const = default;
 };
 
-/// What lay on single cores. All empty for a space without blocks on cores (`event_sink::allocate_on_cores`); in the
-/// other numbers of the space such a block counts with its bytes on all its cores together.
+/// Usage of single cores. Empty for a space without blocks on cores (`event_sink::allocate_on_cores`); the other numbers of the
+/// space count such a block with its bytes on all its cores together.
 struct core_profile {
   core_peaks peaks;                                ///< over the whole capture
-  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
-  std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
+  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`, including blocks of earlier segments
+  std::vector<core_range_peaks> ranges;            ///< over the whole capture, greatest total first
   std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
 
   bool operator==(const core_profile&) const = default;
@@ -78,18 +78,18 @@ inline constexpr std::string_view field_names<core_profile>[] = {"peaks", "segme
 template <>
 inline constexpr std::string_view later_fields<core_profile>[] = {"segments_by_name"};
 
-/// The structs of the facet, for what visits every field of a profile.
+/// The structs of the facet, for code that visits every field of a profile.
 using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
 
 namespace detail {
 
 struct frame_parts;
 
-/// Bytes on one core, or peaks of them.
+/// Bytes on one core, or their peaks.
 struct core_usage {
   std::int64_t circular_buffers;
   std::int64_t buffers;
-  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
+  std::int64_t total;  ///< sum of live bytes; or peak of that sum, which is not the sum of the peaks
 
   void add(buffer_kind kind, std::int64_t bytes) noexcept {
     (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
@@ -102,33 +102,33 @@ struct core_usage {
   }
 };
 
-/// The greatest peaks of some cores; the three need not be of one core.
+/// The greatest peaks of some cores; the three need not be on the same core.
 struct core_maxima {
   core_usage peak;
-  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
+  std::uint8_t busiest_x;  ///< the core with the greatest `total`; if equal, the first, row by row
   std::uint8_t busiest_y;
 };
 
-/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
+/// What one memory space holds on each core of a device: the only place that knows per-core peaks.
 ///
-/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
-/// space on the core too. Memory is bounded by the cores up to the farthest one used, live blocks, different rectangles and
-/// segments; there is none until the first block.
+/// A peak in a segment is the greatest number of live bytes in it, including blocks of earlier segments, which occupy the core
+/// too. Memory is bounded by the cores up to the farthest one used, live blocks, distinct rectangles and segments; none is used
+/// before the first block.
 class core_ledger {
  public:
-  /// False until the first block: the space is not one of cores.
+  /// False until the first block: the space does not belong to cores.
   [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
 
   // --- events -------------------------------------------------------------------------------------------------------
 
-  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
-  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
+  /// Adds a block, replacing a live one at the same address. `cores` must be valid, and the sum of all bytes on all cores must
+  /// fit in 63 bits; `born_thread` is the block's in the space. False, without adding the block, if the system has no memory.
   [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
                               std::uint64_t born_thread) noexcept {
     if (!reach(cores) || !note(cores)) return false;
     deallocate(address);
     live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-    // Reserved here, so that the frees of all circular buffers cannot fail.
+    // Reserved here, so that freeing all circular buffers cannot fail.
     if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
     block* const entry = table.insert(address).entry;
     if (entry == nullptr) return false;
@@ -139,14 +139,14 @@ class core_ledger {
     return true;
   }
 
-  /// Takes a block away; nothing happens if there is none.
+  /// Removes a block; does nothing if there is none.
   void deallocate(std::uint64_t address) noexcept {
     deallocate(address, buffer_kind::buffer);
     deallocate(address, buffer_kind::circular_buffer);
   }
 
-  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
-  /// until the next event.
+  /// Removes every circular buffer that lies on any of `cores`, and returns the addresses, in no particular order, valid until
+  /// the next event.
   [[nodiscard]] const page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
     ended_.clear();
     blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
@@ -156,7 +156,7 @@ class core_ledger {
     return ended_;
   }
 
-  /// Ends the segment that `history` got last. Costs a pass over the cores. False if the system has no memory.
+  /// Ends the segment last added to `history`. Costs a pass over the cores. False if the system has no memory.
   [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
     if (!is_used()) return true;
     const core_maxima greatest = open_segment();
@@ -171,20 +171,20 @@ class core_ledger {
     segments_.back() = greatest;
     return true;
   }
-  /// Leaves out the segments that are no longer kept.
+  /// Drops the segments that are no longer kept.
   void compact(const segment_history& history) noexcept { history.compact(segments_); }
 
-  // --- what reports ask ---------------------------------------------------------------------------------------------
+  // --- queries for reports ------------------------------------------------------------------------------------------
 
   /// One for each mark of the history, or fewer if there was no memory; zeros before the first block.
   [[nodiscard]] const page_array<core_maxima>& segments() const noexcept { return segments_; }
   /// Peaks of circular buffers, of buffers, and of their sum.
   [[nodiscard]] const summaries_by_name<3>& by_name() const noexcept { return by_name_; }
-  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
+  /// Current usage of the fullest of some cores; `total` belongs to `busiest_x` and `busiest_y`.
   [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
     return greatest(among, [](const core_state& core) { return core.live; });
   }
-  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
+  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` is the size on each core, `owner` the packed
   /// rectangle. Costs a pass over the blocks.
   template <class Visitor>
   void for_each_block(const core_range& cores, Visitor&& visit) const {
@@ -194,11 +194,10 @@ class core_ledger {
       });
     }
   }
-  /// The segment that has not ended.
   [[nodiscard]] core_maxima open_segment() const noexcept {
     return greatest(any_core, [](const core_state& core) { return core.peak; });
   }
-  /// All segments together, on the cores of `among`.
+  /// All segments together, on the cores in `among`.
   [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
     return greatest(among, [](const core_state& core) {
       core_usage peak = core.overall;
@@ -206,10 +205,10 @@ class core_ledger {
       return peak;
     });
   }
-  /// The different rectangles of the blocks so far, packed, in the order of their first block.
+  /// The distinct rectangles of the blocks so far, packed, in order of first occurrence.
   [[nodiscard]] const page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
 
-  /// How many cores a pass over all of them looks at.
+  /// Number of cores in a pass over all of them.
   [[nodiscard]] std::size_t grid_size() const noexcept { return grid_.size(); }
 
   /// Bytes taken from the system, without the object itself.
@@ -265,7 +264,7 @@ class core_ledger {
     return result;
   }
 
-  /// Lets the grid hold the last of `cores`; false if the system has no memory.
+  /// Extends the grid to include `cores`; false if the system has no memory.
   [[nodiscard]] bool reach(const core_range& cores) noexcept {
     if (cores.x1 < columns_ && cores.y1 < rows_) return true;
     const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
@@ -281,17 +280,17 @@ class core_ledger {
     return true;
   }
 
-  /// Adds a rectangle to those that are known; false if the system has no memory.
+  /// Adds a rectangle to the known ones; false if the system has no memory.
   [[nodiscard]] bool note(const core_range& cores) noexcept {
     if (known_ranges_.find(cores.packed())) return true;
     if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
     return ranges_.push_back(cores.packed());
   }
 
-  page_array<core_state> grid_;  ///< row after row
+  page_array<core_state> grid_;  ///< row by row
   std::size_t columns_ = 0;
   std::size_t rows_ = 0;
-  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
+  live_blocks blocks_[2];     ///< by `buffer_kind`, in the form that `for_each_block` visits
   live_blocks known_ranges_;  ///< `ranges_` as a set
   page_array<std::uint32_t> ranges_;
   page_array<std::uint64_t> ended_;
@@ -299,9 +298,9 @@ class core_ledger {
   summaries_by_name<3> by_name_;
 };
 
-/// An event about blocks on cores, and what it does to a space.
+/// An event about blocks on cores, and how it is applied to a space.
 ///
-/// In the space as a whole a block on cores is an ordinary one, as large as its parts together; `space_ledger::cores` has the
+/// In the space as a whole, a block on cores is an ordinary block, as large as its parts together; `space_ledger::cores` has the
 /// parts.
 class per_core_event {
  public:
@@ -311,7 +310,7 @@ class per_core_event {
     is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(recorded.bytes, cores_.count(), &whole_.bytes);
   }
 
-  /// False if no such event can be: its kind, rectangle, kind of buffer or size.
+  /// False if the event is impossible: wrong kind, rectangle, kind of buffer or size.
   [[nodiscard]] bool is_possible() const noexcept {
     switch (part_.kind) {
       case event_kind::allocate_on_cores:
@@ -322,15 +321,15 @@ class per_core_event {
     }
   }
 
-  /// What applying a possible event costs; `space` may be null: it is not there yet.
+  /// Cost of applying a possible event; `space` is null if it does not exist yet.
   [[nodiscard]] std::uint64_t steps(const auto* space) const noexcept {
     if (part_.kind == event_kind::allocate_on_cores) return cores_.count();
     if (space == nullptr) return 0;
     return part_.kind == event_kind::deallocate_on_cores ? space->cores().grid_size() : space->blocks().size();
   }
 
-  /// Applies a possible event to the space to which the thread has been turned. False if it must be rejected: the totals have no
-  /// room for so many bytes, or the system no memory.
+  /// Applies a possible event to the thread's current space. False if it must be rejected: the totals have no room for that many
+  /// bytes, or the system has no memory.
   [[nodiscard]] bool apply(auto& run, std::uint64_t stamp) const noexcept {
     switch (part_.kind) {
       case event_kind::allocate_on_cores: return allocate(run, stamp);
@@ -348,7 +347,7 @@ class per_core_event {
     auto& space = *run.space;
     const std::uint64_t born_thread = (space.allocation_count() + 1) << block::thread_bits | run.thread;
     const auto kind = static_cast<buffer_kind>(part_.tag >> 8U);
-    // Asked before, so that both accounts have the block or neither.
+    // Checked first, so that both accounts have the block or neither does.
     if (!space.has_room_for(whole_.bytes) || !space.cores().allocate(part_.address, part_.bytes, cores_, kind, born_thread)) {
       return false;
     }
@@ -360,7 +359,7 @@ class per_core_event {
   void deallocate_circular_buffers(auto& run, std::uint64_t stamp) const noexcept {
     for (const std::uint64_t address : run.space->cores().deallocate_circular_buffers(cores_)) {
       const live_blocks::place entry = run.space->find(address);
-      if (entry) run.take_away(entry);  // else an event that no `event_sink` sends freed it as an ordinary block
+      if (entry) run.take_away(entry);  // otherwise an event that no `event_sink` sends freed it as an ordinary block
     }
     run.space->mark_event(stamp);
   }
@@ -391,7 +390,7 @@ template <class Maxima>
   return result;
 }
 
-/// The rows of all rectangles, the greatest total first.
+/// The rows of all rectangles, greatest total first.
 template <class Cores, class Peaks = core_range_peaks>
 [[nodiscard]] std::vector<Peaks> build_core_ranges(const Cores& cores) {
   struct row {

@@ -18,34 +18,34 @@
 #include <vector>
 
 /// @file
-/// How long blocks live, by size and operation, and what comes and goes within one segment: what an arena or a reused buffer
+/// How long blocks live, by size and operation, and which come and go within one segment: how much an arena or a reused buffer
 /// would save.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// How long blocks lived, all of them together. All 0 if there were none.
+/// How long blocks lived, over a set of blocks. All 0 if there were none.
 struct lifetime_summary {
   std::int64_t least = 0;
   std::int64_t greatest = 0;
   std::int64_t mean = 0;    ///< rounded down
-  std::int64_t median = 0;  ///< the middle one, of two the shorter, rounded down to a power of two in the unit of the events
+  std::int64_t median = 0;  ///< the lower median, rounded down to a power of two in the unit of the events
 
   bool operator==(const lifetime_summary&) const = default;
 };
 
-/// The blocks of one size class that one operation allocated itself, on whatever thread they were freed.
+/// The blocks of one size class that one operation allocated itself, whichever thread freed them.
 struct lifetime_usage {
-  std::string operation;        ///< its path; empty for what was allocated outside every operation
-  std::int64_t least_size = 0;  ///< a power of two: the blocks have less than twice as many bytes; 0: blocks of no bytes
+  std::string operation;        ///< its path; empty for blocks allocated outside every operation
+  std::int64_t least_size = 0;  ///< a power of two; the blocks have less than twice as many bytes; 0: blocks of 0 bytes
   std::int64_t allocation_count = 0;
   std::int64_t allocations = 0;  ///< bytes
   std::int64_t deallocation_count = 0;
   std::int64_t deallocations = 0;  ///< bytes
-  std::int64_t peak_blocks = 0;    ///< most live at once: so many buffers, used again and again, would do
+  std::int64_t peak_blocks = 0;    ///< most live at once: this many reused buffers would suffice
   std::int64_t passing_count = 0;  ///< blocks that came and went within one segment
   std::int64_t passing_bytes = 0;
-  lifetime_summary in_allocations;  ///< of the freed: how many allocations the space had between the two
-  lifetime_summary in_ns;           ///< of the freed, nanoseconds
+  lifetime_summary in_allocations;  ///< of freed blocks: allocations in the space between allocation and free
+  lifetime_summary in_ns;           ///< of freed blocks, nanoseconds
   bool stands_for_others = false;   ///< the row of all sizes and operations beyond the first 4096
 
   bool operator==(const lifetime_usage&) const = default;
@@ -55,17 +55,17 @@ struct lifetime_usage {
 struct passing_usage {
   std::string segment;     ///< the name
   std::int64_t count = 0;  ///< blocks
-  std::int64_t bytes = 0;  ///< of all of them, one after the other
-  std::int64_t peak = 0;   ///< greatest bytes of them that were live at once in one segment: an arena for it would hold so much
+  std::int64_t bytes = 0;  ///< sum over all of them
+  std::int64_t peak = 0;   ///< greatest bytes of them live at once in one segment: the size of an arena for it
 
   bool operator==(const passing_usage&) const = default;
 };
 
-/// How long blocks lived. All empty unless lifetimes were asked for when the profile was made from a trace.
+/// How long blocks lived. Empty unless lifetimes were requested when the profile was made from a trace.
 struct lifetime_profile {
   std::vector<lifetime_usage> rows;             ///< most allocated bytes first
   std::vector<passing_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
-  std::int64_t untracked_count = 0;             ///< frees of blocks whose allocation the trace lacks: they are in no row
+  std::int64_t untracked_count = 0;             ///< frees of blocks whose allocation the trace lacks; in no row
 
   bool operator==(const lifetime_profile&) const = default;
 };
@@ -87,20 +87,21 @@ inline constexpr std::string_view field_names<passing_usage>[] = {"segment", "co
 template <>
 inline constexpr std::string_view field_names<lifetime_profile>[] = {"rows", "segments_by_name", "untracked_count"};
 
-/// The structs of the facet, those within others first, for what visits every field of a profile.
+/// The structs of the facet, nested ones first, for code that visits every field of a profile.
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
 
 namespace detail {
 
 /// The greatest sum of bytes, at one moment, of those blocks of a segment that are also freed in it.
 ///
-/// Which those are is known only when they go. So the time since the segment's begin is cut at the allocation of each block that
-/// still lives, and each stretch keeps the most bytes that blocks which have gone since had live in it. A block that goes adds
-/// its bytes to every stretch from its own on, and that joins the one before. Stretches are kept as differences, which makes both
-/// one step.
+/// Which ones those are is only known when they are freed. So the time since the start of the segment is cut at the allocation of
+/// each block that is still live, and each stretch keeps the greatest number of bytes that blocks freed since had live in it.
+/// Freeing a block adds its bytes to every stretch from its own on, and merges its own stretch into the previous one. Stretches
+/// are stored as differences, which makes both a single step.
 class passing_peak {
  public:
-  /// A block was allocated. Its stretch, to give back when it is freed; 0 if the system has no memory, and it does not count.
+  /// Call when a block is allocated. Returns its stretch, to pass to `end_block`; 0 if the system has no memory, and the block
+  /// does not count.
   [[nodiscard]] std::uint32_t begin_block() noexcept {
     if (stretches_.empty() && !stretches_.push_back({})) return 0;
     std::uint32_t made = free_;
@@ -117,7 +118,7 @@ class passing_peak {
     return made;
   }
 
-  /// The block of that stretch was freed in the segment in which it was allocated.
+  /// Call when the block with that stretch is freed in the segment in which it was allocated.
   void end_block(std::uint32_t index, std::int64_t bytes) noexcept {
     const stretch ended = stretches_[index];
     const std::int64_t rise = ended.rise + bytes;
@@ -140,7 +141,7 @@ class passing_peak {
     free_ = index;
   }
 
-  /// Up to now. Costs a step for each block of the segment that still lives.
+  /// The peak so far. Costs a step for each block of the segment that is still live.
   [[nodiscard]] std::int64_t peak() const noexcept {
     std::int64_t most = 0;
     std::int64_t level = 0;
@@ -152,7 +153,7 @@ class passing_peak {
     return most;
   }
 
-  /// A new segment: no stretch of the last one may be given back.
+  /// Begins a new segment: stretches of the last one must no longer be passed to `end_block`.
   void clear() noexcept {
     stretches_.clear();
     last_ = free_ = 0;
@@ -163,17 +164,17 @@ class passing_peak {
   struct stretch {
     std::uint32_t previous;
     std::uint32_t next;
-    std::int64_t rise;  ///< its level less that of the stretch before; the first one's is its level
+    std::int64_t rise;  ///< its level minus that of the previous stretch; for the first stretch, its level
   };
 
-  page_array<stretch> stretches_;  ///< the first one begins with the segment
+  page_array<stretch> stretches_;  ///< the first begins with the segment
   std::uint32_t last_ = 0;
-  std::uint32_t free_ = 0;  ///< the first of those that are not used; 0: none
+  std::uint32_t free_ = 0;  ///< first unused entry; 0: none
   std::int64_t level_ = 0;  ///< of the last stretch
 };
 
-/// The lifetimes in one memory space. Memory is bounded by live blocks, operations and names of segments. What it has no memory
-/// for counts as untracked.
+/// The lifetimes in one memory space. Memory is bounded by live blocks, operations and segment names. Blocks for which there is
+/// no memory count as untracked.
 class space_lifetimes {
  public:
   static constexpr std::size_t max_rows = 4096;
@@ -182,7 +183,7 @@ class space_lifetimes {
     last_born_ = made.born();
     const live_blocks::insertion kept = tracked_.insert(made.address);
     if (kept.entry == nullptr) return;
-    // Where events are missing, a block may have gone unseen.
+    // If events are missing, a free may have gone unseen.
     if (!kept.is_new) --rows_[row_in(*kept.entry)].live;
     const std::uint32_t index = row_of(made.operation(), static_cast<std::uint32_t>(std::bit_width(made.bytes)));
     if (index == no_row) {
@@ -328,7 +329,7 @@ class space_lifetimes {
 
   [[nodiscard]] static std::size_t row_in(const block& kept) noexcept { return kept.owner >> 32U; }
 
-  /// The row of a size class and operation, made if it is new; `no_row` if the system has no memory.
+  /// The row of a size class and operation, created if new; `no_row` if the system has no memory.
   [[nodiscard]] std::uint32_t row_of(std::uint32_t operation, std::uint32_t size_class) noexcept {
     const std::size_t key = std::size_t{operation} * classes + size_class;
     if (key >= index_.size() && !index_.resize((std::size_t{operation} + 1) * classes)) return no_row;
@@ -346,9 +347,9 @@ class space_lifetimes {
     return static_cast<std::uint32_t>(rows_.size() - 1);
   }
 
-  live_blocks tracked_;  ///< `bytes` is the stamp of the allocation, `owner` the row and the stretch
+  live_blocks tracked_;  ///< `bytes` is the stamp of the allocation, `owner` is the row and the stretch
   page_array<row> rows_;
-  page_array<std::uint32_t> index_;  ///< by operation and size class: of the row, plus one
+  page_array<std::uint32_t> index_;  ///< row plus one, by operation and size class
   page_array<passing_of_name> names_;
   passing_of_name open_{};
   passing_peak passing_;

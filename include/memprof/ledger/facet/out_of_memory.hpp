@@ -14,20 +14,20 @@
 #include <vector>
 
 /// @file
-/// The facet "out of memory": allocations that failed. It listens to `out_of_memory`.
+/// The facet "out of memory": failed allocations. It observes `out_of_memory`.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// An allocation that failed because the device had no memory for it, all as it was known at that moment.
+/// An allocation that failed because the device ran out of memory, as known at that moment.
 struct out_of_memory_failure {
   std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
-  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported; -1: it did not
+  std::int64_t device_free = 0;     ///< bytes free on the device, as reported by the allocator; -1: not reported
   std::int64_t live_bytes = 0;      ///< of the space, since the capture began
-  std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
-  std::string operation;            ///< path of the operation that asked, empty if none was open
-  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was; -1: it is not kept
+  std::int64_t reserved_bytes = 0;  ///< held by the allocator on the device, including live ones
+  std::string operation;            ///< path of the requesting operation, empty if none was open
+  std::int64_t segment = -1;        ///< index into `profile::segments` of the segment it was in; -1: not kept
   std::int64_t time_ns = 0;
-  std::int64_t segment_number = -1;  ///< `segment::number` of that one
+  std::int64_t segment_number = -1;  ///< `segment::number` of that segment
 
   bool operator==(const out_of_memory_failure&) const = default;
 };
@@ -46,25 +46,25 @@ template <>
 inline constexpr std::string_view signed_fields<out_of_memory_failure>[] = {"device_free", "segment", "time_ns",
                                                                             "segment_number"};
 
-/// The structs of the facet, for what visits every field of a profile.
+/// The structs of the facet, for code that visits every field of a profile.
 using out_of_memory_structs = type_list<out_of_memory_failure>;
 
 namespace detail {
 
 struct frame_parts;
 
-/// An allocation that a device had no memory for, and what was held then; bytes.
+/// An allocation for which a device had no memory, and what was held then, in bytes.
 struct out_of_memory_record {
   std::int64_t requested;
-  std::int64_t device_free;  ///< -1: not known
+  std::int64_t device_free;  ///< -1: unknown
   std::int64_t live;
   std::int64_t reserved;
   std::uint64_t stamp;
   std::uint64_t segment;    ///< its number
-  std::uint32_t operation;  ///< the innermost, on the thread that asked
+  std::uint32_t operation;  ///< the innermost, on the requesting thread
 };
 
-/// The first `max_kept` of them, and how many there were beyond: a program may try again and again.
+/// The first `max_kept` failures, and the number of further ones: a program may retry again and again.
 class out_of_memory_ledger {
  public:
   static constexpr std::size_t max_kept = 32;
@@ -97,7 +97,7 @@ class out_of_memory_ledger {
   return true;
 }
 
-/// What failed in a space.
+/// The failed allocations of a space.
 template <class Failed, class Rows, class Failure = out_of_memory_failure>
 [[nodiscard]] std::vector<Failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
                                                        const std::vector<std::string>& paths, const Rows& segments) {

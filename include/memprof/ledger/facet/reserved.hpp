@@ -19,11 +19,11 @@
 #include <vector>
 
 /// @file
-/// The facet "reserved": what a caching allocator holds of the device. It listens to `reserve` and `release`.
+/// The facet "reserved": what a caching allocator holds on the device. It observes `reserve` and `release`.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What an allocator held of the device within one segment: at most, and at its end.
+/// What an allocator held on the device in one segment: peak, and value at the end.
 struct reserved_usage {
   std::int64_t peak = 0;
   std::int64_t current = 0;
@@ -40,15 +40,15 @@ struct named_reserved_usage {
   bool operator==(const named_reserved_usage&) const = default;
 };
 
-/// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
-/// allocated of it is in the other numbers of the space. All 0 and empty without such an allocator (`event_sink::reserve`).
+/// What a caching allocator held on the device, in bytes since the capture began; the other numbers of the space cover what the
+/// program allocated from it. Zero and empty without such an allocator (`event_sink::reserve`).
 struct reserved_profile {
   std::int64_t peak = 0;
   std::int64_t current = 0;                            ///< at the end
   std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
   std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_releases;                      ///< of ranges, or parts of them, taken before the capture or never seen
-  event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
+  event_tally unmatched_releases;                      ///< of ranges, or parts, taken before the capture or never seen
+  event_tally replaced_reservations;  ///< reservations of addresses already held; the older range counts as returned
 
   bool operator==(const reserved_profile&) const = default;
 };
@@ -66,20 +66,19 @@ inline constexpr std::string_view field_names<reserved_profile>[] = {
 template <>
 inline constexpr std::string_view later_fields<reserved_profile>[] = {"segments_by_name"};
 
-/// The structs of the facet, for what visits every field of a profile.
+/// The structs of the facet, for code that visits every field of a profile.
 using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
 
 namespace detail {
 
 struct frame_parts;
 
-/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
-/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
-/// thousand at most.
+/// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
+/// took, as expandable segments do. An event costs a step for each range after its own; there are a few thousand at most.
 class reserved_ledger {
  public:
-  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
-  /// address, or the totals or the system have no room for it.
+  /// Whatever already lies in the range counts as returned. False if the event must be rejected: zero bytes, a range past the
+  /// last address, or no room for it in the totals or the system's memory.
   [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
     const std::uint64_t end = address + bytes;
     if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
@@ -92,8 +91,8 @@ class reserved_ledger {
     return true;
   }
 
-  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
-  /// False, and nothing changed, if the system has no memory.
+  /// Returns the held part of the range; the rest is counted as unmatched. `bytes` 0: the whole range that begins at `address`.
+  /// False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
     if (!ranges_.reserve(ranges_.size() + 1)) return false;
     is_used_ = true;
@@ -104,18 +103,18 @@ class reserved_ledger {
     return true;
   }
 
-  /// Ends the segment that `history` got last. False if the system has no memory.
+  /// Ends the segment last added to `history`. False if the system has no memory.
   [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
-  /// Leaves out the segments that are no longer kept.
+  /// Drops the segments that are no longer kept.
   void compact(const segment_history& history) noexcept { level_.compact(history); }
 
-  /// Whether any event came.
+  /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// How many ranges are held.
+  /// Number of held ranges.
   [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
   [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
   [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
-  /// What is held, in each segment.
+  /// The held bytes, for each segment.
   [[nodiscard]] const byte_level& level() const noexcept { return level_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + level_.bytes(); }
@@ -131,7 +130,7 @@ class reserved_ledger {
     std::uint64_t end;
   };
 
-  /// The first range that ends behind `address`.
+  /// Index of the first range that ends after `address`.
   [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
     return partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
   }
@@ -142,7 +141,7 @@ class reserved_ledger {
     return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
   }
 
-  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
+  /// Removes [begin, end) from the ranges and returns how many bytes of it they covered. Requires room for one more range.
   std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
     std::uint64_t erased = 0;
     const std::size_t first = first_behind(begin);
@@ -161,7 +160,7 @@ class reserved_ledger {
   }
 
   void insert(std::size_t index, const range& added) noexcept {
-    (void)ranges_.push_back(added);  // its callers have made room
+    (void)ranges_.push_back(added);  // the callers have made room
     range* const place = ranges_.data() + index;
     std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
     *place = added;
@@ -177,7 +176,7 @@ class reserved_ledger {
   bool is_used_ = false;
 };
 
-/// Applies such an event, which the streams hear of too. False if it must be rejected.
+/// Applies such an event, also to the streams. False if it must be rejected.
 [[nodiscard]] inline bool change_reserved(auto& space, const event& recorded) noexcept {
   reserved_ledger& held = space.reserved();
   const std::int64_t before = held.current();

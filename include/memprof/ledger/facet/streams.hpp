@@ -20,29 +20,29 @@
 #include <vector>
 
 /// @file
-/// The facet "streams": which streams and pools blocks are for, and what streams still use after it was freed. It listens to
-/// `allocate_on_stream`, `deallocate_on_stream` and `complete_deallocation`, and hears of `reserve` and `release`.
+/// The facet "streams": which streams and pools blocks are for, and which freed blocks streams still use. It observes
+/// `allocate_on_stream`, `deallocate_on_stream` and `complete_deallocation`, and is notified of `reserve` and `release`.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What one stream of a device had of a space, from one pool of its allocator; bytes.
+/// What one stream of a device held of a space, from one pool of its allocator; in bytes.
 struct stream_usage {
-  std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
-  /// Empty: the allocator's own; "unknown": libtorch does not tell, as 2.6; else a private one, as that of a CUDA graph:
-  /// "0:1".
+  std::string stream;  ///< the source's name for it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
+  /// Empty: the allocator's own; "unknown": libtorch does not say (2.6, for example); otherwise a private one, such as a CUDA
+  /// graph's: "0:1".
   std::string pool;
   std::int64_t cumulative_peak = 0;     ///< greatest live bytes
   std::int64_t cumulative_current = 0;  ///< live bytes at the end
   std::int64_t allocation_count = 0;
-  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
-  std::int64_t reserved_current = 0;  ///< those at the end
-  /// The last row may be that of all streams and pools beyond the first 64: `stream` is then "other streams".
+  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held on the device
+  std::int64_t reserved_current = 0;  ///< likewise, at the end
+  /// The last row may stand for all streams and pools beyond the first 64: `stream` is then "other streams".
   bool stands_for_others = false;
 
   bool operator==(const stream_usage&) const = default;
 };
 
-/// What streams used of a space within one segment: at most, and at its end.
+/// What streams used of a space in one segment: peak, and value at the end.
 struct active_usage {
   std::int64_t peak = 0;
   std::int64_t current = 0;
@@ -59,16 +59,16 @@ struct named_active_usage {
   bool operator==(const named_active_usage&) const = default;
 };
 
-/// The bytes of blocks allocated on streams, until no stream uses them any more: live ones, and freed ones that work on a
-/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
-/// empty if no block was allocated on a stream.
+/// The bytes of blocks allocated on streams, until no stream uses them any more: live blocks, and freed blocks that work on a
+/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, but in requested bytes. Zero and empty if
+/// no block was allocated on a stream.
 struct active_profile {
   std::int64_t peak = 0;
   std::int64_t current = 0;                          ///< at the end
   std::vector<active_usage> segments;                ///< one for each of `profile::segments`
   std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as given, if given
-  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
+  event_tally unmatched_completions;  ///< for blocks freed before the capture or never seen; bytes as passed, if any
+  event_tally missing_completions;    ///< for freed blocks whose address was reused; they count as completed by then
 
   bool operator==(const active_profile&) const = default;
 };
@@ -91,7 +91,7 @@ template <>
 inline constexpr std::string_view field_names<active_profile>[] = {
     "peak", "current", "segments", "segments_by_name", "unmatched_completions", "missing_completions"};
 
-/// The structs of the facet, for what visits every field of a profile.
+/// The structs of the facet, for code that visits every field of a profile.
 using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
 
 namespace detail {
@@ -100,7 +100,7 @@ struct frame_parts;
 
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
-  label name;  ///< as `stream_and_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
+  label name;  ///< made by `stream_and_pool`; 0: all streams and pools beyond `stream_ledger::max_rows`
   std::int64_t live;
   std::int64_t peak_live;
   std::int64_t allocation_count;
@@ -108,7 +108,8 @@ struct stream_record {
   std::int64_t peak_reserved;
 };
 
-/// A row for each stream and pool of blocks or ranges, up to `max_rows`, and one for all others. What names no stream is in none.
+/// A row for each stream and pool with blocks or ranges, up to `max_rows`, and one for all others. Events that name no stream are
+/// in none.
 class stream_ledger {
  public:
   static constexpr std::size_t max_rows = 64;
@@ -120,13 +121,13 @@ class stream_ledger {
     row.peak_live = std::max(row.peak_live, row.live);
     ++row.allocation_count;
   }
-  /// Frees more than is live if the block had another name before: no row gets negative.
+  /// Frees more than is live if the block had another name before; no row becomes negative.
   void deallocate(label name, std::int64_t bytes) noexcept {
     if (name == 0 || bytes == 0) return;
     stream_record& row = row_of(name);
     row.live -= std::min(row.live, bytes);
   }
-  /// What is held for the stream grew or, if `change` is negative, shrank.
+  /// The bytes held for the stream grew or, if `change` is negative, shrank.
   void change_reserved(label name, std::int64_t change) noexcept {
     if (name == 0 || change == 0) return;
     stream_record& row = row_of(name);
@@ -134,9 +135,9 @@ class stream_ledger {
     row.peak_reserved = std::max(row.peak_reserved, row.reserved);
   }
 
-  /// In the order in which they first occurred.
+  /// In order of first occurrence.
   [[nodiscard]] const page_array<stream_record>& rows() const noexcept { return rows_; }
-  /// Those that have no row of their own. All 0 if there are none.
+  /// Those without a row of their own; all 0 if there are none.
   [[nodiscard]] const stream_record& further() const noexcept { return further_; }
   [[nodiscard]] bool has_further() const noexcept { return has_further_; }
   /// Bytes taken from the system.
@@ -159,12 +160,12 @@ class stream_ledger {
 
   page_array<stream_record> rows_;
   stream_record further_{};
-  std::size_t last_ = 0;  ///< most events have the same name as the one before
+  std::size_t last_ = 0;  ///< most events have the same name as their predecessor
   bool has_further_ = false;
 };
 
-/// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block
-/// stays active from the request of its deallocation to the completion, and only then is it kept here, by its address.
+/// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block stays
+/// active from the request of its deallocation to the completion; only for that time is it kept here, by its address.
 class active_ledger {
  public:
   void allocate(std::uint64_t address, std::int64_t bytes) noexcept {
@@ -172,10 +173,10 @@ class active_ledger {
     end_unfinished(address);
     level_.change(bytes);
   }
-  /// More than is active was never allocated on a stream: the bytes do not get negative.
+  /// Bytes beyond the active ones were never allocated on a stream: the level does not become negative.
   void deallocate(std::int64_t bytes) noexcept { level_.change(-std::min(bytes, level_.current())); }
 
-  /// A live block is freed, and stays active. False if the system has no memory to keep it.
+  /// Frees a live block, which stays active. False if the system has no memory to keep it.
   [[nodiscard]] bool request(std::uint64_t address, std::uint64_t bytes) noexcept {
     is_used_ = true;
     end_unfinished(address);
@@ -184,25 +185,25 @@ class active_ledger {
     *made.entry = {address, bytes, 0, 0};
     return true;
   }
-  /// No stream uses the block at `address` any more. `bytes` are as the event has them.
+  /// No stream uses the block at `address` any more. `bytes` is as in the event.
   void complete(std::uint64_t address, std::uint64_t bytes) noexcept {
     is_used_ = true;
     if (const live_blocks::place found = pending_.find(address)) return end(found);
     unmatched_completions.add(bytes);
   }
-  /// A deallocation was requested of a block that is not known.
+  /// Deallocation was requested for an unknown block.
   void note_unknown_request() noexcept { is_used_ = true; }
 
-  /// Ends the segment that `history` got last. False if the system has no memory.
+  /// Ends the segment last added to `history`. False if the system has no memory.
   [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
-  /// Leaves out the segments that are no longer kept.
+  /// Drops the segments that are no longer kept.
   void compact(const segment_history& history) noexcept { level_.compact(history); }
 
-  /// Whether any event came.
+  /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// How many freed blocks streams may still use.
+  /// Number of freed blocks that streams may still use.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
-  /// The active bytes, in each segment.
+  /// The active bytes, for each segment.
   [[nodiscard]] const byte_level& level() const noexcept { return level_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return pending_.bytes() + level_.bytes(); }
@@ -217,7 +218,7 @@ class active_ledger {
     deallocate(static_cast<std::int64_t>(found->bytes));
     pending_.erase(found);
   }
-  /// What waits at an address that comes again has been completed unseen.
+  /// If an address is reused, whatever was pending there has been completed unseen.
   void end_unfinished(std::uint64_t address) noexcept {
     const live_blocks::place found = pending_.find(address);
     if (!found) return;
@@ -230,7 +231,7 @@ class active_ledger {
   bool is_used_ = false;
 };
 
-/// The bytes that live at the event's address; 0 if nothing does.
+/// The size of the live block at the event's address; 0 if there is none.
 [[nodiscard]] inline std::int64_t live_bytes_at(auto& space, std::uint64_t address) noexcept {
   const live_blocks::place found = space.find(address);
   return found ? static_cast<std::int64_t>(found->bytes) : 0;
@@ -250,7 +251,7 @@ class active_ledger {
   return true;
 }
 
-/// False if the system has no memory to keep a block that is freed and still in use.
+/// False if the system has no memory to keep a freed block that is still in use.
 [[nodiscard]] inline bool deallocate_on_stream(auto& run, const event& recorded, std::uint64_t stamp) noexcept {
   auto& space = *run.space;
   const live_blocks::place freed = space.find(recorded.address);
@@ -264,7 +265,7 @@ class active_ledger {
   return is_kept || !is_request || !freed;
 }
 
-/// The names of a row, as `stream_and_pool` joined them.
+/// Splits the names of a row, as joined by `stream_and_pool`.
 inline void name_stream(stream_usage& row, std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && text[end] != name_separator) ++end;
@@ -276,7 +277,7 @@ inline void name_stream(stream_usage& row, std::string_view text) {
   return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved, false};
 }
 
-/// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
+/// The streams of a space, most reserved first; if equal, by live bytes, then by first occurrence.
 template <class Streams, class Usage = stream_usage>
 [[nodiscard]] std::vector<Usage> build_streams(const Streams& streams, name_view labels) {
   const std::size_t count = streams.rows().size();
@@ -301,7 +302,7 @@ template <class Streams, class Usage = stream_usage>
   return rows;
 }
 
-/// What streams used of a space, freed blocks among it.
+/// What streams used of a space, including freed blocks.
 template <class Active, class Rows, class Names, class Profile = active_profile>
 [[nodiscard]] Profile build_active(const Active& used, const Rows& rows, const Names& names) {
   Profile result;

@@ -13,7 +13,7 @@ struct approximated_operation {
   std::string name;
   std::string cause;
   std::int64_t count = 0;
-  std::int64_t bytes = 0;  ///< of the blocks that were allocated on an estimate
+  std::int64_t bytes = 0;  ///< total size of the blocks allocated on an estimate
 
   bool operator==(const approximated_operation&) const = default;
 

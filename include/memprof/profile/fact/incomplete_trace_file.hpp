@@ -8,11 +8,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The trace file of a capture that lacks some of what happened, or all of it. The capture's own profile is complete.
+/// A capture's trace file that lacks some or all of the events. The capture's own profile is complete.
 struct incomplete_trace_file {
   std::string path;
   std::string reason;
-  std::int64_t missing_events = 0;  ///< so far; after the file has ended nobody counts them
+  std::int64_t missing_events = 0;  ///< so far; not counted any more once the file has ended
 
   bool operator==(const incomplete_trace_file&) const = default;
 

@@ -7,7 +7,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a capture was to watch and could not.
+/// Something that a capture should have recorded but could not.
 struct missing_source {
   std::string source;  ///< for example "CUDA"
   std::string reason;

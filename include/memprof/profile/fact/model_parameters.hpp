@@ -7,7 +7,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// How many parameters the model has, where a source says so.
+/// The model's number of parameters, if a source reports it.
 struct model_parameters {
   std::int64_t count = 0;  ///< elements of all parameters together
 

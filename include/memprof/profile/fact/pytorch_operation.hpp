@@ -8,7 +8,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
+/// Totals over all calls of one PyTorch operator with the same input shapes, as counted by `track_pytorch_ops`.
 struct pytorch_operation {
   std::string name;                 ///< for example "aten::addmm"
   std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
@@ -16,7 +16,7 @@ struct pytorch_operation {
   std::int64_t cpu_time_ns = 0;     ///< inclusive
   std::int64_t device_time_ns = 0;  ///< inclusive, between events in the current stream; 0: not measured
   std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
-  std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
+  std::int64_t device_memory = 0;   ///< likewise, on devices whose allocations the capture sees
 
   bool operator==(const pytorch_operation&) const = default;
 

@@ -8,12 +8,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Why numbers that somebody else recorded are not those of a measurement, to the byte. A profile's `provenance` has what all
-/// rows say together.
+/// Why numbers recorded by another program are not exact measurements. A profile's `provenance` combines all rows.
 struct source_limit {
-  std::string remark;         ///< a sentence without its stop; empty: there is nothing to say
-  std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about so many
-  std::int64_t planned = 0;   ///< not 0: a compiler planned them, and nothing was measured
+  std::string remark;         ///< a sentence without its full stop; empty: none
+  std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about this many
+  std::int64_t planned = 0;   ///< not 0: the numbers were planned by a compiler, not measured
 
   static constexpr std::string_view table = "source_limits";
   template <class Row, class Visitor>

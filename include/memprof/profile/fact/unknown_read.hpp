@@ -8,11 +8,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A value that the program read in a simulated run and that the simulation does not know: it got what zeros give, and may have
-/// gone another way than it does for real.
+/// A value that the program read in a simulated run and that the simulation does not know. The program got the result for zeros,
+/// and may have taken another path than in a real run.
 struct unknown_read {
-  std::string name;       ///< of the operator that read, as in "aten::item"; empty: the program read the memory itself
-  std::string operation;  ///< the innermost of the program around it; empty: none
+  std::string name;       ///< name of the reading operator, such as "aten::item"; empty: the program read the memory directly
+  std::string operation;  ///< the program's innermost operation around it; empty: none
   std::int64_t count = 0;
 
   bool operator==(const unknown_read&) const = default;
