@@ -1,4 +1,4 @@
-// A generator of digits and a discriminator that learns to tell them from those of MNIST, in turns. Checkpoints of both.
+// A generator of digits and a discriminator that learns to distinguish them from MNIST's, trained alternately, with checkpoints.
 
 #include <torch_examples/made_up_images.hpp>
 #include <torch_examples/memory_session.hpp>
