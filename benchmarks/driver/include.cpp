@@ -23,7 +23,7 @@ std::string included_name(const std::string& line) {
 }
 
 /// Collects the C++ standard headers that a memprof header reaches. System headers (`<unistd.h>`) are memprof's choice and thus
-/// its cost, so they are not part of the baseline. Neither is the `#include` of a macro in config.hpp.
+/// its cost, so they are not part of the baseline. Neither is config.hpp's deliberately invalid `#include`.
 void collect_standard_headers(const std::string& name, std::set<std::string>& seen, std::set<std::string>& standard) {
   if (!seen.insert(name).second) return;
   std::ifstream file{fs::path{BENCH_INCLUDE_FOLDER} / name};
