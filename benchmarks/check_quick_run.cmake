@@ -1,5 +1,5 @@
-# cmake -DPROGRAM=<memprof_bench> -DOUTPUT=<file> -P check_quick_run.cmake: the driver runs, and its JSON is complete. No number
-# is looked at: times never fail a test.
+# cmake -DPROGRAM=<memprof_bench> -DOUTPUT=<file> -P check_quick_run.cmake: checks that the driver runs and its JSON is complete.
+# Ignores the numbers: times never fail a test.
 file(REMOVE ${OUTPUT})
 execute_process(COMMAND ${PROGRAM} --quick --output ${OUTPUT} RESULT_VARIABLE status OUTPUT_VARIABLE table ERROR_VARIABLE messages)
 if(NOT status EQUAL 0)

@@ -1,5 +1,5 @@
-// A source of events of one's own: a fixed pool of buffers, as data loaders have them, tells memprof when a buffer is taken and
-// given back. This is all that a backend is; everything about peaks, owners and reports is memprof's.
+// A custom source of events: a fixed pool of buffers, as used by data loaders, tells memprof when a buffer is taken and returned.
+// A backend is no more than this; memprof does everything about peaks, owners and reports.
 #include <memprof/memprof.hpp>
 
 #include <array>
@@ -14,7 +14,7 @@ class buffer_pool {
  public:
   static constexpr std::size_t buffer_bytes = 1 << 20;
 
-  /// Who wants to know; null while nobody does.
+  /// The observer; null while there is none.
   struct observer {
     memprof::event_sink writer;
     memprof::memory_space space{"buffers"};
@@ -58,7 +58,7 @@ struct buffer_pool_backend {
     pool.watched_by = &observer;
   }
   void detach(memprof::event_sink&) noexcept { pool.watched_by = nullptr; }
-  void report_facts(memprof::event_sink&) {}  // it knows nothing beside events
+  void report_facts(memprof::event_sink&) {}  // it has nothing but events
 
   buffer_pool::observer observer{};
 };

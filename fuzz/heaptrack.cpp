@@ -1,5 +1,4 @@
-// What any bytes do to the reader of heaptrack's recordings: nothing but an error that names the file, and a trace without
-// contradictions.
+// The reader of heaptrack recordings must turn any bytes into either an error that names the file or a consistent trace.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/heaptrack.hpp>
@@ -26,7 +25,7 @@ memprof::detail::file_handle file_of(const std::uint8_t* data, std::size_t size)
   return memprof::detail::file_handle{::fdopen(descriptor, "rb")};
 }
 
-/// Addresses are the reader's own: each block is allocated once, apart from all others, and freed once.
+/// The reader assigns the addresses: each block is allocated once, disjoint from all others, and freed once.
 void check(const memprof::profile& found) {
   for (const memprof::space_profile& space : found.spaces) {
     if (space.anomalies != memprof::space_anomalies{}) std::abort();

@@ -1,5 +1,5 @@
-// mutate COUNT FOLDER: gives so many mutations of the folder's files to the fuzzer's function, the same ones each time: what is
-// left of fuzzing where there is no libFuzzer.
+// mutate COUNT FOLDER: passes COUNT mutations of the folder's files to the fuzzer's function, the same ones each time: a fallback
+// for fuzzing without libFuzzer.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ int main(int count, char** arguments) {
       }
       if (bytes.empty()) bytes = "\1";
     }
-    // The last byte says what the others are.
+    // The last byte determines the meaning of the others.
     if (random() % 8 != 0) bytes.back() = static_cast<char>(1 + random() % 2);
     (void)LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   }

@@ -1,6 +1,6 @@
-// seeds FOLDER: writes the inputs from which fuzzing begins: in FOLDER the payloads of short traces with everything in them, in
-// FOLDER_tt_log short logs of tt-mlir's runtime, in FOLDER_heaptrack recordings of heaptrack in each version of their format, in
-// FOLDER_torch_snapshot and FOLDER_ttnn_graph those of PyTorch and ttnn.
+// seeds FOLDER: writes the seeds for fuzzing: payloads of short traces with everything in them to FOLDER, short logs of tt-mlir's
+// runtime to FOLDER_tt_log, heaptrack recordings in each version of their format to FOLDER_heaptrack, and those of PyTorch and
+// ttnn to FOLDER_torch_snapshot and FOLDER_ttnn_graph.
 #include <memprof/memprof.hpp>
 
 #include <memprof/format/byte_sink.hpp>
@@ -60,7 +60,7 @@ void write_seeds(const std::filesystem::path& folder, const std::string& name, c
   std::ofstream{folder / (name + ".memtrace"), std::ios::binary | std::ios::app} << '\2';
 }
 
-/// A program with each kind of line, so many times.
+/// A program with each kind of line, repeated the given number of times.
 std::string tt_log_of(std::uint64_t steps) {
   std::string text =
       "Always | INFO | MLIR Module shlo_frontend:\nfunc.func @main(%arg0: tensor<4x4xbf16> {ttcore.argument_type = "
@@ -137,7 +137,7 @@ constexpr const char* ttnn_json = R"json([{"counter": 0, "node_type": "capture_s
 {"counter": 10, "node_type": "function_end", "params": {"name": "ttnn::add"}, "connections": []}] )json";
 
 // clang-format on
-/// Snapshots of PyTorch and graphs of ttnn; the last byte is not the file's.
+/// PyTorch snapshots and ttnn graphs; the last byte is not part of the file.
 void write_foreign_seeds(const std::string& prefix, const memprof::trace& source) {
   const std::filesystem::path snapshots = prefix + "_torch_snapshot";
   std::filesystem::create_directories(snapshots);

@@ -1,5 +1,5 @@
-// What any bytes do to the reader of PyTorch's memory snapshots: nothing but an error that names the file, a bounded use of
-// memory, and a trace without contradictions. The last byte is not the file's.
+// The reader of PyTorch memory snapshots must turn any bytes into either an error that names the file or a consistent trace, with
+// bounded memory. The last byte is not part of the file.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/torch_snapshot_reader.hpp>

@@ -1,4 +1,4 @@
-// What any bytes do to the reader of traces: nothing but an error, and that soon.
+// The reader of traces must handle any bytes, at worst with a quick error.
 #include <memprof/memprof.hpp>
 
 #include <memprof/analysis/allocation_sequence.hpp>
@@ -26,7 +26,7 @@ using memprof::detail::get_little_endian;
 using memprof::detail::put_little_endian;
 using memprof::detail::trace_file_header;
 
-/// Makes the checksums right, or nothing but them would be found.
+/// Corrects the checksums; otherwise nothing but checksum errors would be found.
 void correct_checksums(std::string& file) {
   auto* const bytes = reinterpret_cast<unsigned char*>(file.data());
   const auto sum = [](const unsigned char* begin, std::size_t size) { return memprof::detail::crc32c::extend(0, begin, size); };
@@ -67,7 +67,7 @@ void read(const std::string& bytes) {
 
 }  // namespace
 
-/// The last byte decides what the others are: a file, one whose checksums are to be made right, or the payload of a chunk.
+/// The last byte determines what the others are: a file, a file whose checksums must be corrected, or the payload of a chunk.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   std::string bytes{reinterpret_cast<const char*>(data), size - 1};

@@ -1,5 +1,4 @@
-// What any bytes do to the reader of tt-mlir's logs: nothing but an error that names the file, and a trace without
-// contradictions.
+// The reader of tt-mlir logs must turn any bytes into either an error that names the file or a consistent trace.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/byte_sink.hpp>
@@ -30,7 +29,7 @@ memprof::detail::file_handle file_of(std::string_view bytes) {
   return memprof::detail::file_handle{::fdopen(descriptor, "rb")};
 }
 
-/// Blocks are made by the reader: each is freed once, and as a whole.
+/// The reader makes the blocks: each is freed once, as a whole.
 void check_trace(std::FILE* log) {
   memprof::tt_log_source source{log, "input"};
   memprof::trace made;
@@ -46,7 +45,7 @@ void check_trace(std::FILE* log) {
   }
 }
 
-/// The two files belong together, whatever the log.
+/// The two files match, whatever the log.
 void check_files(std::FILE* log) {
   const memprof::tt_log_content content = memprof::content_of_tt_log(log, "input");
   for (const memprof::tt_rank_summary& rank : content.ranks) {

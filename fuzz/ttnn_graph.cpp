@@ -1,5 +1,5 @@
-// What any bytes do to the reader of graph traces of ttnn: nothing but an error that names the file, a bounded use of memory,
-// and a trace without contradictions. The last byte is not the file's: it says how blocks lie on cores.
+// The reader of ttnn graph traces must turn any bytes into either an error that names the file or a consistent trace, with
+// bounded memory. The last byte is not part of the file: it says how blocks are placed on cores.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/ttnn_graph.hpp>

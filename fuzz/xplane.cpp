@@ -1,4 +1,4 @@
-// What any bytes do to the reader of XLA's profiles: nothing but an error, and that soon.
+// The reader of XLA profiles must handle any bytes, at worst with a quick error.
 #include <memprof/analysis/hlo_attribution.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -27,8 +27,7 @@ memprof::detail::file_handle file_of(std::string_view bytes) {
   return memprof::detail::file_handle{::fdopen(descriptor, "rb")};
 }
 
-/// Reads a profile in every way. The ledger comes to the same peak as the simulation, where the program does not contradict
-/// itself.
+/// Reads a profile in every way. The ledger must reach the same peak as the simulation if the program is consistent.
 void read(std::string_view bytes) {
   const memprof::hlo_class_rules rules = memprof::default_hlo_class_rules();
   try {
@@ -38,7 +37,7 @@ void read(std::string_view bytes) {
       try {
         const memprof::hlo_memory memory{profile.file(), program.bytes};
         for (const std::int64_t space : {0, 1}) (void)memprof::attribute(memory, space, rules);
-      } catch (const memprof::error&) {  // NOLINT: this program is damaged, and others may not be
+      } catch (const memprof::error&) {  // NOLINT: this program is damaged, but others may be intact
       }
     }
     memprof::trace made;
@@ -55,7 +54,7 @@ void read(std::string_view bytes) {
   }
 }
 
-/// The bytes as field `number` of a message.
+/// Encodes the bytes as field `number` of a message.
 std::string field(char number, std::string_view bytes) {
   std::string made{static_cast<char>(number << 3 | 2)};
   for (std::size_t size = bytes.size();; size >>= 7) {
@@ -67,7 +66,7 @@ std::string field(char number, std::string_view bytes) {
 
 }  // namespace
 
-/// The last byte decides what the others are: a file, or a program in a sound profile.
+/// The last byte determines what the others are: a file, or a program in a valid profile.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes{reinterpret_cast<const char*>(data), size - 1};

@@ -1,5 +1,4 @@
-// xplane_seeds FOLDER: writes the inputs from which the fuzzing of XLA's profiles begins: a program and a profile with everything
-// that is read in them.
+// xplane_seeds FOLDER: writes the seeds for fuzzing XLA profiles: a program and a profile with everything that is read.
 #include <memprof/format/protobuf_writer.hpp>
 
 #include <cstdint>
@@ -91,7 +90,7 @@ message profile() {
 int main(int count, char** arguments) {
   const std::filesystem::path folder = count > 1 ? arguments[1] : "xplane_seeds";
   std::filesystem::create_directories(folder);
-  // The last byte says what the others are.
+  // The last byte determines the meaning of the others.
   std::ofstream{folder / "program.hlo_proto.pb", std::ios::binary} << program().bytes() << '\2';
   std::ofstream{folder / "program", std::ios::binary} << program().bytes() << '\1';
   std::ofstream{folder / "profile.xplane.pb", std::ios::binary} << profile().bytes() << '\2';

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_documented.py [COMPILER]: everything public that <memprof/memprof.hpp> reaches has a documentation block: what stands in
-the namespace memprof, and classes within classes. Public is what is not in a namespace `detail`, nor in the folder. Needs doxygen.
+"""check_documented.py [COMPILER]: checks that everything public that <memprof/memprof.hpp> reaches has a documentation block:
+whatever is in the namespace memprof, and nested classes. Public means outside the namespace and the folder `detail`. Needs doxygen.
 """
 
 import pathlib
@@ -37,7 +37,7 @@ WARN_LOGFILE = {log}
                        for path in pathlib.Path(folder).rglob("*.xml"))
     faults = []
     for header, line, what, _, member in (match.groups() for match in LACKING.finditer(warnings)):
-        if member and "<" in member:  # a specialisation: the template is documented
+        if member and "<" in member:  # a specialisation; the template itself is documented
             continue
         faults.append(f"{pathlib.Path(header).relative_to(ROOT) if header.startswith('/') else header}:{line}: {what}")
     print("\n".join(faults) or f"{entities} entities of {len(public)} headers")

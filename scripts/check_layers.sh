@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/check_layers.sh [DIRECTORY]: every arrow between the headers points down (CONTRIBUTING.md has the order), and what a
-# layer may take from outside stays where it belongs. Prints one line a fault; exit status 1 if there is any.
+# scripts/check_layers.sh [DIRECTORY]: checks that headers include only their own or lower layers (CONTRIBUTING.md has the order),
+# and that only the permitted layers use external headers. Prints one line per fault; exit status 1 if there are any.
 set -euo pipefail
 root=${1:-"$(dirname "$0")/../include/memprof"}
 cd "$root"
@@ -9,7 +9,7 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
   BEGIN {
     count = split("detail trace ledger profile record backend format analysis report", layers, " ")
     for (i = 1; i <= count; i++) rank[layers[i]] = i - 1
-    # The only headers that may include a third-party library; json.hpp may have parts, json_*.hpp,
+    # The only headers that may include a third-party library; json.hpp may have parts named json_*.hpp,
   # and readers of foreign JSON are format/*_json.hpp.
     owner["nlohmann"] = "profile/json.hpp"; owner_pattern["nlohmann"] = "^(profile/json(_[a-z_]+)?|format/[a-z_]+_json)[.]hpp$"
     owner["boost"] = "no header"; owner_pattern["boost"] = "^$"
@@ -20,9 +20,9 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
       owner[names[i]] = "backend/torch.hpp"
       owner_pattern[names[i]] = "^backend/torch(_[a-z_]+|(/[a-z_]+)+)?[.]hpp$"
     }
-    # What a source writes goes through event_sink; these are the profiler from within.
+    # Sources write through event_sink only; these are internals of the profiler.
     inside = "^record/(registry|session|capture_state|start_recording|drain)[.]hpp$"
-    # What makes every unit of a user slower.
+    # Headers that would slow down every unit of a user.
     heavy["iostream"] = heavy["chrono"] = heavy["functional"] = heavy["thread"] = heavy["regex"] = 1
   }
   function fault(what) { print FILENAME ":" FNR ": " what; faults++ }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every link of the Markdown documents leads somewhere: to a file of the repository, and to a heading of it. Links to other
-sites are not followed."""
+"""Checks that every link in the Markdown documents leads to an existing file of the repository, and to an existing heading in it.
+Links to other sites are not followed."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ def without_code(text):
 
 
 def anchors(path):
-    """Those that GitHub gives to headings: in lower case, without punctuation, with hyphens for spaces."""
+    """The anchors that GitHub gives to headings: in lower case, without punctuation, with hyphens for spaces."""
     counts = {}
     found = set()
     text = re.sub(r"(?ms)^( *)```.*?^ *```$", "", path.read_text())
@@ -50,11 +50,11 @@ def main():
                 faults.append(f"{name}: there is no {target}")
             elif anchor and there.suffix == ".md" and anchor not in anchors(there):
                 faults.append(f"{name}: {target} has no such heading")
-    # A page that no other leads to is not found.
+    # Readers do not find a page that no other page links to.
     linked = {link.split("#")[0] for link in LINK.findall(without_code((ROOT / "docs/index.md").read_text()))}
     faults += [f"docs/index.md does not lead to {page.name}" for page in sorted(ROOT.glob("docs/*.md"))
                if page.name != "index.md" and page.name not in linked]
-    print("\n".join(faults) or f"{count} links lead somewhere")
+    print("\n".join(faults) or f"{count} links are valid")
     sys.exit(1 if faults or count == 0 else 0)
 
 

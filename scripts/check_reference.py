@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/reference.md is complete: it has every field of the options, every variable of the environment that is read and every
-subcommand, and each message that it quotes is one that the sources have."""
+"""Checks that docs/reference.md is complete: it has every field of the options, every environment variable that is read and every
+subcommand, and each message that it quotes occurs in the sources."""
 
 import pathlib
 import re
@@ -28,7 +28,7 @@ def fields(struct, path):
 
 
 def sources():
-    """The text of the sources with the literals of a message in one piece, and `@` for what is put between them."""
+    """The text of the sources, with adjacent string literals joined."""
     text = "".join(path.read_text() for folder in ("include", "tools/memprof", "cmake") for path in sorted((ROOT / folder).rglob("*"))
                    if path.suffix in (".hpp", ".cpp", ".cmake", ".in"))
     return re.sub(r'"\s*\n\s*"', "", text)
@@ -55,7 +55,7 @@ def main():
     for message in messages:
         parts = [part.strip() for part in message.split("…")]
         faults += [f"no source says: {part}" for part in parts if part and part.strip("'.,:; ") and part not in text]
-    print("\n".join(faults) or f"{len(messages)} messages, {len(variables)} variables and {len(subcommands)} subcommands are there")
+    print("\n".join(faults) or f"{len(messages)} messages, {len(variables)} variables and {len(subcommands)} subcommands are documented")
     sys.exit(1 if faults or not messages else 0)
 
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""What each public header costs a unit that includes it and nothing else.
+"""Measures what each public header costs a unit that includes it and nothing else.
 
     compile_cost.py [--rounds N] [--output FILE] [HEADER...]   measures, prints a table, writes JSON
     compile_cost.py --check [--budget FILE] [HEADER...]        compares lines with benchmarks/compile_budget.txt
     compile_cost.py --update                                   writes that file
 
-Lines are those that are left after preprocessing, blank ones not counted: of memprof's headers, of third-party ones, and of the
-standard library and the system. Time (CPU, the median of the rounds) and memory (the largest resident set of the compiler) are
-those of `-O2 -c` beyond an empty unit.
+Lines are the non-blank lines after preprocessing: of memprof's headers, of third-party headers, and of the standard library and
+the system. Time (CPU, the median of the rounds) and memory (the compiler's largest resident set) are those of `-O2 -c`, minus an
+empty unit's.
 
-The budget has lines only, since they are the same in every run. Those of memprof are compared with any compiler; those of others
-only with the compiler that the file names. More than a tenth above the budget, and more than 100 lines, fails. Headers on libtorch
-are left out, and so are those in detail/.
+The budget has only lines, because they are the same in every run. memprof's own lines are compared with any compiler, others only
+with the compiler that the file names. The check fails for a header more than a tenth, and more than 100 lines, above its budget.
+Headers based on libtorch, and those in detail/, are left out.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def origin_of(path):
 
 
 def lines_of(compiler, header):
-    """Lines by origin, or None if the header includes what is not there."""
+    """Lines by origin, or None if the header includes a file that is missing."""
     done = subprocess.run([compiler, *FLAGS, "-x", "c++", "-E", "-"], input=unit_of(header), text=True, capture_output=True)
     if done.returncode != 0:
         if "No such file" in done.stderr or "file not found" in done.stderr:
@@ -83,19 +83,19 @@ def compiled(compiler, source):
 
 
 def compiler_name(compiler):
-    """Name and major version, which decide what the standard library's headers are: "GNU 12"."""
+    """Name and major version, which determine the standard library's headers: "GNU 12"."""
     text = subprocess.run([compiler, "-std=c++20", "-x", "c++", "-dM", "-E", os.devnull], text=True, capture_output=True, check=True).stdout
     macros = dict(re.findall(r"#define (__GNUC__|__clang_major__) (\d+)", text))
     return f"clang {macros['__clang_major__']}" if "__clang_major__" in macros else f"GNU {macros['__GNUC__']}"
 
 
 def count_all(compiler, headers):
-    """Lines of each header that can be preprocessed; says which cannot."""
+    """Lines of each header that can be preprocessed; reports those that cannot."""
     with concurrent.futures.ProcessPoolExecutor() as pool:
         counted = dict(zip(headers, pool.map(lines_of, [compiler] * len(headers), headers, chunksize=8)))
     missing = [header for header, lines in counted.items() if lines is None]
     if missing:
-        print(f"skipped: {len(missing)} headers that include what is not here: {', '.join(missing)}")
+        print(f"skipped: {len(missing)} headers that include missing files: {', '.join(missing)}")
     return {header: lines for header, lines in counted.items() if lines is not None}
 
 
@@ -103,9 +103,9 @@ def count_all(compiler, headers):
 
 def write_budget(compiler, counted):
     rows = [
-        "# Lines after preprocessing of a unit that includes the header: memprof's own, those of third-party libraries, those of the",
-        "# standard library and the system. A test fails where memprof's or, with this compiler, the others' are more than a tenth",
-        f"# (and 100 lines) above these. To accept new numbers: {UPDATE}",
+        "# Lines after preprocessing a unit that includes the header: memprof's own, those of third-party libraries, and those of the",
+        "# standard library and the system. A test fails if memprof's lines or, with this compiler, the others exceed these by more",
+        f"# than a tenth and more than 100 lines. To accept new numbers: {UPDATE}",
         f"compiler {compiler_name(compiler)}",
     ]
     rows += [f"{header} " + " ".join(str(lines[origin]) for origin in ORIGINS) for header, lines in counted.items()]
@@ -130,7 +130,7 @@ def check(compiler, counted, path):
     wanted, budget = read_budget(path)
     compared = ORIGINS if wanted == compiler_name(compiler) else ("memprof",)
     if len(compared) == 1:
-        print(f"the budget is that of {wanted}, and this is {compiler_name(compiler)}: only memprof's own lines are compared")
+        print(f"the budget was made with {wanted}, but this is {compiler_name(compiler)}: only memprof's own lines are compared")
     faults = []
     for header, lines in counted.items():
         if header not in budget:
@@ -143,7 +143,7 @@ def check(compiler, counted, path):
     faults += [f"{header} is in the budget, and is no header" for header in budget if not (INCLUDE / header).exists()]
     if faults:
         print("\n".join(faults))
-        print(f"\nInclude less (`g++ -H` shows what is reached), or accept the cost: {UPDATE}")
+        print(f"\nInclude less (`g++ -H` shows the included files), or accept the cost: {UPDATE}")
         return 1
     cheaper = [header for header, lines in counted.items() if lines["memprof"] * SLACK + SLACK_LINES < budget[header]["memprof"]]
     print(f"{len(counted)} headers are within the budget" +
@@ -154,14 +154,14 @@ def check(compiler, counted, path):
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 def measure(compiler, counted, rounds):
-    """The rows of the table, the most expensive header first."""
+    """The rows of the table, most expensive header first."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "unit.cpp"
         for number, (header, lines) in enumerate(counted.items(), 1):
             print(f"\r{number} of {len(counted)}", end="", file=sys.stderr, flush=True)
             seconds, kib = [], []
-            for _ in range(rounds):  # in turn with the empty unit, so that a slow moment slows both
+            for _ in range(rounds):  # alternating with the empty unit, so that a slow moment affects both
                 source.write_text("")
                 empty = compiled(compiler, source)
                 source.write_text(unit_of(header))
@@ -194,7 +194,7 @@ def main():
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "out" / "compile.json")
-    parser.add_argument("headers", nargs="*", metavar="HEADER", help="as in an #include, all public ones if there is none")
+    parser.add_argument("headers", nargs="*", metavar="HEADER", help="as in an #include (default: all public headers)")
     options = parser.parse_args()
     if options.headers and options.update:
         parser.error("the budget is of all headers: name none")

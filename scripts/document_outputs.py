@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Compares what documents show as the output of their programs with what these print.
+"""Compares the outputs that documents show for their programs with what the programs print.
 
     document_outputs.py [--update] --programs FOLDER [--tool MEMPROF] DOCUMENT...
 
 A program is a block of C++ after a line `<!-- program: NAME -->` (scripts/snippets.awk); FOLDER has the executables. The blocks
-that follow it, each after a line `<!-- output -->` or `<!-- output: COMMAND -->`, are what the program prints on stdout and
-stderr, or what COMMAND prints after it in the same folder, where `memprof` is the tool; commands are left out without one.
-`<!-- output, killed -->` is that of a program which dies by SIGKILL, `<!-- output, aborted -->` by `abort`, and
-`<!-- output, status 2: COMMAND -->` of one that ends so.
+that follow it, each after a line `<!-- output -->` or `<!-- output: COMMAND -->`, show what the program prints to stdout and
+stderr, or what COMMAND then prints in the same folder, where `memprof` is the tool; without a tool, commands are skipped.
+`<!-- output, killed -->` is for a program that dies by SIGKILL, `<!-- output, aborted -->` for one that calls `abort`, and
+`<!-- output, status 2: COMMAND -->` for one with that exit status.
 
-A block after `<!-- file: NAME -->` is a file of a project, one after `<!-- commands -->` what a reader types in its folder to build
-and run it. The output after that is the last command's; the headers are found as if they were installed.
+A block after `<!-- file: NAME -->` is a file of a project; one after `<!-- commands -->` has the commands that a reader types in its
+folder to build and run it. The output after that is the last command's; the headers are found as if they were installed.
 
-Times, folders, numbers of processes, and what the profiler itself took are not compared, nor is where lines are broken. A line `...` in a
-block stands for any lines. With --update, blocks without such a line are replaced by what was printed.
+Times, folders, process ids, the profiler's own usage and line breaks are not compared. A line `...` in a block stands for any
+lines. With --update, blocks without such a line are replaced with the actual output.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def masked(text):
 
 
 def blocks_of(lines):
-    """The announcement, the first line and the line after the last of each block that has one, line numbers from 0."""
+    """The announcement, the first line and the line after the last of each announced block, as line numbers from 0."""
     number = 0
     while number < len(lines):
         announced = ANNOUNCEMENT.fullmatch(lines[number])
@@ -64,7 +64,7 @@ def blocks_of(lines):
 
 
 def is_shown(expected, printed):
-    """Whether the parts of `expected` between lines of three dots are in `printed`, in this order, nothing else being around."""
+    """Whether `printed` is `expected`, in which lines of three dots stand for any lines."""
     parts = re.split(r"(?m)^ *\.\.\.\n", expected)
     text = masked(printed)
     if len(parts) == 1:
@@ -88,7 +88,7 @@ def run(command, folder, tool):
 
 
 def run_program(name, programs, folder):
-    """Starts the executable that has the program, which are told apart by their names."""
+    """Starts the executable that has the program; it picks its program by the name it is called by."""
     for executable in sorted(programs.glob("programs*")):
         if executable.suffix or f'"{name}"' not in executable.with_suffix(".cpp").read_text():
             continue
@@ -98,7 +98,7 @@ def run_program(name, programs, folder):
 
 
 def check(document, programs, tool, update):
-    """How many blocks differ."""
+    """The number of blocks that differ."""
     lines = document.read_text().splitlines()
     differing = 0
     folder, done, is_compared = None, None, True
@@ -127,19 +127,19 @@ def check(document, programs, tool, update):
                 sys.exit(f"{where}: there is no program before it")
             is_compared = True
             if argument and "memprof " in argument and not tool:
-                print(f"skipped: {where}, which needs the program memprof")
+                print(f"skipped: {where}, which needs the memprof tool")
                 continue
             shown = run(shlex.split(argument), folder, tool) if argument else done
             printed = shown.stdout.decode()
             if shown.returncode != STATUS[ending]:
-                print(f"{where}: the exit status is {shown.returncode}, not {STATUS[ending]}; printed was\n{printed}")
+                print(f"{where}: the exit status is {shown.returncode}, not {STATUS[ending]}; the output was\n{printed}")
                 differing += 1
             elif is_shown(text, printed):
                 continue
             elif update and "...\n" not in text:
                 replaced.append((first, end, printed.rstrip("\n").split("\n")))
             else:
-                print(f"{where}: shown is\n{text}\nbut printed was\n{printed}")
+                print(f"{where}: the document shows\n{text}\nbut the output was\n{printed}")
                 differing += 1
     if not is_compared:
         sys.exit(f"{document}: its last program shows no output")

@@ -1,3 +1,3 @@
-# A header as Doxygen understands it: without the inline namespaces, which are no part of what users write.
+# Makes a header readable for Doxygen: removes the inline namespaces, which users do not write.
 s/::inline MEMPROF_ABI//
 s/inline namespace \(enabled\|disabled\) {/extern "C" {/

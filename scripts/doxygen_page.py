@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""doxygen_page.py FILE: a page as Doxygen understands it, on stdout, for docs/Doxyfile: headings have labels and links lead to
-these, since Doxygen gives headings other anchors than GitHub does.
+"""doxygen_page.py FILE: writes a page to stdout as Doxygen understands it, for docs/Doxyfile: headings have labels and links lead
+to these, because Doxygen's anchors for headings differ from GitHub's.
 """
 
 import os

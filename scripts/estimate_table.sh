@@ -11,7 +11,7 @@ fi
 document=$(dirname "$0")/../docs/estimate.md
 table=$("$1")
 
-# Between the two comments.
+# Replaces what is between the two comments.
 written=$(awk -v table="$table" '
   /^<!-- table: / { print; print table; inside = 1; next }
   /^<!-- end of table -->/ { inside = 0 }

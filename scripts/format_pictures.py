@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""format_pictures.py [BUILD]: makes the pictures of the documents again, in docs/images: the page of a training, and of a
-recording of each format.
+"""format_pictures.py [BUILD]: regenerates the pictures in docs/images: the page of a training run, and of a recording in each
+format.
 
-BUILD is a build folder (default: build/dev) with memprof and examples/nano_gpt. Needs Chromium and pngquant of Debian; the
-picture of XLA needs jax of PyPI in this Python, and is left as it is without. Recordings are made here:
+BUILD is a build folder (default: build/dev) with memprof and examples/nano_gpt. Needs Chromium and pngquant from Debian; the
+picture of XLA needs jax from PyPI in this Python and is otherwise left as it is. The recordings are made here:
 
-- xplane: three steps of a small training with jax on this machine's CPU, profiled;
-- torch-snapshot, rmm: a training of examples/nano_gpt in the format of PyTorch's snapshots and of RMM's log;
+- xplane: a profile of three steps of a small training run with jax on this machine's CPU;
+- torch-snapshot, rmm: a training run of examples/nano_gpt in the format of PyTorch's snapshots and of RMM's log;
 - tt-mlir, ttnn-graph: a decoder of four layers as the runtimes would log it, with sizes computed here.
 """
 import json
@@ -79,7 +79,7 @@ def rmm_log(memprof, trace, folder):
 
 
 def decoder():
-    """The operations of a forward pass: name, place, bytes that it takes in DRAM and L1, and bytes that the one before gives back."""
+    """The operations of a forward pass: name, location, bytes it takes in DRAM and L1, and bytes that the previous one frees."""
     x, hidden = 2 * TOKENS * WIDTH, 8 * TOKENS * WIDTH
     for layer in range(LAYERS):
         yield "ttnn.rms_norm", f"layer_{layer}/norm", 0, x, 0
@@ -159,7 +159,7 @@ def xplane(folder):
     try:
         import jax  # noqa: F401
     except ImportError:
-        print("left as it is: the picture of XLA, which needs jax of PyPI")
+        print("unchanged: the picture of XLA, which needs jax from PyPI")
         return None
     script = folder / "train.py"
     script.write_text(JAX_TRAINING)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes translation units that compile only if each header stands alone.
 
-scripts/header_units.py DIR HEADER...   headers as they are included (memprof/...); writes DIR/unit_N.cpp
+scripts/header_units.py DIR HEADER...   headers as in an #include (memprof/...); writes DIR/unit_N.cpp
 
-In a unit, all that comes before a header is what the header includes itself, directly or not: so nothing there can hide that
-an include is missing, and a header that many others include is not compiled once for each of them.
+In a unit, only headers that a header itself includes, directly or not, come before it, so none of them can hide a missing include.
+A header that many others include is still not compiled once for each of them.
 """
 
 import pathlib
@@ -40,7 +40,7 @@ def closures(names):
 
 
 def units(names):
-    """Each unit's headers, every one after those that it includes; each header is in one unit."""
+    """The headers of each unit, each after those that it includes; every header is in one unit."""
     reached = closures(names)
     left = set(names)
     while left:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Puts known bugs into the headers, one at a time, and demands that the tests notice: tests/mutants/mutants.toml.
+"""Puts known bugs into the headers, one at a time, and requires that the tests notice: tests/mutants/mutants.toml.
 
-Each mutant is one changed header in a folder that the compiler searches first; the sources that should judge it are
-compiled against that. A mutant that all tests pass survives. So does one whose tests fail without it: run them first.
+Each mutant is one changed header in a folder that the compiler searches first; the sources that should detect it are compiled
+against that. A mutant survives if all its tests pass. Those tests must pass without it: they are run first.
 """
 import argparse
 import concurrent.futures
@@ -20,21 +20,21 @@ TIMEOUT_S = 300
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="only mutants with one of these words in what they are, or in their file")
-    parser.add_argument("--check", action="store_true", help="compile nothing: only see that each still fits the code")
+    parser.add_argument("words", nargs="*", help="run only mutants with one of these words in their description or file")
+    parser.add_argument("--check", action="store_true", help="compile nothing; only check that each mutant still matches the code")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
-    parser.add_argument("--flags", default="-std=c++20 -O1 -w", help="of the compiler")
-    parser.add_argument("--packages", default=str(ROOT / "build/packages/usr"), help="where Catch2 is, if not the system's")
+    parser.add_argument("--flags", default="-std=c++20 -O1 -w", help="flags for the compiler")
+    parser.add_argument("--packages", default=str(ROOT / "build/packages/usr"), help="where Catch2 is, if not installed in the system")
     return parser.parse_args()
 
 
 def mutated(mutant):
-    """The text of the changed header; raises ValueError if the list no longer fits the code."""
+    """The text of the changed header; raises ValueError if the list no longer matches the code."""
     text = (ROOT / "include/memprof" / mutant["file"]).read_text()
     count = text.count(mutant["old"])
     if count != 1:
-        raise ValueError(f"its text is {count} times in {mutant['file']}")
+        raise ValueError(f"its text occurs {count} times in {mutant['file']}")
     return text.replace(mutant["old"], mutant["new"])
 
 
@@ -48,7 +48,7 @@ def run(command, **options):
 
 
 def judge(options, mutant, folder):
-    """(verdict, details): killed, survived, or stale if it does not compile or no longer fits."""
+    """(verdict, details): killed, survived, or stale if it does not compile or no longer matches the code."""
     if mutant is not None and "text" in mutant:
         header = folder / "include/memprof" / mutant["file"]
         header.parent.mkdir(parents=True)
@@ -95,7 +95,7 @@ def main():
         return 1 if faults else 0
     counts = {"killed": 0, "survived": 0, "stale": 0}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        # Without any mutant all tests pass: else a red one says nothing.
+        # All tests must pass without a mutant, or a failure would say nothing.
         sources = sorted({tuple(each["tests"]) for each in mutants})
         sound = {tests: pool.submit(try_one, options, {"tests": list(tests)}) for tests in sources}
         for tests, result in sound.items():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# release.sh [--tag]: checks that this commit can be released, and makes out/release/: the archive, the single header, checksums.
-# With --tag it also makes the annotated tag v<version>. Nothing is pushed.
+# release.sh [--tag]: checks that this commit can be released and creates out/release/: the archive, the single header, checksums.
+# With --tag, also creates the annotated tag v<version>. Nothing is pushed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 fail() { printf 'release: %s\n' "$*" >&2; exit 1; }

@@ -1,8 +1,8 @@
-# Sourced by ./dev. `require NAME... [-- NAME...]` leaves each requirement before the dashes present or ends the program with
-# what to install; of those after the dashes it says what is skipped. Nothing is installed, and no package list is read, when
-# all is there.
+# Sourced by ./dev. `require NAME... [-- NAME...]` installs what is missing. If a requirement before the dashes is still missing,
+# it ends the program and names the packages; if one after the dashes is, it says what is skipped. If nothing is missing, it
+# installs nothing and reads no package list.
 
-# Each line: name, what proves it is there (a command, a header in <>, or a pattern of paths), Debian packages to try in order.
+# Each line: name, proof of presence (a command, a header in <>, or a pattern of paths), Debian packages to try in order.
 requirements_table='
 compiler      c++                                 g++
 cmake         cmake                               cmake
@@ -40,7 +40,7 @@ clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy
 '
 
-# Where packages are unpacked that are not worth installing.
+# The folder for packages that are only unpacked, not installed.
 unpacked=build/packages
 
 # requirement NAME: sets proof and packages.
@@ -52,7 +52,7 @@ requirement() {
   fail "no such requirement: $1"
 }
 
-# absent NAME...: those of the names that are not there. One run of the preprocessor answers for all headers.
+# absent NAME...: prints the names that are missing. One preprocessor run covers all headers.
 absent() {
   local name proof packages unit=''
   for name in "$@"; do
@@ -85,7 +85,7 @@ require() {
   [[ -n $missing ]] || return 0
   install_with_apt $missing
   missing=$(absent "${needed[@]}")
-  [[ -z $missing ]] || fail "needed and not there: $(debian_names $missing) (so Debian calls them); install them and run this again"
+  [[ -z $missing ]] || fail "missing packages (Debian names): $(debian_names $missing); install them and run this again"
   for name in $(absent "${wanted[@]}"); do
     say "skipped: what needs $name (package $(debian_names "$name"))"
   done
@@ -104,7 +104,7 @@ debian_names() {
 
 as_root() { if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi; }
 
-# Quiet while it goes well. A failure does not end the program: what is missing afterwards does.
+# Quiet on success. A failure does not end the program; what is still missing afterwards does.
 apt_get() {
   local output
   output=$(as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@" 2>&1 </dev/null) || printf '%s\n' "$output" >&2
@@ -139,7 +139,7 @@ install_with_apt() {
   [[ ${#chosen[@]} -eq 0 ]] || apt_get install -y --no-install-recommends "${chosen[@]}"
 }
 
-# A header-only library whose package depends on 400 MB that nobody includes here.
+# A header-only library whose package has 400 MB of dependencies that are not needed here.
 unpack_package() {
   local folder
   folder=$(mktemp -d)
@@ -148,7 +148,8 @@ unpack_package() {
   rm -rf "$folder"
 }
 
-# unpack_for_aarch64 PACKAGE: its version 3, with package lists of their own: this system's stay without a second architecture.
+# unpack_for_aarch64 PACKAGE: unpacks its version 3, using separate package lists: the system's stay without a second
+# architecture.
 unpack_for_aarch64() {
   local folder version
   folder=$(mktemp -d)
@@ -162,7 +163,7 @@ unpack_for_aarch64() {
   as_root rm -rf "$folder"
 }
 
-# catch2_3_version PACKAGE [OPTION...]: Debian 12 has Catch2 2; 3 is in the backports of the same release.
+# catch2_3_version PACKAGE [OPTION...]: Debian 12 has Catch2 2; version 3 is in the backports of the same release.
 catch2_3_version() {
   local package=$1 version
   shift
@@ -189,7 +190,7 @@ enable_backports() {
   } | as_root tee "$file" >/dev/null
 }
 
-# release_entry CODENAME: address and key (may be empty) of the first source entry of that suite, in either format.
+# release_entry CODENAME: prints the address and key (may be empty) of the first source entry of that suite, in either format.
 release_entry() {
   local codename=$1
   {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes single_include/memprof/memprof.hpp: all of memprof that needs no build, in one file.
+"""Writes single_include/memprof/memprof.hpp: everything in memprof that needs no build, in one file.
 
 scripts/single_header.py                   writes it from include/
-scripts/single_header.py --check           exit status 1 if it is not current
+scripts/single_header.py --check           exits with 1 if it is out of date
 scripts/single_header.py --stand-ins DIR   writes, for each other header, one that takes its content from the single header;
-                                           with both folders in the include path the tests compile against it
+                                           with both folders in the include path, the tests compile against it
 
-The umbrella with every header it reaches is there always. The others are there in parts, each behind a macro:
+The umbrella and every header it reaches are always included. The others come in parts, each behind a macro:
 MEMPROF_WITH_NEW_DELETE (backend/new_delete.hpp), MEMPROF_WITH_ALL (what needs no third-party header) and MEMPROF_WITH_JSON (what
-needs nlohmann/json). What needs other libraries is left to include/.
+needs nlohmann/json). Headers that need other libraries remain in include/ only.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ UMBRELLA = "memprof/memprof.hpp"
 
 INCLUDE_LINE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
 JSON_LIBRARIES = {"nlohmann"}
-# Libraries whose headers lie in no folder of their own.
+# Libraries whose headers have no folder of their own.
 LONE_HEADERS = {"zstd.h", "zlib.h", "cuda.h", "cuda_runtime.h", "cupti.h"}
 SYSTEM_FOLDERS = {"sys", "linux", "mach-o"}
 
@@ -32,7 +32,7 @@ def stop(what):
 
 
 def header_only(lines):
-    """The lines without those that only separate compilation sees."""
+    """The lines, except those that are only for separate compilation."""
     kept = []
     branches = []  # of each open #if: its kept branch, or None where it is about something else
     current = []
@@ -55,7 +55,7 @@ def header_only(lines):
 
 
 class Header:
-    """A header's lines, and what it includes: (line, name, the conditions around it)."""
+    """A header's lines and its includes: (line, name, the conditions around it)."""
 
     def __init__(self, name):
         self.name = name
@@ -110,10 +110,10 @@ def libraries_of(name):
 
 
 class Merger:
-    """Puts headers into one text.
+    """Merges headers into one text.
 
-    A header that every configuration includes comes before the first that includes it, even where that one asks under an #if:
-    so no later header finds it merged into a branch that was not taken. One that only some configuration includes stays there.
+    A header that every configuration includes comes before the first header that includes it, even if that one does so under an
+    #if, so that it never ends up in a branch that is not taken. A header that only some configurations include stays in its branch.
     """
 
     def __init__(self):
@@ -171,7 +171,7 @@ def parts():
         elif libraries <= JSON_LIBRARIES:
             by_macro["MEMPROF_WITH_JSON"].append(name)
     for macro, names in by_macro.items():
-        # A header that another of the part includes comes with that one, under its conditions.
+        # A header that another header of the part includes comes with that one, under its conditions.
         included = {
             other for name in names for number, (other, _) in HEADERS[name].included.items() if number not in HEADERS[name].trailing
         }
@@ -180,7 +180,7 @@ def parts():
 
 
 def conditions_in_umbrella():
-    """What the preprocessor must find true for the umbrella to reach a header; "" where it always does."""
+    """The condition under which the umbrella reaches a header; "" if it always does."""
     found = {}
 
     def visit(name, conditions):
@@ -214,7 +214,7 @@ def single_header():
     if left_out:
         stop(f"nothing leads to {', '.join(left_out)}")
 
-    # Headers that are wanted under the same conditions stand together.
+    # Headers needed under the same conditions are grouped together.
     groups = []
     for name, text in merged:
         wanted = [f"defined({macro})" for macro in reached if name in reached[macro]]

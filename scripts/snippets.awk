@@ -1,17 +1,17 @@
-# awk -v folder=FOLDER -f scripts/snippets.awk DOCUMENT...: each fenced block of C++ of the documents as a file to compile, in
-# FOLDER; prints their names. The rules:
+# awk -v folder=FOLDER -f scripts/snippets.awk DOCUMENT...: writes each fenced block of C++ in the documents to FOLDER as a file to
+# compile, and prints the file names. The rules:
 #
-# - The block's #include lines come first, after those of the blocks before it in the same document: a reader has seen them.
-#   Nothing else of memprof is included, so a header that the text does not name is missed.
+# - The block's #include lines come first, after those of earlier blocks in the same document, which a reader has seen. Nothing
+#   else of memprof is included, so that a header the text does not name is noticed.
 # - `<!-- snippet: NAME... -->` on the line before the block includes tests/documents/NAME.hpp next: what the text takes as given.
-# - A line that is only `...` stands for code that is left out.
-# - A block without a main function is the body of a function. Each block is in a namespace of its own, so that those of a document
-#   can be compiled as one unit, in their order.
-# - `<!-- program: NAME -->` on the line before the block says that the document shows what it prints, in blocks without a language
+# - A line with only `...` stands for omitted code.
+# - A block without a main function becomes the body of a function. Each block is in its own namespace, so that those of a document
+#   can be compiled as one unit, in order.
+# - `<!-- program: NAME -->` on the line before the block says that the document shows its output, in blocks without a language
 #   that follow, each after `<!-- output -->` (scripts/document_outputs.py). FOLDER/programs.cpp, programs_with_new_delete.cpp
-#   and programs_with_torch.cpp are all of them: a copy or a link of the executable with such a name runs that program. Their main
-#   takes no arguments and returns nothing.
-# - `<!-- file: NAME -->` says that the block is a file of a project, which is built and run by the commands that the document shows
+#   and programs_with_torch.cpp contain all of them: a copy of or a link to the executable with such a name runs that program. Their
+#   main takes no arguments and returns nothing.
+# - `<!-- file: NAME -->` says that the block is a file of a project that is built and run by the commands in the document
 #   (scripts/document_outputs.py).
 
 function fail(what) { print FILENAME ":" FNR ": " what > "/dev/stderr"; failed = 1; exit 1 }
@@ -49,7 +49,7 @@ function finish(   file, name, i, has_main, kind) {
   add_program(folder "/programs" kind ".cpp", file, name)
 }
 
-# The units of all programs, with a main function that runs the one whose name it has.
+# The units of all programs, with a main function that runs the program it is named after.
 function add_program(unit, file, name) {
   units[unit] = units[unit] "#include \"" file "\"\n"
   runs[unit] = runs[unit] "  if (name == \"" program "\") in_" name "::run_program();\n"
@@ -86,10 +86,10 @@ inside == "cpp" {
   if ($0 ~ /^#include/) { include[++includes] = $0; body[++count] = "" }
   else body[++count] = $0 ~ /^[ \t]*\.\.\.$/ ? "" : $0
 }
-inside == "text" && /memprof::|^#include/ { fail("this looks like C++: write ```cpp, so that the block is compiled") }
+inside == "text" && /memprof::|^#include/ { fail("this looks like C++: write ```cpp so that the block is compiled") }
 { before = $0 }
 END {
-  if (inside && !failed) { print "a block has no end" > "/dev/stderr"; exit 1 }
+  if (inside && !failed) { print "a block is not closed" > "/dev/stderr"; exit 1 }
   for (unit in units) {
     printf "%s#include <string_view>\n\nint main(int, char** arguments) {\n", units[unit] > unit
     print "  std::string_view name = arguments[0];" > unit

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang-tidy over every header of include/, in one unit so that the standard headers are parsed once. Those on libtorch only
-# where Torch_DIR says where it is.
+# Runs clang-tidy on every header of include/, in one unit so that the standard headers are parsed once. Headers based on libtorch
+# are included only if Torch_DIR is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unit=$(mktemp --suffix=.cpp)

@@ -124,7 +124,7 @@ else()
   execute_process(COMMAND ${compile_with_libcxx} -fsyntax-only -include memory_resource ${libcxx}/probe.cpp
     RESULT_VARIABLE has_no_memory_resource OUTPUT_QUIET ERROR_QUIET)
   if(has_no_memory_resource)
-    memprof_add_failing_test("libc++: memory_resource says what it needs" "memory_resource needs <memory_resource>, which libc.. has since version 16"
+    memprof_add_failing_test("libc++: memory_resource says what it needs" "memory_resource needs <memory_resource>: use libc.. 16 or newer"
       ${compile_with_libcxx} -fsyntax-only -DUSE_MEMORY_RESOURCE ${libcxx}/records.cpp)
   endif()
 endif()

@@ -6,22 +6,22 @@
 #include <string_view>
 
 /// @file
-/// What is measured, in groups that can be asked for by name. Each adds its rows to the report, and a line to `skipped` for what
-/// it cannot measure here.
+/// The measurements, in groups that can be selected by name. Each adds its rows to the report, and a line to `skipped` for
+/// anything it cannot measure on this machine.
 
 namespace bench {
 
-/// Allocating and freeing as fast as threads can, without memprof, with it compiled out, idle, and capturing.
+/// Threads that allocate and free as fast as they can: without memprof, and with it compiled out, idle, and capturing.
 void measure_pairs(const plan& plan, report& report);
 /// The profiler's own memory over 100 million events.
 void measure_memory(const plan& plan, report& report);
-/// Operations, snapshots and the ledger alone, by Google Benchmark.
+/// Individual operations, snapshots and the ledger, by Google Benchmark.
 void measure_parts(const plan& plan, report& report);
 /// examples/nano_gpt with and without memprof.
 void measure_nano_gpt(const plan& plan, report& report);
-/// What a trace file costs a capture, how large it becomes, and how fast it is read.
+/// What a trace file costs a capture, how large it grows, and how fast it is read.
 void measure_trace_file(const plan& plan, report& report);
-/// What headers, and units that use them, cost to compile.
+/// What headers and units that use them cost to compile.
 void measure_include(const plan& plan, report& report);
 /// Other profilers on the same program.
 void measure_peers(const plan& plan, report& report);

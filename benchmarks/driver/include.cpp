@@ -22,8 +22,8 @@ std::string included_name(const std::string& line) {
   return begin == std::string::npos || end == std::string::npos ? std::string{} : line.substr(begin + 1, end - begin - 1);
 }
 
-/// Collects the C++ standard headers that a header of memprof reaches. Those of the system (`<unistd.h>`) are memprof's choice
-/// and its cost: they are not part of what it is compared with. Nor is config.hpp's `#include` of what is no name.
+/// Collects the C++ standard headers that a memprof header reaches. System headers (`<unistd.h>`) are memprof's choice and thus
+/// its cost, so they are not part of the baseline. Neither is config.hpp's deliberately invalid `#include`.
 void collect_standard_headers(const std::string& name, std::set<std::string>& seen, std::set<std::string>& standard) {
   if (!seen.insert(name).second) return;
   std::ifstream file{fs::path{BENCH_INCLUDE_FOLDER} / name};
@@ -44,7 +44,7 @@ double seconds_to_compile(const fs::path& source, const plan& plan) {
       .cpu_seconds;
 }
 
-/// A header against the standard headers that it reaches.
+/// Compares a header with the standard headers that it reaches.
 void measure_header(const std::string& header, goal wanted, const fs::path& folder, const plan& plan, report& report) {
   const fs::path with = folder / "with.cpp";
   const fs::path without = folder / "without.cpp";

@@ -44,7 +44,7 @@ ordered_json to_json(const result& result) {
   return row;
 }
 
-/// "AMD EPYC" as Linux tells it; empty elsewhere.
+/// The processor's name according to Linux, such as "AMD EPYC"; empty elsewhere.
 std::string processor_name() {
   std::ifstream file{"/proc/cpuinfo"};
   for (std::string line; std::getline(file, line);) {

@@ -14,10 +14,10 @@ namespace {
 
 constexpr const char* usage =
     "memprof_bench [--quick] [--only GROUP] [--rounds N] [--output FILE]\n"
-    "  --quick        a few seconds, to see that everything runs: its numbers mean nothing\n"
+    "  --quick        run for a few seconds to see that everything works; the numbers are meaningless\n"
     "  --only GROUP   pairs, memory, parts, nano_gpt, trace_file, include or peers\n"
-    "  --rounds N     how often the variants are run in turn (7)\n"
-    "  --output FILE  where the results go as JSON (bench.json)\n";
+    "  --rounds N     number of rounds in which the variants run in turn (7)\n"
+    "  --output FILE  where to write the results as JSON (bench.json)\n";
 
 struct arguments {
   bench::plan plan;
@@ -28,7 +28,7 @@ bool is_group(std::string_view name) {
   return std::any_of(bench::groups.begin(), bench::groups.end(), [&](const bench::group& group) { return group.name == name; });
 }
 
-/// False if something is not understood.
+/// Returns false if an argument is invalid.
 bool parse(int count, char** words, arguments& result) {
   for (int index = 1; index < count; ++index) {
     const std::string_view word = words[index];

@@ -10,7 +10,7 @@ namespace {
 struct pairs_row {
   std::size_t threads;
   bool hand_over;
-  double goal;  ///< nanoseconds of CPU an event that capturing may add
+  double goal;  ///< nanoseconds of CPU time per event that capturing may add
 };
 
 constexpr std::array<pairs_row, 5> rows{{{1, false, 12}, {2, false, 40}, {4, false, 50}, {2, true, 40}, {4, true, 50}}};
@@ -60,7 +60,7 @@ void measure_memory(const plan& plan, report& report) {
   };
   const auto millions = [](const pairs_run& run) { return std::to_string(run.recorded / 1'000'000) + " M events"; };
   add("when 1 M events were applied", many.memory_bytes_at_million, {});
-  // Ending the capture takes some pages for its last segment, whatever came before: ends are compared with ends.
+  // Ending a capture always takes some pages for its last segment, so only ends are compared with each other.
   add("at the end of " + millions(some), some.memory_bytes, {});
   add("at the end of " + millions(many), many.memory_bytes, at_most(some.memory_bytes / 1024));
 }

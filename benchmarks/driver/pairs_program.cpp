@@ -13,7 +13,7 @@ pairs_run run_pairs(const pairs_variant& variant, const pairs_setup& setup) {
   line.insert(line.end(), variant.arguments.begin(), variant.arguments.end());
 
   const std::string output = run_or_throw(line, variant.variables).output;
-  // Launchers may print around it.
+  // Launchers may print something before and after it.
   const std::size_t begin = output.find('{');
   const std::size_t end = output.find('}', begin == std::string::npos ? 0 : begin);
   if (end == std::string::npos) throw std::runtime_error{variant.program + " printed no result"};

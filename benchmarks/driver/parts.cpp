@@ -10,7 +10,7 @@
 namespace bench {
 namespace {
 
-/// All repetitions of all benchmarks of an executable that uses Google Benchmark, by name, as the library's JSON has them.
+/// All repetitions of all benchmarks in a Google Benchmark executable, by name, from its JSON output.
 using repetitions = std::map<std::string, std::vector<nlohmann::json>>;
 
 repetitions run_google_benchmark(const plan& plan) {
@@ -35,7 +35,7 @@ samples values(const repetitions& runs, const std::string& name, const char* fie
 }
 
 void add_operation(const repetitions& runs, report& report, const std::string& variant, const std::string& name, double goal) {
-  // Repetitions are shuffled, so each is compared with the median of the empty loop, not with its neighbour.
+  // Repetitions are shuffled, so each is compared with the median of the empty loop, not with an adjacent one.
   const double without = median(values(runs, "track_operation/none", "cpu_time"));
   const samples with = values(runs, "track_operation/" + variant, "cpu_time");
   result row;
@@ -92,7 +92,7 @@ void add_trace(const repetitions& runs, report& report) {
   report.results.push_back(row);
 }
 
-/// A run of so many steps that whatever grew with them would show.
+/// A run with so many steps that anything growing with them would be visible.
 void add_long_run(const repetitions& runs, report& report, bool is_quick) {
   const std::string steps = is_quick ? "10,000 steps" : "1,000,000 steps";
   const std::string name = is_quick ? "long_run/10000/iterations:1/manual_time" : "long_run/1000000/iterations:1/manual_time";

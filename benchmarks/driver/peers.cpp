@@ -12,11 +12,11 @@
 namespace bench {
 namespace {
 
-/// Another way to find out what a program allocates. All of these keep blocks or peaks.
+/// Another tool that shows what a program allocates. All of these track blocks or peaks.
 struct peer {
   std::string name;
   pairs_variant variant;
-  std::size_t pairs;  ///< each thread: fewer for the slow ones
+  std::size_t pairs;  ///< per thread; fewer for the slow ones
   std::size_t rounds;
 };
 
@@ -69,11 +69,12 @@ void add_valgrind(const plan& plan, report& report, std::vector<peer>& peers) {
                    rounds});
 }
 
-/// What the peer adds to each event, as a multiple of what memprof adds, in the same rounds.
+/// The time that the peer adds to each event, as a multiple of what memprof adds in the same rounds.
 result compare(const peer& peer, const pairs_setup& setup, std::size_t least_pairs) {
   samples plain, captured, compared;
   pairs_setup own = setup;
-  own.pairs = std::max(setup.pairs, least_pairs);  // so few events as a slow peer gets would measure the first touch of pages
+  own.pairs =
+      std::max(setup.pairs, least_pairs);  // with as few events as a slow peer gets, the first touch of pages would dominate
   for (std::size_t round = 0; round < peer.rounds; ++round) {
     plain.push_back(run_pairs(plain_variant, own).ns_per_event);
     captured.push_back(run_pairs(captured_variant, own).ns_per_event);

@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/// What a measured value must be: at most or at least so much.
+/// The limit for a measured value: at most or at least this much.
 struct goal {
   enum class sense { at_most, at_least, above };
   sense wanted;
@@ -29,8 +29,8 @@ struct goal {
 [[nodiscard]] constexpr goal at_least(double value) { return {goal::sense::at_least, value}; }
 [[nodiscard]] constexpr goal above(double value) { return {goal::sense::above, value}; }
 
-/// One row of the table. The three columns are medians of the program untracked, compiled out and on, where they make sense;
-/// `measured` is what the goal speaks of, one value a round.
+/// One row of the table. The three columns are medians for the program untracked, compiled out and on, if they make sense;
+/// `measured` is what the goal refers to, one value per round.
 struct result {
   std::string name;
   std::string unit;  ///< of every number in the row, goal included
@@ -42,7 +42,7 @@ struct result {
   std::string unit_of_columns;  ///< of the three columns if they are not in `unit`
 };
 
-/// What was measured, and what could not be.
+/// What was measured and what could not be.
 struct report {
   std::vector<result> results;
   std::vector<std::string> skipped;
@@ -51,10 +51,10 @@ struct report {
 /// How much is measured.
 struct plan {
   std::size_t rounds = 7;
-  bool is_quick = false;  ///< only to see that everything runs: the numbers mean nothing
+  bool is_quick = false;  ///< only to see that everything runs; the numbers are meaningless
   std::string_view only;  ///< a group's name, or empty for all
 
-  /// A number that a quick run makes a hundredth.
+  /// A number, reduced to a hundredth in a quick run.
   [[nodiscard]] std::size_t scaled(std::size_t full) const { return is_quick ? (full + 99) / 100 : full; }
 };
 

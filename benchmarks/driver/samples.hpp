@@ -6,10 +6,10 @@
 
 namespace bench {
 
-/// One number for each round of a measurement.
+/// The results of a measurement, one per round.
 using samples = std::vector<double>;
 
-/// The middle one; the mean of the two in the middle if their number is even; 0 for none.
+/// The median: the mean of the two middle ones if their number is even; 0 for none.
 [[nodiscard]] inline double median(samples values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -25,7 +25,7 @@ using samples = std::vector<double>;
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// Round by round `operation(left, right)`: what was measured side by side is compared, so that slow drifts cancel out.
+/// Applies `operation(left, right)` round by round: compares adjacent measurements, so that slow drifts cancel out.
 template <class Operation>
 [[nodiscard]] samples combine(const samples& left, const samples& right, Operation operation) {
   samples result;

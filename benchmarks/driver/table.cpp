@@ -10,7 +10,7 @@ namespace {
 
 using cells = std::array<std::string, 8>;
 
-/// Three digits that matter.
+/// Formats a number with three significant digits.
 std::string number(double value) {
   std::array<char, 32> text{};
   const double size = std::fabs(value);

@@ -6,7 +6,7 @@
 
 namespace bench {
 
-/// The report as a table for people, with what was skipped below it.
+/// The report as a text table, followed by what was skipped.
 [[nodiscard]] std::string to_table(const report& report);
 
 }  // namespace bench

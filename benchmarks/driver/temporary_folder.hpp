@@ -8,12 +8,12 @@
 
 namespace bench {
 
-/// A folder of its own that is gone at the end of the scope.
+/// A temporary folder that is removed at the end of the scope.
 class temporary_folder {
  public:
   temporary_folder() {
     std::string name = (std::filesystem::temp_directory_path() / "memprof_bench_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error{"cannot make a temporary folder " + name};
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error{"cannot create a temporary folder " + name};
     path_ = name;
   }
   temporary_folder(const temporary_folder&) = delete;

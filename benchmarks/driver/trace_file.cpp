@@ -46,7 +46,7 @@ struct event_counter {
   }
 };
 
-/// How large a finished file is for each of its events, also packed, and how many it gives to a ledger in a second.
+/// The size of a finished file per event, also packed, and how many events per second it feeds to a ledger.
 void measure_file(const std::filesystem::path& file, const std::string& name, const plan& plan, report& report) {
   event_counter counted;
   (void)memprof::read_trace(file, counted);
@@ -90,11 +90,11 @@ void measure_pairs_file(const std::filesystem::path& folder, const plan& plan, r
 }
 
 #ifdef BENCH_NANO_GPT
-/// What a step of nano_gpt took, as it says itself: "... in 200 steps of 54.1 ms".
+/// The time of a step according to nano_gpt's own output: "... in 200 steps of 54.1 ms".
 double milliseconds_per_step(const finished_process& finished) {
   constexpr std::string_view before = " steps of ";
   const std::size_t place = finished.output.find(before);
-  if (place == std::string::npos) throw std::runtime_error{"nano_gpt says no time of its steps"};
+  if (place == std::string::npos) throw std::runtime_error{"nano_gpt does not print the time of its steps"};
   return std::stod(finished.output.substr(place + before.size()));
 }
 

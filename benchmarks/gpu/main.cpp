@@ -1,6 +1,6 @@
-// gpu_accuracy real TRAINING              trains on the GPU under a capture, and compares each phase with getDeviceStats
-// gpu_accuracy simulated TRAINING DEVICE  the same program without data, with the model of the caching allocator
-// gpu_accuracy list                       the names of the trainings
+// gpu_accuracy real TRAINING              trains on the GPU under a capture and compares each phase with getDeviceStats
+// gpu_accuracy simulated TRAINING DEVICE  runs the same program without data, with the model of the caching allocator
+// gpu_accuracy list                       lists the trainings
 //
 // Prints peaks of the GPU, in bytes, as NAME=NUMBER: `benchmarks/gpu/run` makes a table of them. Exit status 1: a phase of the
 // real training differs from getDeviceStats; 2: something else went wrong.
@@ -37,14 +37,14 @@ constexpr int exit_error = 2;
 
 void print(const char* name, std::int64_t bytes) { std::printf("%s=%lld\n", name, static_cast<long long>(bytes)); }
 
-/// Bytes at most, as `getDeviceStats` counts them.
+/// Peak bytes as counted by `getDeviceStats`.
 struct device_peaks {
   std::int64_t requested = 0;
   std::int64_t allocated = 0;
   std::int64_t reserved = 0;
 };
 
-/// Those since the last call.
+/// The peaks since the last call.
 device_peaks take_device_peaks() {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
   c10::cuda::CUDACachingAllocator::resetPeakStats(0);
@@ -59,7 +59,7 @@ bool is_equal(std::string_view phase, const char* what, std::int64_t captured, s
   return false;
 }
 
-/// Compares blocks and reserved bytes of all phases. PyTorch counts what was asked for until no stream uses it any more.
+/// Compares blocks and reserved bytes of all phases. PyTorch counts requested bytes until no stream uses them any more.
 bool equals_device(const memprof::profile& profile, const std::vector<device_peaks>& device) {
   const memprof::active_profile& active = profile.space("cuda:0").active;
   const memprof::reserved_profile& reserved = profile.space("cuda:0").reserved;
@@ -74,7 +74,7 @@ bool equals_device(const memprof::profile& profile, const std::vector<device_pea
 
 int train_really(const gpu_accuracy::training& wanted) {
   if (!torch::cuda::is_available()) throw std::runtime_error{"libtorch finds no GPU here"};
-  (void)at::empty({1}, at::kCUDA);  // brings CUDA into use: there are statistics, of which nothing is in use
+  (void)at::empty({1}, at::kCUDA);  // initialises CUDA, so that statistics exist but nothing is in use
   c10::cuda::CUDACachingAllocator::emptyCache();
   c10::cuda::CUDACachingAllocator::resetPeakStats(0);
 
@@ -101,7 +101,8 @@ int train_really(const gpu_accuracy::training& wanted) {
   return equals_device(capture.profile(), phases) ? 0 : exit_differs;
 }
 
-/// `device` is any name that begins with "cuda"; that of a Hopper or Blackwell GPU in it brings the larger cuBLAS workspace.
+/// `device` is any name that begins with "cuda"; if it contains the name of a Hopper or Blackwell GPU, the cuBLAS workspace is
+/// larger.
 int simulate(const gpu_accuracy::training& wanted, std::string_view device) {
   memprof::trace events;
   memprof::capture_options options;
@@ -110,7 +111,7 @@ int simulate(const gpu_accuracy::training& wanted, std::string_view device) {
   auto capture = memprof::begin_capture<memprof::torch_no_dispatch>(options);
   gpu_accuracy::train(wanted, [](std::string_view phase) { memprof::snapshot(phase); });
   capture.end();
-  if (events.left_out() != 0) throw std::runtime_error{"the system had no memory for the events"};
+  if (events.left_out() != 0) throw std::runtime_error{"out of memory recording the events"};
 
   memprof::allocation_sequence sequence{"cuda:0"};
   events.visit(sequence);

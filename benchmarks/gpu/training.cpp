@@ -13,7 +13,7 @@ const training& find_training(std::string_view name) {
     if (candidate.name == name) return candidate;
     known.append(" ").append(candidate.name);
   }
-  throw std::invalid_argument{"there is no training '" + std::string{name} + "'; there are:" + known};
+  throw std::invalid_argument{"unknown training '" + std::string{name} + "'; available:" + known};
 }
 
 void train(const training& wanted, const std::function<void(std::string_view)>& finished) {

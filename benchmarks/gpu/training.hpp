@@ -26,11 +26,11 @@ inline constexpr std::array<training, 3> trainings{{
     {"llama-22x2048-bf16", {torch_gpt::family::llama, 22, 32, 2048, 1024, 32000}, at::kBFloat16, 4},
 }};
 
-/// The training of that name. Throws `std::invalid_argument`, which lists all, if there is none.
+/// The training of that name. If there is none, throws `std::invalid_argument` with a list of all.
 [[nodiscard]] const training& find_training(std::string_view name);
 
-/// Makes the model on the GPU and takes three steps of AdamW, of which the first makes the moments. Calls `finished` at the end
-/// of each phase, with its name. Knows nothing of memprof.
+/// Creates the model on the GPU and takes three AdamW steps, the first of which creates the moments. Calls `finished` with the
+/// name of each phase at its end. Does not use memprof.
 void train(const training& wanted, const std::function<void(std::string_view phase)>& finished);
 
 }  // namespace gpu_accuracy

@@ -11,7 +11,7 @@ constinit std::atomic<std::size_t> peak{0};
 constinit std::atomic<std::size_t> allocations{0};
 constinit std::atomic<std::size_t> deallocations{0};
 
-/// Keeps the alignment of what follows it.
+/// Preserves the alignment of the data that follows.
 struct alignas(__STDCPP_DEFAULT_NEW_ALIGNMENT__) prefix {
   std::size_t bytes;
 };

@@ -7,9 +7,9 @@
 
 namespace pairs {
 
-/// A bounded queue of blocks from one thread to another. It never allocates: what it did would be measured as well.
+/// A bounded queue of blocks from one thread to another. It never allocates, because that would be measured, too.
 ///
-/// Blocks travel in batches, so that the lock costs each of them nearly nothing.
+/// Blocks travel in batches, so that the lock costs almost nothing per block.
 class channel {
  public:
   struct batch {

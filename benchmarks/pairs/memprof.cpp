@@ -1,4 +1,4 @@
-// The program with memprof: idle, or with --capture recording. Compiled a second time with MEMPROF_ENABLED=0.
+// The program with memprof: idle, or recording with --capture. Compiled a second time with MEMPROF_ENABLED=0.
 #include "workload.hpp"
 
 #include <memprof/backend/new_delete.hpp>

@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Memory for the map that does not come back to operator new.
+/// Memory for the map that bypasses operator new.
 template <class T>
 struct malloc_allocator {
   using value_type = T;

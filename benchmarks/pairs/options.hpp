@@ -7,17 +7,17 @@
 
 namespace pairs {
 
-/// What a run of the program does; the same for every variant of it.
+/// What a run of the program does; the same for every variant.
 struct options {
   std::uint64_t threads = 1;
-  std::uint64_t pairs = 5'000'000;  ///< of operator new and operator delete, by each thread
-  std::uint64_t live = 4096;        ///< blocks that each thread holds at most; a power of two
-  bool hand_over = false;           ///< every block is freed by another thread than allocated it
-  bool capture = false;             ///< only the variant that can capture knows this
-  const char* trace_file = "";      ///< likewise: where the capture writes its trace; empty: nowhere
+  std::uint64_t pairs = 5'000'000;  ///< of operator new and operator delete, per thread
+  std::uint64_t live = 4096;        ///< the most blocks that each thread holds; a power of two
+  bool hand_over = false;           ///< every block is freed by another thread than the one that allocated it
+  bool capture = false;             ///< only for the variant that can capture
+  const char* trace_file = "";      ///< for the same variant: where the capture writes its trace; empty: nowhere
 };
 
-/// Ends the program with status 2 if an argument is not understood.
+/// Ends the program with status 2 if an argument is invalid.
 [[nodiscard]] inline options parse(int count, char** arguments) {
   options result;
   for (int index = 1; index < count; ++index) {

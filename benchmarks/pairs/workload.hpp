@@ -14,7 +14,7 @@
 
 /// @file
 /// The program whose variants are compared: threads that do nothing but allocate and free. Every variant compiles this file
-/// and differs only in what stands behind `operator new` and in what `Operations::open` returns.
+/// and differs only in the implementation of `operator new` and in what `Operations::open` returns.
 
 namespace pairs {
 
@@ -25,7 +25,7 @@ namespace pairs {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-/// The xorshift generator: a few instructions, the same sequence everywhere.
+/// A xorshift generator: a few instructions, the same sequence everywhere.
 class random_bits {
  public:
   explicit random_bits(std::uint64_t seed) : state_(seed) {}
@@ -50,7 +50,7 @@ class random_bits {
   return 4096 + (position & 8191);
 }
 
-/// Three of four blocks live in 16 places and so for a short time; the others anywhere among `live` places.
+/// Three in four blocks go to 16 slots and so live briefly; the others go anywhere in the `live` slots.
 [[nodiscard]] inline std::size_t place_of(std::uint64_t bits, std::uint64_t live) {
   return (bits & 7) < 6 ? (bits >> 8) & 15 & (live - 1) : (bits >> 8) & (live - 1);
 }
@@ -80,7 +80,7 @@ class free_elsewhere {
  private:
   void send() {
     while (!outgoing_.try_push(sent_)) {
-      // Waiting only when there is nothing to free: a ring of threads that all wait cannot come to be.
+      // Waits only if there is nothing to free, so that a ring of threads that all wait cannot arise.
       if (incoming_.try_pop(received_)) {
         free_received();
       } else {
@@ -101,7 +101,7 @@ class free_elsewhere {
   channel::batch received_;
 };
 
-/// How many pairs pass before another operation is open: owners change, and scopes cost little beside the pairs.
+/// The number of pairs before another operation is opened: owners change, but scopes cost little compared with the pairs.
 inline constexpr std::uint64_t pairs_per_operation = 128;
 
 template <class Operations, class Release>

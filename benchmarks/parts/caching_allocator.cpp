@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t replayed_events = 500'000;
 constexpr std::uint64_t megabyte = std::uint64_t{1} << 20;
 
-/// A request for `bytes`, or, if they are 0, the end of the block.
+/// A request for `bytes`, or, if that is 0, the end of the block.
 struct step {
   std::uint64_t bytes;
   std::size_t block;
@@ -45,8 +45,8 @@ class recording {
   std::size_t block_count_ = 0;
 };
 
-/// Training: each step keeps the activations of 24 layers, with a temporary block beside each, and frees them in reverse order,
-/// each with a gradient of its size.
+/// Training: each step keeps the activations of 24 layers, each along with a temporary block, and frees them in reverse order,
+/// each along with a gradient of its size.
 recording record_training() {
   constexpr int layers = 24;
   const std::vector<std::uint64_t> activations{24 * megabyte, 72 * megabyte, 4096,          24 * megabyte, 24 * megabyte,
@@ -72,7 +72,7 @@ recording record_training() {
   return result;
 }
 
-/// 5,000 live blocks of 512 bytes to 64 MB, of which any is freed next.
+/// 5,000 live blocks of 512 bytes to 64 MB, freed in random order.
 recording record_at_random() {
   std::mt19937_64 random{1};
   std::uniform_real_distribution<double> doublings{9, 26};
@@ -102,7 +102,7 @@ void replay(benchmark::State& state, const recording& recorded, const memprof::c
       }
     }
     state.SetIterationTime(thread_seconds() - begin);
-    if (allocator.stats().num_ooms != 0) state.SkipWithError("a device without limit was full");
+    if (allocator.stats().num_ooms != 0) state.SkipWithError("a device without a limit was full");
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * recorded.steps().size()));
 }

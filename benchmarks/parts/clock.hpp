@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-/// CPU time of the calling thread, in seconds: what Google Benchmark's manual time wants.
+/// CPU time of the calling thread in seconds, as needed for Google Benchmark's manual time.
 [[nodiscard]] inline double thread_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

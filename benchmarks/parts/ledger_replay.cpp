@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::uint64_t live_blocks = 100'000;
 constexpr std::size_t replayed_events = 2'000'000;
-constexpr std::size_t events_per_run = 1024;  // what a drain gives at once
+constexpr std::size_t events_per_run = 1024;  // what one drain delivers
 
-/// Events to bring the ledger to its live set, then those that are measured.
+/// The events that build up the ledger's live set, followed by those to measure.
 struct recording {
   std::vector<memprof::event> before;
   std::vector<memprof::event> measured;
@@ -31,7 +31,7 @@ memprof::event deallocation(std::uint64_t address) { return {0, address, 0, 0, m
 
 std::uint64_t random_size(std::mt19937_64& random) { return 16 * (1 + random() % 256); }
 
-/// As a training step does: bursts of allocations, freed in reverse order, at the top of a stack of blocks.
+/// Like a training step: bursts of allocations, freed in reverse order, at the top of a stack of blocks.
 recording record_like_a_stack() {
   std::mt19937_64 random{1};
   recording result;
@@ -55,7 +55,7 @@ recording record_like_a_stack() {
   return result;
 }
 
-/// Any block is freed next, and any free address is taken.
+/// Frees blocks and takes free addresses in random order.
 recording record_at_random() {
   std::mt19937_64 random{1};
   recording result;

@@ -11,11 +11,11 @@
 
 namespace {
 
-/// An address that was never mapped: the profiler does not look behind addresses.
+/// An address that was never mapped: the profiler does not access memory at addresses.
 const void* block_at(std::uint64_t index) { return reinterpret_cast<const void*>((std::uint64_t{1} << 40) + index * 64); }
 
-/// Trainings of `state.range(0)` steps with three phases and thirty operations: what the last tenth of the steps costs, the
-/// profiler's memory after the first thousand and at the end, how long the profile takes, and how large it is as JSON.
+/// Training runs of `state.range(0)` steps with three phases and thirty operations: the cost of the last tenth of the steps, the
+/// profiler's memory after the first thousand steps and at the end, the time for the profile, and its size as JSON.
 void long_run(benchmark::State& state) {
   constexpr const char* phases[] = {"FORWARD_PASS", "BACKWARD_PASS", "OPTIMIZER_STEP"};
   std::vector<std::string> names;

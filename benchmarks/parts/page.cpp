@@ -16,7 +16,7 @@
 
 namespace {
 
-/// Ten million events in 100,000 steps: in each, 16 layers allocate two blocks each, which are freed again in reverse.
+/// Ten million events in 100,000 steps: in each step, 16 layers allocate two blocks each, which are freed in reverse order.
 memprof::trace record_training() {
   constexpr std::size_t steps = 100'000;
   constexpr std::size_t layers = 16;
@@ -56,7 +56,7 @@ memprof::trace record_training() {
   return recorded;
 }
 
-/// A line of /proc/self/status, in MB; 0 where there is none.
+/// A line of /proc/self/status, in MB; 0 if there is none.
 double status_mb(const std::string& key) {
   std::ifstream status{"/proc/self/status"};
   for (std::string word; status >> word;) {
@@ -70,7 +70,7 @@ void page(benchmark::State& state) {
   const memprof::trace recorded = record_training();
   const std::filesystem::path path = std::filesystem::temp_directory_path() / "memprof_bench_page.html";
   for (auto iteration : state) {
-    std::ofstream{"/proc/self/clear_refs"} << "5";  // VmHWM begins anew
+    std::ofstream{"/proc/self/clear_refs"} << "5";  // resets VmHWM
     const double memory = status_mb("VmRSS");
     const double begin = thread_seconds();
     memprof::write_html(recorded, path);

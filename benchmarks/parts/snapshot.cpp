@@ -9,7 +9,7 @@
 
 namespace {
 
-/// An address that was never mapped: the profiler does not look behind addresses.
+/// An address that was never mapped: the profiler does not access memory at addresses.
 const void* block_at(std::uint64_t index) { return reinterpret_cast<const void*>((std::uint64_t{1} << 40) + index * 64); }
 
 /// One snapshot with `state.range(0)` live blocks of 100 operations, after a step that allocated and freed a little.

@@ -14,10 +14,10 @@
 
 namespace {
 
-constexpr std::size_t events_per_run = 1024;  // what a drain gives at once
+constexpr std::size_t events_per_run = 1024;  // what one drain delivers
 
-/// Steps of a training: the same blocks at the same addresses, of which one in twenty has another size than in the step before,
-/// in operations; a stamp each 16 events, as a capture gives them.
+/// Training steps in operations: the same blocks at the same addresses, one in twenty with another size than in the previous
+/// step, and a timestamp every 16 events, as in a capture.
 std::vector<memprof::event> record_training() {
   constexpr std::size_t steps = 1000;
   constexpr std::uint64_t blocks = 1000;

@@ -6,7 +6,7 @@
 
 namespace {
 
-/// The loop alone: what the others are compared with.
+/// The empty loop, the baseline for the others.
 void no_operation(benchmark::State& state) {
   for (auto iteration : state) benchmark::ClobberMemory();
 }
@@ -15,7 +15,7 @@ void open_literal() { auto scope = memprof::track_operation<"attention">(); }
 
 void open_by_name(std::string_view name) { auto scope = memprof::track_operation(name); }
 
-/// Enter and exit, with the two events' way into the ledger.
+/// Enter and exit, including the path of the two events into the ledger.
 void literal_captured(benchmark::State& state) {
   const auto capture = memprof::begin_capture();
   for (auto iteration : state) {

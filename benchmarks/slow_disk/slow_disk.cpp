@@ -1,5 +1,5 @@
-// A disk that takes 1 MB a second, for programs that are started with this library in LD_PRELOAD: it stands before pwrite, with
-// which memprof writes trace files, and before nothing else.
+// A disk that writes 1 MB per second, for programs started with this library in LD_PRELOAD: it replaces only pwrite, which
+// memprof uses to write trace files.
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -14,7 +14,7 @@ ssize_t write_slowly(int file, const void* bytes, std::size_t size, off_t offset
   if (size > at_once) size = at_once;
   const ssize_t written = ::syscall(SYS_pwrite64, file, bytes, size, offset);
   if (written <= 0) return written;
-  const timespec pause{0, written * 1000L};  // a microsecond a byte
+  const timespec pause{0, written * 1000L};  // a microsecond per byte
   ::nanosleep(&pause, nullptr);
   return written;
 }

@@ -1,7 +1,7 @@
-// What a capture adds to an allocation and free, to an operator, and to a training step of a GPT as large as GPT-2.
+// Measures what a capture adds to an allocation and free, to an operator, and to a training step of a GPT as large as GPT-2.
 //
-// All variants run in turn in each round, each round beginning with another one; differences are taken within a round, so that
-// a machine that slows down slows all. Times are CPU time of the process.
+// All variants run in turn in each round, each round starting with another one. Differences are taken within a round, so that a
+// machine that slows down affects all of them. Times are CPU time of the process.
 
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
@@ -31,7 +31,7 @@ enum class variant { off, idle, counting, operations, tracked };
 constexpr std::array<std::string_view, 5> variant_names{"off", "installed, idle", "counting (torch_allocations)",
                                                         "operations (torch_backend)", "with track_pytorch_ops"};
 
-/// Holds a variant until the end of the scope.
+/// Keeps a variant active until the end of the scope.
 class running {
  public:
   explicit running(variant wanted) {
@@ -68,11 +68,11 @@ void add_small(std::int64_t times) {
   for (std::int64_t count = 0; count < times; ++count) (void)at::add(left, left);
 }
 
-/// Seconds of one run of `work` in each of the first `variants` variants, for each round.
+/// The seconds of one run of `work` in each of the first `variants` variants, per round.
 template <class Work>
 std::vector<std::vector<double>> measure(std::size_t variants, int rounds, Work work) {
   std::vector<std::vector<double>> samples(variants);
-  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+  for (int round = -1; round < rounds; ++round) {  // the first round is a warm-up
     for (std::size_t turn = 0; turn < variants; ++turn) {
       const std::size_t index = (turn + static_cast<std::size_t>(round + 1)) % variants;
       const running held{static_cast<variant>(index)};
@@ -108,7 +108,7 @@ double print_each(const char* what, const std::vector<std::vector<double>>& samp
   return added_by_operations;
 }
 
-/// Medians within rounds, and by the fastest step of each variant, which noise touches least.
+/// Medians within rounds, and the fastest step of each variant, which noise affects least.
 void print_ratios(const char* what, const std::vector<std::vector<double>>& samples) {
   const double fastest_off = std::ranges::min(samples[0]);
   std::printf("\n%s\n%-32s %10s %12s %24s %14s\n", what, "", "s a step", "slower by", "least to greatest", "fastest steps");
@@ -132,7 +132,7 @@ void measure_step(const torch_gpt::model_config& config, int rounds, double ns_p
     model->forward(tokens, tokens).backward();
     optimizer.step();
   };
-  step();  // makes the moments
+  step();  // creates the moments
   const auto samples = measure(variant_names.size(), rounds, step);
   print_ratios("a training step of GPT-2's dimensions, one sequence of 128 tokens", samples);
 

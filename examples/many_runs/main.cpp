@@ -1,6 +1,6 @@
 // many_runs FOLDER: makes 1,000 training runs of 4 ranks each and writes them as tables, as
 //   memprof export run.memtrace --format csv --run NAME --label commit=ID -o FOLDER/NAME/rank_N
-// does with recordings. One commit takes more memory than those before it, and two ranks more than their like:
+// does with recordings. One commit takes more memory than its predecessors, and two ranks more than their peers:
 // outliers.sql finds them.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -27,8 +27,8 @@ constexpr unsigned runs = 1000;
 constexpr unsigned ranks = 4;
 constexpr unsigned runs_per_commit = 25;
 
-/// What the query has to find.
-constexpr unsigned regressed_commit = 23;  ///< and all after it
+/// What the query must find.
+constexpr unsigned regressed_commit = 23;  ///< and all later ones
 constexpr std::array<std::array<unsigned, 2>, 2> odd_ranks{{{617, 2}, {38, 0}}};
 
 struct process {
@@ -50,10 +50,10 @@ std::string numbered(const char* format, unsigned number) {
   return text.data();
 }
 
-/// The id of a commit: eight hexadecimal digits, some of them without a letter.
+/// The id of a commit: eight hexadecimal digits, in some ids without any letter.
 std::string id_of(unsigned commit) { return numbered("%08x", (commit + 1) * 2'654'435'761U); }
 
-/// Two steps of a training: parameters, and activations that vary by a hundredth.
+/// Two training steps: parameters, and activations that vary by one percent.
 memprof::profile train(const process& of) {
   memprof::capture_info info;
   info.begin_unix_ns = 1'760'000'000'000'000'000 + std::int64_t{of.run} * 600'000'000'000;
@@ -93,7 +93,7 @@ memprof::profile train(const process& of) {
   return memprof::profile_of(trace);
 }
 
-/// Lets `write(table_writer)` write one table.
+/// Writes one table by calling `write(table_writer)`.
 template <class Write>
 void write_table(const std::filesystem::path& path, Write&& write) {
   memprof::detail::replace_file(path, [&](std::FILE* file) {

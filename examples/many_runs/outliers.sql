@@ -1,11 +1,11 @@
--- The commits since which peaks are higher than before, and the ranks whose peak stands out among their like: those of the same
--- commit, number and memory space. For DuckDB, in the folder above `runs`.
+-- Finds the commits from which on peaks are higher, and the ranks whose peak stands out among their peers: the same rank and memory
+-- space in other runs of the same commit. For DuckDB, in the folder above `runs`.
 WITH processes AS (
   SELECT r.run, r.rank, r.host, r.space, r.begin_unix_ns, r.peak_bytes, l.value AS commit
   FROM read_csv('runs/*/*/runs.csv') AS r
   JOIN read_csv('runs/*/*/labels.csv', types = {'value': 'VARCHAR'}) AS l ON l.run = r.run AND l.rank = r.rank AND l.name = 'commit'
 ),
-usual AS (  -- a median does not mind single outliers
+usual AS (  -- a median is robust against single outliers
   SELECT commit, rank, space, min(begin_unix_ns) AS since, median(peak_bytes)::BIGINT AS peak_bytes FROM processes GROUP BY ALL
 ),
 commits AS (

@@ -65,7 +65,7 @@ void attention<T>::rotate(tensor<T>& qkv, rotation direction) const {
   const auto scope = memprof::track_operation<"rotate">();
   const std::size_t sequences = qkv.shape()[0];
   for (std::size_t sequence = 0; sequence < sequences; ++sequence) {
-    // The keys stand behind the queries, so they are further heads.
+    // The keys follow the queries, so they are additional heads.
     for (std::size_t head = 0; head < heads_ + kv_heads_; ++head) {
       rotate_pairs(rotary_->cosines.as_matrix(), rotary_->sines.as_matrix(), direction,
                    head_of_qkv(qkv.data(), part::query, sequence, head));

@@ -20,12 +20,12 @@ struct rotary_tables {
   tensor<T> sines;
 };
 
-/// Causal self-attention with several heads, of which some may share keys and values (grouped-query attention: Ainslie et al.,
+/// Causal self-attention with several heads, some of which may share keys and values (grouped-query attention: Ainslie et al.,
 /// arXiv:2305.13245).
 template <class T>
 class attention {
  public:
-  /// `rotary` must outlive the layer; null: queries and keys do not know their positions.
+  /// `rotary` must outlive the layer; null: queries and keys have no positional encoding.
   attention(const std::string& name, const model_config& config, const rotary_tables<T>* rotary, const layer_source& source);
 
   [[nodiscard]] tensor<T> forward(tensor<T> x);
@@ -36,7 +36,7 @@ class attention {
  private:
   enum class part : std::uint8_t { query, key, value };
 
-  /// Turns the queries and keys in `qkv`, activations or gradients, by their positions.
+  /// Rotates the queries and keys in `qkv`, activations or gradients, by their positions.
   void rotate(tensor<T>& qkv, rotation direction) const;
   [[nodiscard]] tensor<T> scores() const;
   void softmax();
@@ -51,7 +51,7 @@ class attention {
   [[nodiscard]] accumulator<T> scale() const;
   /// The head whose keys and values a query uses.
   [[nodiscard]] std::size_t kv_head(std::size_t head) const { return head / (heads_ / kv_heads_); }
-  /// Calls `function(sequence, head)` for each of so many heads of each sequence of the batch.
+  /// Calls `function(sequence, head)` for each head, up to the given number, of each sequence in the batch.
   template <class Function>
   void for_each_head(std::size_t heads, Function function) const;
   template <class Element>

@@ -23,7 +23,7 @@ class block {
  private:
   /// The forward pass from `input_`.
   [[nodiscard]] tensor<T> run();
-  /// Everything that `run` kept.
+  /// Frees everything that `run` kept.
   void free_activations();
 
   bool memory_efficient_;

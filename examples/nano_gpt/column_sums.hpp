@@ -9,8 +9,8 @@
 
 namespace nano_gpt {
 
-/// `sums[j] += term(i, j)` over all rows i. Some columns at a time are summed up in accumulators, which types that are only
-/// stored need: their sums would stop growing where a term is smaller than the last place.
+/// `sums[j] += term(i, j)` over all rows i. Sums a few columns at a time in accumulators, which storage-only types need: their
+/// sums would stop growing once a term is smaller than the last place.
 template <class T, class Term>
 void add_column_sums(std::size_t rows, std::span<T> sums, Term term) {
   constexpr std::size_t strip = 64;

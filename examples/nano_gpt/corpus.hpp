@@ -12,13 +12,13 @@
 
 namespace nano_gpt {
 
-/// Sequences and what follows each of their tokens; both are [batch, time].
+/// Sequences, and the token that follows each of their tokens; both are [batch, time].
 struct batch {
   tensor<std::int32_t> tokens;
   tensor<std::int32_t> targets;
 };
 
-/// A text as tokens: one a character, that is a byte, numbered in the order of their values.
+/// A text as tokens: one per character, that is, per byte, numbered in the order of their values.
 class corpus {
  public:
   explicit corpus(std::string_view text);
@@ -27,7 +27,7 @@ class corpus {
   [[nodiscard]] std::size_t vocabulary_size() const { return vocabulary_.size(); }
   [[nodiscard]] const std::string& vocabulary() const { return vocabulary_; }
 
-  /// Random stretches of the text, which must be longer than `seq_len`; uninitialised if nothing is dispatched.
+  /// Random sections of the text, which must be longer than `seq_len`; uninitialised if nothing is dispatched.
   [[nodiscard]] batch sample(std::size_t batch_size, std::size_t seq_len, random_stream& random,
                              const tensor_memory& memory) const;
 
@@ -36,10 +36,11 @@ class corpus {
   std::vector<std::int32_t> tokens_;
 };
 
-/// The whole file; throws `input_error` if that is not possible.
+/// Reads the whole file. Throws `input_error` if that fails.
 [[nodiscard]] std::string read_text(const std::filesystem::path& file);
 
-/// lighthouse.txt beside this file, which never changes: so do the numbers of a run without `--text`. Throws as `read_text`.
+/// The content of lighthouse.txt beside this file. It never changes, so neither do the numbers of a run without `--text`. Throws
+/// as `read_text`.
 [[nodiscard]] std::string read_default_text();
 
 }  // namespace nano_gpt

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 /// @file
-/// The element types of tensors. Those of 16 bits are only stored: arithmetic is done in float.
+/// The element types of tensors. The 16-bit types are for storage only; arithmetic is done in float.
 
 namespace nano_gpt {
 
@@ -20,7 +20,7 @@ class bf16 {
   /// To the nearest, of two that are equally near to the even one.
   explicit bf16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
-    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could carry it to infinity
+    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could turn it into infinity
     bits_ = static_cast<std::uint16_t>((is_nan ? bits | 0x400000U : bits + 0x7fffU + (bits >> 16U & 1U)) >> 16U);
   }
   // NOLINTNEXTLINE(google-explicit-constructor): every value is a float, as with the built-in types
@@ -42,14 +42,14 @@ class fp16 {
   // NOLINTNEXTLINE(google-explicit-constructor): every value is a float, as with the built-in types
   operator float() const {
     const std::uint32_t magnitude = (bits_ & 0x7fffU) << 13U;
-    // The exponents' biases differ by 112. Multiplying is right for subnormal numbers as well.
+    // The exponent biases differ by 112. Multiplication is correct for subnormal numbers, too.
     const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);
     const std::uint32_t beyond = magnitude >= 0x0f800000U ? 0x7f800000U : 0;  // infinite or not a number
     return std::bit_cast<float>(finite | beyond | (bits_ & 0x8000U) << 16U);
   }
 
  private:
-  /// Of the magnitude of a float as bits.
+  /// Converts the bits of a float's magnitude.
   static std::uint32_t rounded(std::uint32_t magnitude) {
     if (magnitude > 0x7f800000U) return 0x7e00U;   // not a number
     if (magnitude >= 0x47800000U) return 0x7c00U;  // 2^16 and more
@@ -62,20 +62,20 @@ class fp16 {
   std::uint16_t bits_;
 };
 
-/// Whether elements of this type are converted to be computed with.
+/// Whether elements of this type must be converted for computation.
 template <class T>
 inline constexpr bool is_stored_type = std::is_same_v<T, bf16> || std::is_same_v<T, fp16>;
 
-/// What sums of such elements are kept in.
+/// The type for sums of such elements.
 template <class T>
 using accumulator = std::conditional_t<is_stored_type<T>, float, T>;
 
-/// What gradients are multiplied by, so that small ones do not vanish in a type with few exponents (Micikevicius et al.,
-/// arXiv:1710.03740). The optimizer's step does not depend on it.
+/// The factor by which gradients are scaled, so that small ones do not vanish in a type with a small exponent range (Micikevicius
+/// et al., arXiv:1710.03740). The optimizer's step does not depend on it.
 template <class T>
 inline constexpr accumulator<T> loss_scale = std::is_same_v<T, fp16> ? accumulator<T>(1024) : accumulator<T>(1);
 
-/// The name of an element type, as the field spells it.
+/// The usual name of an element type.
 template <class T>
 inline constexpr std::string_view dtype_name = "unknown";
 template <>

@@ -4,7 +4,7 @@
 
 namespace nano_gpt {
 
-/// What the user gave cannot be used. The text is one line that says what is wrong and how to fix it.
+/// Invalid user input. The text is one line that says what is wrong and how to fix it.
 struct input_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -30,7 +30,7 @@ void add_scaled_row(accumulator<T> factor, const T* __restrict from, T* __restri
   for (std::size_t j = 0; j < columns; ++j) to[j] = T(to[j] + factor * from[j]);
 }
 
-/// What is left of row i of c after the blocks of four.
+/// The remainder of row i of c after the blocks of four.
 template <class T>
 void add_row_product(matrix<const T> a, matrix<const T> b, matrix<T> c, std::size_t i, std::size_t first_k) {
   for (std::size_t k = first_k; k < a.columns; ++k) add_scaled_row(a.at(i, k), b.row(k), c.row(i), c.columns);
@@ -54,7 +54,7 @@ void add_tile_product(matrix<const T> a, matrix<const T> b, matrix<T> c) {
   }
 }
 
-/// For types that are only stored.
+/// For storage-only types.
 template <class T>
 void add_product_in_tiles(matrix<const T> a, matrix<const T> b, matrix<T> c) {
   for (std::size_t i = 0; i < c.rows; i += tile_rows) {

@@ -9,13 +9,13 @@
 #include <type_traits>
 
 /// @file
-/// The arithmetic, on memory that is already there: no function here allocates, and none does anything while
-/// `memprof::dispatching()` is false. All are instantiated for float, bf16 and fp16, which train, and double, which checks
+/// The arithmetic, on existing memory: no function here allocates, and none does anything while `memprof::dispatching()` is
+/// false. All are instantiated for float, bf16 and fp16, which are used for training, and double, which is used to check
 /// gradients.
 
 namespace nano_gpt {
 
-/// What a kernel only reads. Not deduced, so that views of mutable elements convert.
+/// A view that a kernel only reads. Not deduced, so that views of mutable elements convert.
 template <class T>
 using in_matrix = std::type_identity_t<matrix<const T>>;
 template <class T>
@@ -62,15 +62,15 @@ void add_positions_backward(in_matrix<T> d_out, std::size_t positions, matrix<T>
 template <class T>
 void fill_rotary_tables(matrix<T> cosines, matrix<T> sines);
 
-/// Turning back is the transpose, so it is what the gradient needs.
+/// The reverse rotation is the transpose, which the gradient needs.
 enum class rotation : bool { forward, backward };
 
-/// In place: turns each pair of neighbouring elements of row t by the angle of row t and its column in the tables.
+/// In place: rotates each pair of adjacent elements of row t by the angle in the tables at row t and the pair's column.
 template <class T>
 void rotate_pairs(in_matrix<T> cosines, in_matrix<T> sines, rotation direction, matrix<T> rows);
 
-/// Normalises each row to mean 0 and variance 1, then scales and shifts it. `means` and `inverse_deviations` have one element
-/// a row and are what the backward pass needs.
+/// Normalises each row to mean 0 and variance 1, then scales and shifts it. `means` and `inverse_deviations` have one element per
+/// row, for the backward pass.
 template <class T>
 void layer_norm_forward(in_matrix<T> x, in_span<T> gain, in_span<T> shift, std::span<T> means, std::span<T> inverse_deviations,
                         matrix<T> out);

@@ -9,7 +9,7 @@
 #include <numbers>
 
 /// @file
-/// The kernels that are no linear algebra: positions, normalisations, softmax, activations, loss.
+/// The kernels other than linear algebra: positions, normalisations, softmax, activations, loss.
 
 namespace nano_gpt {
 namespace {
@@ -25,7 +25,7 @@ accumulator<T> sum_of(const T* row, std::size_t columns) {
   return sum;
 }
 
-/// 0.5 * (1 + tanh(u)) = 1 / (1 + exp(-2u)); exp overflows to infinity where the result is 0, as it should be.
+/// 0.5 * (1 + tanh(u)) = 1 / (1 + exp(-2u)); if exp overflows to infinity, the result is 0, as it should be.
 template <class Number>
 Number gelu_gate(Number x) {
   constexpr Number cubic = Number(0.044715);
@@ -238,7 +238,7 @@ accumulator<T> cross_entropy(std::span<const std::int32_t> targets, matrix<T> lo
   double loss = 0;
   for (std::size_t i = 0; i < logits.rows; ++i) {
     T* row = logits.row(i);
-    // Not the logarithm of the probability, which may round to 0 where the logits are far apart.
+    // Not the logarithm of the probability, which may round to 0 if the logits are far apart.
     const number below_max = *std::max_element(row, row + logits.columns) - row[targets[i]];
     loss += static_cast<double>(below_max + std::log(softmax_row(row, logits.columns, number(1))));
   }

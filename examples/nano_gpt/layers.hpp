@@ -14,21 +14,21 @@
 #include <string>
 
 /// @file
-/// The layers of a transformer. Activations are [batch, time, channels]. A forward pass keeps what the backward pass will need;
-/// the backward pass frees it as it goes and turns the gradient of the output into the gradient of the input.
+/// The layers of a transformer. Activations are [batch, time, channels]. A forward pass keeps what the backward pass needs; the
+/// backward pass frees it along the way and turns the gradient of the output into the gradient of the input.
 
 namespace nano_gpt {
 
-/// Of every weight but those that write to the residual stream. At GPT-2's width of 768 it is GPT-2's 0.02 (rounded); narrower
-/// models need larger weights for the same activations.
+/// The initial deviation of all weights except those that write to the residual stream. At GPT-2's width of 768 it is GPT-2's
+/// 0.02 (rounded); narrower models need larger weights for the same activations.
 inline double initial_deviation(std::size_t channels) { return 0.5 / std::sqrt(static_cast<double>(channels)); }
 
-/// 2 * layers sums go into the residual stream; this keeps its variance independent of the depth (GPT-2, section 2.3).
+/// The residual stream is a sum of 2 * layers terms; this keeps its variance independent of the depth (GPT-2, section 2.3).
 inline double projection_deviation(const model_config& config) {
   return initial_deviation(config.d_model) / std::sqrt(2.0 * static_cast<double>(config.layers));
 }
 
-/// What every layer is built from.
+/// What every layer needs for its construction.
 struct layer_source {
   random_stream* random;
   tensor_memory memory;
@@ -43,7 +43,7 @@ inline linear_bias bias_of_blocks(const model_config& config) {
 template <class T>
 class linear {
  public:
-  /// `operation` is what its work is called in the profile, `name` what its parameters are called.
+  /// `operation` is the name of the layer's work in the profile, `name` that of its parameters.
   linear(std::string operation, const std::string& name, std::size_t inputs, std::size_t outputs, double deviation,
          linear_bias bias, const layer_source& source);
 
@@ -60,8 +60,8 @@ class linear {
   tensor<T> input_;
 };
 
-/// Normalises every position, by mean and deviation or, in a Llama, by the root of the mean square alone. It does not keep its
-/// input, which the residual connection keeps anyway.
+/// Normalises every position, by mean and deviation or, in a Llama, by the root mean square only. Does not keep its input, which
+/// the residual connection keeps anyway.
 template <class T>
 class norm {
  public:
@@ -82,7 +82,7 @@ class norm {
   tensor<T> inverse_deviations_;  ///< or the inverse roots of the mean squares
 };
 
-/// Two linear layers with a GELU or, in a Llama, a SwiGLU between them; the gate's weights then stand beside those it gates.
+/// Two linear layers with a GELU or, in a Llama, a SwiGLU between them; the gate's weights are then stored beside those it gates.
 template <class T>
 class mlp {
  public:
@@ -123,7 +123,7 @@ class embedding {
   const tensor<std::int32_t>* tokens_ = nullptr;
 };
 
-/// From the last activations to one logit for each token of the vocabulary.
+/// Maps the last activations to one logit for each token of the vocabulary.
 template <class T>
 class lm_head {
  public:

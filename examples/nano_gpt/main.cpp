@@ -38,14 +38,14 @@ void require_known(const nano_gpt::corpus& corpus, std::size_t vocabulary_size) 
 nano_gpt::corpus load_corpus(nano_gpt::options& options) {
   nano_gpt::corpus corpus{options.text ? nano_gpt::read_text(*options.text) : nano_gpt::read_default_text()};
   if (options.model.vocabulary_size == 0) options.model.vocabulary_size = corpus.vocabulary_size();
-  if (options.mode == memprof::run_mode::no_dispatch) return corpus;  // no token is looked at
+  if (options.mode == memprof::run_mode::no_dispatch) return corpus;  // no token is read
   require_long_enough(corpus, options.model.seq_len);
   require_known(corpus, options.model.vocabulary_size);
   return corpus;
 }
 
 void require_memprof(std::string_view option) {
-  if (!MEMPROF_ENABLED) throw nano_gpt::input_error{std::string{option} + " needs memprof: run nano_gpt, or leave it out"};
+  if (!MEMPROF_ENABLED) throw nano_gpt::input_error{std::string{option} + " needs memprof: run nano_gpt, or omit the option"};
 }
 
 void run(std::span<const char* const> arguments) {
@@ -82,7 +82,7 @@ int report(const char* what) {
 }
 
 int report_out_of_memory() {
-  memprof::print_memory_usage();  // the capture ended on the way here, and its profile says who holds the memory
+  memprof::print_memory_usage();  // the capture has ended by now, and its profile shows who holds the memory
   return report("out of memory: try a smaller --batch-size, --seq-len, --layers or --d-model");
 }
 
@@ -94,7 +94,7 @@ int main(int argument_count, char** arguments) {
     return 0;
   } catch (const std::bad_alloc&) {
     return report_out_of_memory();
-  } catch (const std::length_error&) {  // of a std::vector that no address space holds
+  } catch (const std::length_error&) {  // from a std::vector larger than any address space
     return report_out_of_memory();
   } catch (const std::exception& failure) {
     return report(failure.what());

@@ -57,7 +57,8 @@ accumulator<T> gpt<T>::loss(tensor<T> logits) {
 template <class T>
 void gpt<T>::backward(double share) {
   const auto scope = memprof::track_operation<"backward">(memprof::category::temporary);
-  tensor<T> d_x = lm_head_.backward(loss_backward(share));  // a statement of its own: the logits' gradient is freed at its end
+  tensor<T> d_x =
+      lm_head_.backward(loss_backward(share));  // a separate statement, so that the logits' gradient is freed at its end
   d_x = final_norm_.backward(final_, d_x);
   final_.free();
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) d_x = block->backward(std::move(d_x));

@@ -7,7 +7,7 @@
 
 namespace nano_gpt {
 
-/// What a block and its surroundings are made of.
+/// The components of a block and its surroundings.
 enum class architecture : std::uint8_t {
   gpt2,   ///< layer normalisation, GELU, learned positions, biases in every linear layer but the last
   llama,  ///< RMS normalisation, SwiGLU, rotary positions, no biases
@@ -15,7 +15,7 @@ enum class architecture : std::uint8_t {
 
 /// The dimensions of a decoder-only transformer with pre-normalisation.
 struct model_config {
-  std::size_t vocabulary_size = 0;  ///< 0: what the text has
+  std::size_t vocabulary_size = 0;  ///< 0: as many as the text has
   std::size_t seq_len = 64;         ///< longest sequence, tokens
   std::size_t layers = 3;
   std::size_t heads = 4;  ///< divides d_model
@@ -23,7 +23,7 @@ struct model_config {
   std::size_t kv_heads = 0;   ///< heads that share keys and values do so in groups of heads / kv_heads; 0: none share
   std::size_t mlp_width = 0;  ///< 0: 4 * d_model
   nano_gpt::architecture architecture = architecture::gpt2;
-  bool tied_output = false;       ///< whether the output layer's weight is the token table
+  bool tied_output = false;       ///< the output layer's weight is the token table
   bool memory_efficient = false;  ///< a block keeps only its input and runs its forward pass again before the backward pass
 
   [[nodiscard]] std::size_t head_width() const { return d_model / heads; }

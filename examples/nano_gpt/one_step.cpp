@@ -101,7 +101,7 @@ measured_step measure_one_step(const options& options, double learning_rate, mem
     }
   } catch (const std::bad_alloc&) {
     result.ran_out_of_memory = true;
-  } catch (const std::length_error&) {  // of a std::vector that no address space holds
+  } catch (const std::length_error&) {  // from a std::vector larger than any address space
     result.ran_out_of_memory = true;
   }
   capture.end();

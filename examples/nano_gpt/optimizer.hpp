@@ -13,10 +13,10 @@ struct adamw_settings {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double epsilon = 1e-8;
-  double weight_decay = 0.1;  ///< of matrices; biases and normalisations do not decay
+  double weight_decay = 0.1;  ///< for matrices; biases and normalisations do not decay
 };
 
-/// AdamW: two moments of the size of the parameters.
+/// AdamW, with two moments the size of the parameters.
 template <class T>
 class adamw {
  public:

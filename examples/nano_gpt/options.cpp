@@ -20,23 +20,23 @@ struct number_option {
   std::string_view name;
   std::size_t& (*value)(options&);
   std::string_view meaning;
-  std::string_view fallback = {};  ///< where the default is no number
+  std::string_view fallback = {};  ///< the default, if it is not a number
 };
 
 constexpr std::array<number_option, 10> number_options{{
     {"--layers", [](options& o) -> std::size_t& { return o.model.layers; }, "transformer blocks"},
-    {"--heads", [](options& o) -> std::size_t& { return o.model.heads; }, "attention heads a block; must divide --d-model"},
+    {"--heads", [](options& o) -> std::size_t& { return o.model.heads; }, "attention heads per block; must divide --d-model"},
     {"--kv-heads", [](options& o) -> std::size_t& { return o.model.kv_heads; }, "heads of keys and values; must divide --heads",
      "as many as --heads"},
     {"--d-model", [](options& o) -> std::size_t& { return o.model.d_model; }, "width of the residual stream"},
     {"--mlp-width", [](options& o) -> std::size_t& { return o.model.mlp_width; }, "width between the layers of an MLP",
      "4 times --d-model"},
-    {"--vocabulary", [](options& o) -> std::size_t& { return o.model.vocabulary_size; }, "tokens that the model knows",
+    {"--vocabulary", [](options& o) -> std::size_t& { return o.model.vocabulary_size; }, "size of the vocabulary in tokens",
      "as many as the text has"},
-    {"--seq-len", [](options& o) -> std::size_t& { return o.model.seq_len; }, "characters a sequence"},
-    {"--batch-size", [](options& o) -> std::size_t& { return o.batch_size; }, "sequences a micro-batch"},
+    {"--seq-len", [](options& o) -> std::size_t& { return o.model.seq_len; }, "characters per sequence"},
+    {"--batch-size", [](options& o) -> std::size_t& { return o.batch_size; }, "sequences per micro-batch"},
     {"--micro-batches", [](options& o) -> std::size_t& { return o.micro_batches; },
-     "micro-batches a step; their gradients add up"},
+     "micro-batches per step, whose gradients are accumulated"},
     {"--steps", [](options& o) -> std::size_t& { return o.steps; }, "optimizer steps"},
 }};
 
@@ -53,8 +53,7 @@ constexpr std::array<flag_option, 2> flag_options{{
      "keep only each block's input and run its forward pass again in the backward pass"},
 }};
 
-/// A model makes vectors of up to 4 times a width: those sizes must not wrap. Their products are checked where memory is asked
-/// for.
+/// A model allocates vectors of up to 4 times a width: those sizes must not wrap. Their products are checked on allocation.
 constexpr std::uint64_t largest_number = 1'000'000'000'000'000'000;
 
 std::uint64_t parse_number(std::string_view option, std::string_view text, std::uint64_t lowest, std::uint64_t highest) {
@@ -168,17 +167,17 @@ void require_usable_dtype(const options& given) {
   }
   if (memprof::is_block_float(given.dtype) && given.device.layout != memprof::tensor_layout::tile) {
     throw input_error{"--dtype " + std::string{memprof::to_string(given.dtype)} +
-                      " exists only in tiles: give a --device that has them, as wormhole-12gb"};
+                      " exists only in tiles: give a --device that has them, such as wormhole-12gb"};
   }
 }
 
-/// An option with hyphens, and its value as it was given.
+/// An option, spelled with hyphens, and its value as given.
 struct given_option {
   std::string name;
   std::string_view value;
 };
 
-/// Options override the numbers of a config wherever they stand.
+/// Options override the numbers of a config, regardless of their order.
 void set_options(options& result, const std::vector<given_option>& given) {
   const bool memory_efficient = result.model.memory_efficient;
   for (const given_option& option : given) {
@@ -188,7 +187,7 @@ void set_options(options& result, const std::vector<given_option>& given) {
   for (const given_option& option : given) set_option(result, option.name, option.value);
 }
 
-/// The name of an option, whose words may be joined by underscores as well.
+/// The name of an option, whose words may also be joined by underscores.
 std::string with_hyphens(std::string_view name) {
   std::string result{name};
   if (name.starts_with("--")) std::ranges::replace(result, '_', '-');
@@ -249,14 +248,15 @@ std::string usage() {
     line(std::string{option.name} + " N", option.meaning, option.fallback.empty() ? number : option.fallback);
   }
   line("--dtype NAME", "element type: fp32, bf16, fp16; with --no-dispatch also fp8, int8, bfp8, bfp4", "fp32");
-  line("--device NAME|FILE", "preset or JSON file: where tensors are counted, and how large they are there", "plain bytes, cpu");
+  line("--device NAME|FILE", "preset or JSON file that determines where tensors count and how large they are",
+       "plain bytes, cpu");
   for (const flag_option& flag : flag_options) line(flag.name, flag.meaning, "off");
-  line("--seed N", "of initial weights and batches", std::to_string(defaults.seed));
-  line("--text FILE", "what to learn", "lighthouse.txt beside the sources");
+  line("--seed N", "seed for initial weights and batches", std::to_string(defaults.seed));
+  line("--text FILE", "text to learn", "lighthouse.txt beside the sources");
   line("--json FILE", "where to write the profile", "nowhere");
-  line("--html FILE", "where to write the page that shows it", "nowhere");
-  line("--trace-file FILE", "where to write all events while they happen", "nowhere");
-  line("--help", "this text", "or -h");
+  line("--html FILE", "where to write an HTML page of the profile", "nowhere");
+  line("--trace-file FILE", "where to write all events as they happen", "nowhere");
+  line("--help", "show this text", "or -h");
   return text + "\nA published model (--config) brings its own defaults, a batch of one sequence and one step.\n";
 }
 
@@ -269,7 +269,7 @@ void require_writable(std::string_view option, const std::filesystem::path& file
   if (std::filesystem::is_directory(file))
     throw input_error{"cannot write '" + name + "', a directory: give " + std::string{option} + " a file in it"};
   const bool existed = std::filesystem::exists(file);
-  // Appending nothing asks the same permission as writing and keeps what is there.
+  // Appending nothing needs the same permission as writing, and keeps the content.
   if (!std::ofstream{file, std::ios::app})
     throw input_error{"cannot write '" + name + "': check the permissions or choose another file"};
   std::error_code ignored;

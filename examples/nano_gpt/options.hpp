@@ -17,36 +17,36 @@
 
 namespace nano_gpt {
 
-/// What the command line may set. The defaults train for some ten seconds.
+/// What the command line can set. The defaults train for about ten seconds.
 struct options {
   model_config model = named_configs[0].model;
   std::size_t batch_size = named_configs[0].batch_size;
-  std::size_t micro_batches = 1;  ///< a step; their gradients add up
+  std::size_t micro_batches = 1;  ///< per step; their gradients are accumulated
   std::size_t steps = named_configs[0].steps;
   std::uint64_t seed = 1;
   memprof::dtype dtype = memprof::dtype::float32;  ///< of parameters, gradients, moments and activations
   memprof::run_mode mode = memprof::run_mode::normal;
-  memprof::device_description device;         ///< decides the bytes of tensors; empty: those of their elements
-  std::optional<std::filesystem::path> text;  ///< without: lighthouse.txt
+  memprof::device_description device;         ///< determines the bytes of tensors; empty: those of their elements
+  std::optional<std::filesystem::path> text;  ///< none: lighthouse.txt
   std::optional<std::filesystem::path> json;  ///< where to write the profile
   std::optional<std::filesystem::path> html;  ///< where to write the page
-  std::string trace_file;                     ///< that gets all events while they happen; empty: none
-  memprof::trace* trace = nullptr;            ///< gets all events, for the page
+  std::string trace_file;                     ///< receives all events as they happen; empty: none
+  memprof::trace* trace = nullptr;            ///< receives all events, for the page
   bool help = false;
 
-  /// Where the tensors are counted.
+  /// The memory space in which tensors count.
   [[nodiscard]] std::string_view memory_space() const { return device.empty() ? "cpu" : device.tensor_space().name.view(); }
 };
 
-/// Reads the arguments after the program's name; throws `input_error`, or `memprof::error` about a device, on the first that
-/// cannot be used.
+/// Parses the arguments after the program's name. Throws `input_error`, or `memprof::error` about a device, for the first invalid
+/// one.
 [[nodiscard]] options parse_options(std::span<const char* const> arguments);
 
-/// What `--help` prints.
+/// The output of `--help`.
 [[nodiscard]] std::string usage();
 
-/// Throws `input_error` unless the file, which `option` names, can be opened for writing. Leaves an existing file as it is, and
-/// none behind.
+/// Throws `input_error` unless the file that `option` names can be opened for writing. Neither changes an existing file nor
+/// leaves a new one behind.
 void require_writable(std::string_view option, const std::filesystem::path& file);
 
 }  // namespace nano_gpt

@@ -27,7 +27,7 @@ class parameter {
   [[nodiscard]] tensor<T>& value() { return value_; }
   [[nodiscard]] const tensor<T>& value() const { return value_; }
 
-  /// Starts as zeros; what several uses of the parameter contribute adds up.
+  /// Starts as zeros; the contributions of several uses of the parameter are summed.
   [[nodiscard]] tensor<T>& accumulated_gradient() {
     if (gradient_.empty()) {
       const auto scope = memprof::track_operation<"parameter_gradient">(memprof::category::gradient);

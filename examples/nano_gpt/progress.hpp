@@ -5,15 +5,15 @@
 
 namespace nano_gpt {
 
-/// Says on stderr how training goes: one line that is rewritten on a terminal, about ten lines elsewhere. It is silent on
-/// stdout, so that what stands there can be read by programs.
+/// Shows the progress of training on stderr: one line that is rewritten on a terminal, about ten lines elsewhere. Prints nothing
+/// to stdout meanwhile, so that programs can read the output.
 class progress {
  public:
   explicit progress(std::size_t steps);
 
-  /// To be called after each step, with its loss, which is not shown if nothing was dispatched.
+  /// Call after each step with its loss, which is not shown if nothing was dispatched.
   void show(double loss);
-  /// To be called after the last step: ends the rewritten line and prints the result to stdout.
+  /// Call after the last step: ends the rewritten line and prints the result to stdout.
   void finish() const;
 
  private:

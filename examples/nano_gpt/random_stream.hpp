@@ -7,7 +7,7 @@
 
 namespace nano_gpt {
 
-/// Random numbers that are the same on every platform, which those of <random>'s distributions are not.
+/// Random numbers that are the same on every platform, unlike those of the distributions in <random>.
 /// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 class random_stream {
  public:
@@ -21,7 +21,7 @@ class random_stream {
     return bits ^ (bits >> 31U);
   }
 
-  /// In [0, bound). The bias of the remainder is below 2^-32 for every bound a text reaches.
+  /// In [0, bound). The bias of the remainder is below 2^-32 for the length of any realistic text.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
 
   /// In (0, 1]: never 0, so that its logarithm exists.

@@ -13,8 +13,8 @@
 
 namespace nano_gpt {
 
-/// A matrix somebody else owns. Strides count elements, so a head of a [tokens, heads * width] array or a transposed matrix is
-/// a view as well.
+/// A non-owning view of a matrix. Strides count elements, so a head of a [tokens, heads * width] array or a transposed matrix is
+/// a view, too.
 template <class T>
 struct matrix {
   T* data = nullptr;
@@ -34,8 +34,7 @@ struct matrix {
   operator matrix<const T>() const requires(!std::is_const_v<T>) { return {data, rows, columns, row_stride, column_stride}; }
 };
 
-/// A dense row-major array from a memory resource; move-only. Its elements start out uninitialised, so whoever creates one for
-/// accumulation asks for `zeros`.
+/// A dense row-major array from a memory resource; move-only. Elements are uninitialised; use `zeros` for accumulation.
 template <class T>
 class tensor {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -84,7 +83,7 @@ class tensor {
   [[nodiscard]] std::span<T> elements() { return {data_, size_}; }
   [[nodiscard]] std::span<const T> elements() const { return {data_, size_}; }
 
-  /// All dimensions but the last as rows.
+  /// A matrix with all dimensions but the last as rows.
   [[nodiscard]] matrix<T> as_matrix() { return {data_, size_ / shape_.last(), shape_.last(), shape_.last()}; }
   [[nodiscard]] matrix<const T> as_matrix() const { return {data_, size_ / shape_.last(), shape_.last(), shape_.last()}; }
 
@@ -99,7 +98,7 @@ class tensor {
 
   extents shape_;
   std::size_t size_ = 0;
-  std::size_t bytes_ = 0;  ///< at least those of the elements: a device may pad
+  std::size_t bytes_ = 0;  ///< at least those of the elements; a device may pad
   std::pmr::memory_resource* memory_ = nullptr;
   T* data_ = nullptr;
 };

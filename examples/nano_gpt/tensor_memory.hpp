@@ -15,7 +15,7 @@
 
 namespace nano_gpt {
 
-/// What tensors without a device are counted by: one element after the other, no limit.
+/// How tensors without a device count: contiguous elements, no limit.
 [[nodiscard]] inline const memprof::device_description& plain_device() {
   static const memprof::device_description device = [] {
     memprof::device_description plain;
@@ -25,15 +25,15 @@ namespace nano_gpt {
   return device;
 }
 
-/// Where tensors come from, and how many bytes they take there.
+/// Where tensors are allocated, and how many bytes they take there.
 class tensor_memory {
  public:
   tensor_memory() = default;
   /// Each element has the size of its C++ type.
-  // NOLINTNEXTLINE(google-explicit-constructor): a resource is all that most tensors need
+  // NOLINTNEXTLINE(google-explicit-constructor): most tensors need only a resource
   tensor_memory(std::pmr::memory_resource* resource) : resource_{resource} {}
-  /// In the layout of a device, unless that is empty. Elements that are not integers count as `type`, also where the C++ type
-  /// only stands for one that no kernel computes with. `device` must outlive the tensors.
+  /// Uses the layout of a device, unless that is empty. Non-integer elements count as `type`, even if their C++ type only stands
+  /// for a type that no kernel computes with. `device` must outlive the tensors.
   tensor_memory(std::pmr::memory_resource* resource, const memprof::device_description& device, memprof::dtype type)
       : resource_{resource}, device_{device.empty() ? &plain_device() : &device}, type_{type} {}
 
@@ -47,7 +47,7 @@ class tensor_memory {
     return static_cast<std::size_t>(memprof::tensor_bytes(*device_, type, shape.sizes()));
   }
 
-  /// As reports spell it.
+  /// The name of the element type in reports.
   template <class T>
   [[nodiscard]] std::string_view dtype() const {
     return type_ && !is_dispatched_type(*type_) ? memprof::to_string(*type_) : dtype_name<T>;

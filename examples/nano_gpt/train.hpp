@@ -8,12 +8,12 @@
 
 namespace nano_gpt {
 
-/// Trains a model of elements T as `options` say and prints how that went. There are two of this function: train.cpp profiles
-/// the memory of what train_plain.cpp merely does, in the capture that its caller has begun, and ends that.
+/// Trains a model with elements T according to `options` and prints the result. There are two versions of this function:
+/// train.cpp is train_plain.cpp plus profiling, in a capture that its caller has begun and that it ends.
 template <class T>
 void train(const options& options, const corpus& corpus);
 
-/// The same with the element type that the options name; where it can only be counted, float stands in for it.
+/// The same with the element type from the options; float replaces a type that can only be counted.
 inline void train(const options& options, const corpus& corpus) {
   switch (options.dtype) {
     case memprof::dtype::bfloat16: return train<bf16>(options, corpus);

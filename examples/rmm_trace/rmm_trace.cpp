@@ -1,6 +1,6 @@
-// Turns the CSV log of RAPIDS Memory Manager's logging_resource_adaptor into a trace, on which `memprof show`, the model of
-// PyTorch's allocator and everything else work. <memprof/format/rmm_log.hpp> is all that a reader of a foreign format needs to
-// be: it hands what it reads to a trace_writer.
+// Converts the CSV log of RAPIDS Memory Manager's logging_resource_adaptor to a trace for `memprof show`, the model of PyTorch's
+// allocator and everything else. A reader of a foreign format need not be more than <memprof/format/rmm_log.hpp>: it passes what
+// it reads to a trace_writer.
 #include <memprof/format/rmm_log.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/trace_profile.hpp>

@@ -1,5 +1,5 @@
-// Replays the operations of tt-train's TinyLlama and compares what its memory tracker would print with the table in that
-// tracker's documentation. Ends with 1 if the replay differs by more than is explained.
+// Replays the operations of tt-train's TinyLlama and compares what its memory tracker would print with the table in the tracker's
+// documentation. Exits with 1 if the replay differs by more than can be explained.
 #include <tinyllama_table/replay.hpp>
 
 #include <memprof/profile/profile.hpp>
@@ -49,8 +49,7 @@ const segment_usage* find_segment(const memprof::space_profile& space, std::stri
   return nullptr;
 }
 
-/// Prints the rows beside the replay's numbers. Returns whether what was published is more by 0 to `explained` hundredths in
-/// each.
+/// Prints the rows beside the replay's numbers. Returns whether each published number is 0 to `explained` hundredths larger.
 template <class Rows>
 bool compare(std::string_view title, const Rows& rows, tinyllama_table::activations mode, std::int64_t explained) {
   const memprof::profile profile = tinyllama_table::replay_training_step(mode);
@@ -77,6 +76,6 @@ int main() {
   const bool kept = compare("Default (MB)", kept_rows, activations::kept, 0);
   const bool recomputed = compare("Memory-efficient (MB)", recomputed_rows, activations::recomputed, 100);
   if (kept && recomputed) return 0;
-  std::puts("The replay differs by more than is explained.");
+  std::puts("The replay differs by more than can be explained.");
   return 1;
 }

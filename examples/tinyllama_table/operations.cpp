@@ -70,12 +70,12 @@ variable_ptr operations::rotate(const variable_ptr& x) const {
   return y;
 }
 
-/// Keys or values as large as if each head had its own.
+/// Keys or values, as large as if each head had its own.
 tensor operations::repeated_for_heads(category what) const {
   return device_->make({sizes_.heads, sizes_.sequence, sizes_.head_width()}, what);
 }
 
-/// Here the forward pass has its peak: five tensors for the mask beside the scores.
+/// The forward pass peaks here: five tensors for the mask besides the scores.
 tensor operations::probabilities(const variable_ptr& queries) const {
   const tensor scaled_queries = make_like(queries->value, category::temporary);
   tensor scores = [&] {

@@ -6,8 +6,8 @@
 #include <tuple>
 
 /// @file
-/// The operations of tt-train's Llama, each with the tensors that it makes, keeps and lets go. Without a tape (a null pointer)
-/// nothing is kept for a backward pass.
+/// The operations of tt-train's Llama, each with the tensors that it creates, keeps and releases. Without a tape (a null
+/// pointer), nothing is kept for a backward pass.
 
 namespace tinyllama_table {
 
@@ -18,7 +18,7 @@ struct dimensions {
   std::size_t layers = 22;
   std::size_t width = 2048;
   std::size_t heads = 32;
-  std::size_t groups = 4;  ///< of heads that share a key and a value
+  std::size_t groups = 4;  ///< the number of groups of heads that share a key and a value
   std::size_t mlp_width = 5632;
 
   [[nodiscard]] constexpr std::size_t head_width() const { return width / heads; }
@@ -28,9 +28,9 @@ class operations {
  public:
   operations(const dimensions& sizes, const device_memory& device, tape* nodes) : sizes_{sizes}, device_{&device}, tape_{nodes} {}
 
-  /// The rows of the table that the tokens name.
+  /// The rows of the table selected by the tokens.
   [[nodiscard]] variable_ptr embedding(const tensor& tokens, const variable_ptr& table) const;
-  /// x times a matrix of so many columns.
+  /// x times a matrix with the given number of columns.
   [[nodiscard]] variable_ptr linear(const variable_ptr& x, const variable_ptr& weight, std::size_t columns) const;
   [[nodiscard]] variable_ptr rms_norm(const variable_ptr& x, const variable_ptr& scale) const;
   /// Queries, keys and values, each divided into its heads.

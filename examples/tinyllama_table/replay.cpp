@@ -117,7 +117,8 @@ class training_step {
     return run.add(run_mlp(run.rms_norm(attended, layer.mlp_norm), layer, run), attended);
   }
 
-  /// Keeps the input only. Backwards the layer runs again, on a tape of its own and an input that is not on the outer one.
+  /// Keeps only the input. In the backward pass, the layer runs again on its own tape, with an input that is not on the outer
+  /// tape.
   [[nodiscard]] variable_ptr run_and_forget_layer(const variable_ptr& x, const layer_parameters& layer) {
     const variable_ptr y = make_variable(run_layer(x, layer, nullptr)->value);
     tape_.add([this, x, &layer, y] {

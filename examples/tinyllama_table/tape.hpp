@@ -13,11 +13,12 @@
 #include <vector>
 
 /// @file
-/// As much of a tape of automatic differentiation as decides how long a tensor lives. Nothing is computed: a tensor is its size.
+/// As much of an automatic differentiation tape as determines how long a tensor lives. Nothing is computed: a tensor is just a
+/// size.
 
 namespace tinyllama_table {
 
-/// Bytes of a device, given back when the last owner goes.
+/// Bytes on a device, freed when the last owner is destroyed.
 class block {
  public:
   block(std::pmr::memory_resource& memory, std::size_t bytes, memprof::category category)
@@ -39,7 +40,7 @@ class block {
 
 using tensor = std::shared_ptr<const block>;
 
-/// Makes tensors of bf16 whose last two dimensions are padded to whole tiles.
+/// Creates bf16 tensors whose last two dimensions are padded to whole tiles.
 class device_memory {
  public:
   explicit device_memory(std::pmr::memory_resource& memory)
@@ -57,12 +58,12 @@ class device_memory {
   memprof::device_description device_;
 };
 
-/// Another tensor of that size.
+/// Creates another tensor of the same size.
 [[nodiscard]] inline tensor make_like(const tensor& model, memprof::category category = memprof::category::activation) {
   return std::make_shared<const block>(model->memory(), model->bytes(), category);
 }
 
-/// A tensor that takes part in differentiation. It lives until the operation that made it has been differentiated.
+/// A tensor that takes part in differentiation. It lives until the operation that created it has been differentiated.
 struct variable {
   tensor value;
   tensor gradient = {};
@@ -73,7 +74,7 @@ using variable_ptr = std::shared_ptr<variable>;
 
 [[nodiscard]] inline variable_ptr make_variable(tensor value) { return std::make_shared<variable>(variable{std::move(value)}); }
 
-/// Gradients that meet are summed into a new tensor, which takes the place of the first.
+/// Gradients of the same variable are summed into a new tensor, which replaces the first.
 inline void add_gradient(variable& target, const tensor& gradient) {
   target.gradient = target.gradient ? make_like(target.gradient) : gradient;
 }
@@ -83,12 +84,12 @@ inline void add_gradient(variable& target, const tensor& gradient) {
   return make_like(target.value, target.is_parameter ? memprof::category::gradient : memprof::category::activation);
 }
 
-/// What has to be done for each operation to differentiate it, in the order of the operations; each keeps what it needs.
+/// The steps that differentiate the operations, in the order of the operations; each keeps what it needs.
 class tape {
  public:
   void add(std::function<void()> differentiate) { nodes_.push_back(std::move(differentiate)); }
 
-  /// Differentiates the operations, last first, and lets go of each at once.
+  /// Differentiates the operations, last first, and releases each at once.
   void backward() {
     while (!nodes_.empty()) {
       nodes_.back()();

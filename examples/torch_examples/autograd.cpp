@@ -1,5 +1,5 @@
-// What autograd does beyond a training loop: gradients that steer the program, gradients of gradients, functions with a backward
-// pass of their own, penalties.
+// Uses of autograd beyond a training loop: gradients that control the program, gradients of gradients, functions with their own
+// backward pass, penalties.
 
 #include <torch_examples/memory_session.hpp>
 
@@ -27,7 +27,7 @@ void show_gradients() {
   out.backward();
   std::cout << x.grad() << '\n';
 
-  // The number of turns depends on the numbers.
+  // The number of iterations depends on the values.
   const torch::Tensor start = torch::randn(3, torch::requires_grad());
   torch::Tensor doubled = start * 2;
   int turns = 1;
@@ -42,7 +42,7 @@ void show_gradients() {
   memprof::snapshot("GRADIENTS");
 }
 
-/// A critic whose gradient by its input shall have a norm of one, as in WGAN-GP.
+/// A critic whose gradient with respect to its input should have a norm of one, as in WGAN-GP.
 void penalize_gradients() {
   torch::nn::Sequential critic{torch::nn::Linear{256, 512}, torch::nn::Tanh{}, torch::nn::Linear{512, 1}};
   torch::optim::Adam optimizer{critic->parameters(), torch::optim::AdamOptions(1e-3)};

@@ -1,4 +1,4 @@
-// A data set of the program's own: image files and a table of their classes, read by workers.
+// A custom data set: image files and a table of their classes, read by workers.
 
 #include <torch_examples/memory_session.hpp>
 #include <torch_examples/shapes_dataset.hpp>
@@ -50,7 +50,7 @@ class networkImpl : public torch::nn::Module {
 };
 TORCH_MODULE(network);
 
-/// One pass over the images; without an optimizer nothing is learned.
+/// One pass over the images; only evaluates if there is no optimizer.
 template <class Loader>
 void pass(const char* name, network& model, Loader& loader, std::int64_t count, torch::optim::Optimizer* optimizer) {
   const torch::AutoGradMode gradients{optimizer != nullptr};

@@ -1,4 +1,4 @@
-// A generator of digits and a discriminator that learns to tell them from those of MNIST, in turns. Checkpoints of both.
+// A generator of digits and a discriminator that learns to distinguish them from MNIST's, trained alternately, with checkpoints.
 
 #include <torch_examples/made_up_images.hpp>
 #include <torch_examples/memory_session.hpp>
@@ -131,7 +131,7 @@ void learn_to_draw(const torch_examples::options& given) {
   adversaries both;
 
   using torch::data::datasets::MNIST;
-  auto images = MNIST{data_folder, MNIST::Mode::kTest}  // the smaller part is enough
+  auto images = MNIST{data_folder, MNIST::Mode::kTest}  // the smaller set is enough
                     .map(torch::data::transforms::Normalize<>{0.5, 0.5})
                     .map(torch::data::transforms::Stack<>{});
   auto loader =

@@ -15,12 +15,12 @@ namespace torch_examples {
 namespace {
 
 constexpr std::int64_t digit_side = 28;
-constexpr std::int64_t training_images = 60'000;  // torch::data::datasets::MNIST reads as many, and no other number
+constexpr std::int64_t training_images = 60'000;  // torch::data::datasets::MNIST expects exactly this number
 constexpr std::int64_t test_images = 10'000;
 
 using generator = std::mt19937;
 
-/// From 0 to `end` - 1. Unlike std::uniform_int_distribution it gives the same with every standard library.
+/// From 0 to `end` - 1. Unlike std::uniform_int_distribution, it is the same with every standard library.
 std::int64_t below(generator& random, std::int64_t end) {
   return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(end));
 }
@@ -39,7 +39,7 @@ void write_big_endian(std::ofstream& file, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) file.put(static_cast<char>(value >> shift & 0xFFU));
 }
 
-/// A rectangle of 28 x 28 pixels, from its left upper corner.
+/// A rectangle of 28 x 28 pixels, given by its upper left corner.
 struct segment {
   std::int64_t row, column, height, width;
 };
@@ -63,7 +63,7 @@ void draw_digit(std::span<std::uint8_t> pixels, std::size_t digit, generator& ra
   }
 }
 
-/// Both files are complete, or the one of the labels is not there: it gets its name last.
+/// Either both files are complete or the label file is missing, because it is renamed last.
 void write_mnist_part(const std::filesystem::path& folder, const std::string& part, std::int64_t count, std::uint32_t seed) {
   const std::filesystem::path images_path = folder / (part + "-images-idx3-ubyte");
   const std::filesystem::path labels_path = folder / (part + "-labels-idx1-ubyte");

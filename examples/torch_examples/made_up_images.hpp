@@ -4,22 +4,22 @@
 #include <string>
 #include <vector>
 
-/// Images to learn from, as nothing is downloaded: always the same ones.
+/// Images to learn from without downloading anything; always the same ones.
 namespace torch_examples {
 
-/// Writes the four files of MNIST into a folder, in their own format and with their numbers of images, if they are not there.
-/// The digits are those of a seven-segment display, in varying places and strengths. Throws std::runtime_error.
+/// Writes the four files of MNIST to a folder, in their original format and with the original number of images, if they are
+/// missing. The digits are those of a seven-segment display, in varying positions and intensities. Throws std::runtime_error.
 void write_made_up_mnist(const std::string& folder);
 
 /// Writes images of discs (class 0) and of square frames (class 1) as PPM files of `side` by `side` pixels, and `index.csv`,
-/// which has the name and the class of each. Returns the path of that. Throws std::runtime_error.
+/// which has the name and the class of each. Returns the path of `index.csv`. Throws std::runtime_error.
 std::string write_shapes(const std::string& folder, std::int64_t count, std::int64_t side);
 
-/// An image as `write_shapes` makes it.
+/// An image as written by `write_shapes`.
 struct ppm_image {
   std::int64_t height = 0;
   std::int64_t width = 0;
-  std::vector<std::uint8_t> pixels;  ///< red, green and blue of each, row by row
+  std::vector<std::uint8_t> pixels;  ///< red, green and blue of each pixel, row by row
 };
 
 /// Throws std::runtime_error.

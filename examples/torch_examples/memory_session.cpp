@@ -40,7 +40,7 @@ options parse(std::span<char* const> arguments) {
     } else if (name == "--workers") {
       result.workers = parse_workers(++index < arguments.size() ? arguments[index] : "");
     } else {
-      throw std::invalid_argument{"unknown option '" + std::string{name} + "': there are --no-dispatch and --workers N"};
+      throw std::invalid_argument{"unknown option '" + std::string{name} + "': use --no-dispatch or --workers N"};
     }
   }
   return result;

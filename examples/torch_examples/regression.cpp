@@ -1,4 +1,4 @@
-// A polynomial of degree four is found from its values. The loop ends when the loss is small.
+// Fits a polynomial of degree four to its values. The loop ends when the loss is small.
 
 #include <torch_examples/memory_session.hpp>
 

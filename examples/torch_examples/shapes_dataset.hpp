@@ -12,7 +12,7 @@
 
 namespace torch_examples {
 
-/// Images from files that a CSV file names, each read when it is asked for.
+/// Images from files listed in a CSV file, each read on demand.
 class shapes_dataset : public torch::data::datasets::Dataset<shapes_dataset> {
  public:
   explicit shapes_dataset(std::vector<labelled_path> rows) : rows_(std::move(rows)) {}
@@ -20,7 +20,7 @@ class shapes_dataset : public torch::data::datasets::Dataset<shapes_dataset> {
   torch::data::Example<> get(std::size_t index) override {
     ppm_image image = read_ppm(rows_[index].path);
     const torch::Tensor pixels = torch::from_blob(image.pixels.data(), {image.height, image.width, 3}, torch::kByte);
-    // Bytes to numbers from -1 to 1, channels first. The pixels are the image's, so this must copy them.
+    // Converts bytes to numbers from -1 to 1, channels first. The image owns the pixels, so this must copy them.
     return {pixels.permute({2, 0, 1}).to(torch::kFloat).div_(127.5).sub_(1).contiguous(),
             torch::tensor(rows_[index].label, torch::kLong)};
   }

@@ -1,4 +1,4 @@
-// A ResNet-18 whose weights come from a file and stay as they are, and a new last layer that learns two classes.
+// A ResNet-18 with frozen weights from a file, and a new last layer that learns two classes.
 
 #include <torch_examples/memory_session.hpp>
 #include <torch_examples/shapes_dataset.hpp>
@@ -26,7 +26,7 @@ nn::Conv2d convolution(std::int64_t from, std::int64_t to, std::int64_t kernel, 
   return nn::Conv2d{nn::Conv2dOptions(from, to, kernel).stride(stride).padding(kernel / 2).bias(false)};
 }
 
-/// Two convolutions, and around them a shortcut.
+/// Two convolutions with a shortcut around them.
 class blockImpl : public nn::Module {
  public:
   blockImpl(std::int64_t from, std::int64_t to, std::int64_t stride)
@@ -65,7 +65,7 @@ nn::Sequential make_backbone() {
   return layers;
 }
 
-/// Weights that are learned elsewhere, in a real program; here they are random.
+/// In a real program, weights learned elsewhere; here they are random.
 void write_backbone() {
   const nn::Sequential trained = make_backbone();
   torch::save(trained, backbone_file);

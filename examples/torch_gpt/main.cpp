@@ -31,12 +31,12 @@ struct number_option {
 
 constexpr std::array<number_option, 7> number_options{{
     {"--layers", [](options& o) -> std::int64_t& { return o.model.layers; }, "transformer blocks"},
-    {"--heads", [](options& o) -> std::int64_t& { return o.model.heads; }, "attention heads a block; must divide --d-model"},
+    {"--heads", [](options& o) -> std::int64_t& { return o.model.heads; }, "attention heads per block; must divide --d-model"},
     {"--d-model", [](options& o) -> std::int64_t& { return o.model.d_model; }, "width of the residual stream"},
-    {"--seq-len", [](options& o) -> std::int64_t& { return o.model.seq_len; }, "bytes of text a sequence"},
-    {"--batch-size", [](options& o) -> std::int64_t& { return o.batch_size; }, "sequences a step"},
+    {"--seq-len", [](options& o) -> std::int64_t& { return o.model.seq_len; }, "bytes of text per sequence"},
+    {"--batch-size", [](options& o) -> std::int64_t& { return o.batch_size; }, "sequences per step"},
     {"--steps", [](options& o) -> std::int64_t& { return o.steps; }, "optimizer steps"},
-    {"--seed", [](options& o) -> std::int64_t& { return o.seed; }, "of initial weights and batches"},
+    {"--seed", [](options& o) -> std::int64_t& { return o.seed; }, "seed for initial weights and batches"},
 }};
 
 std::int64_t parse_number(std::string_view name, std::string_view text) {
@@ -56,7 +56,7 @@ torch_gpt::family parse_family(std::string_view text) {
   throw input_error{"--model cannot be '" + std::string{text} + "': give gpt or llama"};
 }
 
-/// False if there is no such option.
+/// Returns false if there is no such option.
 bool set_option(options& result, std::string_view name, std::string_view value) {
   for (const number_option& option : number_options) {
     if (option.name != name) continue;
@@ -93,13 +93,13 @@ void check(const options& given) {
     throw input_error{"--device " + given.device + " needs --no-dispatch: without it there are cpu and cuda"};
   }
   if (given.device == "cuda" && !given.no_dispatch && !torch::cuda::is_available()) {
-    throw input_error{"--device cuda: libtorch finds no GPU here; with --no-dispatch it needs none"};
+    throw input_error{"--device cuda: libtorch finds no GPU here; use --no-dispatch, which needs none"};
   }
   if (given.device != "cpu" && given.device != "cuda" &&
       !memprof::device_preset(given.device).tensor_space().name.view().starts_with("cuda")) {
     throw input_error{"--device " + given.device + " is no GPU: give cpu, cuda or a preset such as gpu-24gb"};
   }
-  // Now, not after the training. Appending nothing leaves a file that is there as it is.
+  // Checks now, not after the training. Appending nothing does not change an existing file.
   if (given.json && !std::ofstream{*given.json, std::ios::app}) {
     throw input_error{"cannot write '" + *given.json + "': check --json, its folder and the permissions"};
   }
@@ -136,13 +136,13 @@ void print_usage() {
                 option.meaning.data(), static_cast<long long>(option.value(defaults)));
   }
   std::puts(
-      "  --text FILE    what to learn (lighthouse.txt of examples/nano_gpt)\n"
+      "  --text FILE    text to learn (lighthouse.txt of examples/nano_gpt)\n"
       "  --json FILE    where to write the profile (nowhere)\n"
-      "  --trace-file FILE  where to write all events while they happen (nowhere)\n"
-      "  --no-dispatch  compute nothing and allocate nothing: how much would it take?\n"
-      "  --device NAME  cpu or cuda; with --no-dispatch also a preset such as gpu-24gb, and none need be there (cpu)\n"
-      "  --fit SIZE     of a GPU, such as 24GB: whether the training would fit, and if not, where it would fail\n"
-      "  --help         this text");
+      "  --trace-file FILE  where to write all events as they happen (nowhere)\n"
+      "  --no-dispatch  compute and allocate nothing, only count what would be allocated\n"
+      "  --device NAME  cpu or cuda; with --no-dispatch also a preset such as gpu-24gb, and no GPU is needed (cpu)\n"
+      "  --fit SIZE     say whether the training fits on a GPU of that size, such as 24GB, or where it fails\n"
+      "  --help         show this text");
 }
 
 void run(std::span<const char* const> arguments) {

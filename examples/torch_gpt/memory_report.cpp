@@ -18,7 +18,7 @@ namespace torch_gpt {
 
 namespace {
 
-/// "cpu" and "cuda" without limits, or a preset with them.
+/// "cpu" or "cuda", without limits, or a preset with its limits.
 [[nodiscard]] memprof::device_description device_named(const std::string& name) {
   if (name != "cpu" && name != "cuda") return memprof::device_preset(name);
   memprof::device_description device;
@@ -26,7 +26,7 @@ namespace {
   return device;
 }
 
-/// As a program on a GPU would have them: PyTorch reads them from the environment.
+/// The options that a program on a GPU would have: PyTorch reads them from the environment.
 [[nodiscard]] memprof::caching_allocator_options allocator_options(std::int64_t capacity) {
   const char* const settings = std::getenv("PYTORCH_CUDA_ALLOC_CONF");
   memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(settings == nullptr ? "" : settings);

@@ -7,13 +7,13 @@
 
 namespace torch_gpt {
 
-/// A capture of the training from its construction on, real or simulated as the options ask, and what is printed of it.
+/// Captures the training from construction on, real or simulated depending on the options, and prints a report.
 class memory_report {
  public:
   /// Throws `memprof::error` if there is no such device.
   explicit memory_report(const options& options);
 
-  /// Ends the capture and prints where the memory went, and whether it fits if that was asked.
+  /// Ends the capture and prints where the memory went and, if requested, whether it fits.
   void print();
 
  private:

@@ -11,7 +11,7 @@ enum class family {
   llama,  ///< RMSNorm, rotary positions, SwiGLU, no biases
 };
 
-/// The dimensions of a model; the defaults train for some ten seconds.
+/// The dimensions of a model; the defaults train for about ten seconds.
 struct model_config {
   family kind = family::gpt;
   std::int64_t layers = 4;

@@ -5,7 +5,7 @@ namespace torch_gpt {
 
 memprof::capture_guard begin_cuda_capture(const memprof::capture_options&) {
   throw nano_gpt::input_error{
-      "--device cuda: this torch_gpt was built without memprof::torch_cuda; build it where there are headers of CUDA, or give "
+      "--device cuda: this torch_gpt was built without memprof::torch_cuda; build it with the CUDA headers, or use "
       "--no-dispatch"};
 }
 

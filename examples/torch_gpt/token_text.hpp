@@ -7,13 +7,13 @@
 
 namespace torch_gpt {
 
-/// Sequences and what follows each of their tokens; both are [batch, time] of int64.
+/// Sequences, and the token that follows each of their tokens; both are [batch, time] of int64.
 struct batch {
   at::Tensor tokens;
   at::Tensor targets;
 };
 
-/// A text as tokens: one a byte.
+/// A text as tokens, one per byte.
 class token_text {
  public:
   explicit token_text(std::string_view text)
@@ -21,7 +21,7 @@ class token_text {
 
   [[nodiscard]] std::int64_t size() const { return bytes_.numel(); }
 
-  /// Random stretches of the text, which must be longer than `seq_len`.
+  /// Random sections of the text, which must be longer than `seq_len`.
   [[nodiscard]] batch sample(std::int64_t batch_size, std::int64_t seq_len, at::Device device) const {
     const at::Tensor first = at::randint(size() - seq_len, {batch_size, 1}, at::kLong);
     const at::Tensor places = first + at::arange(seq_len, at::kLong);

@@ -128,7 +128,7 @@ def check_made(into):
     # What is attached to does not begin at the program's begin.
     source.write_bytes(content.replace(b"\nI 1000", b"\nA\nI 1000"))
     into.profile(source)
-    assert "before is in no number" in into.said, into.said
+    assert "before is not counted" in into.said, into.said
     # Packed files of other formats are named as what they are.
     source.write_bytes(gzip.compress(b"Thread,Time,Action,Pointer,Size,Stream\n"))
     said = run(into.memprof, "import", "auto", source, "-o", into.trace, expected=2).stderr
@@ -170,7 +170,7 @@ def check_hostile(into):
         cut = whole[:choose.randrange(len(whole) // 2, len(whole) - 40)]
         intact = cut[:cut.rfind(b"\n") + 1]
         done = into.tried(cut)
-        assert done.returncode == 2 and "what comes before is in" in done.stderr, done.stderr
+        assert done.returncode == 2 and "everything before that is in" in done.stderr, done.stderr
         into.tried(intact + b"# ips: 0\n")
         expected = run(into.memprof, "show", into.trace).stdout.partition("\nNumbers")
         into.tried(cut)
@@ -180,10 +180,10 @@ def check_hostile(into):
     packed = gzip.compress(whole)
     if into.can_unpack(packed):
         done = into.tried(packed[:len(packed) // 2])
-        assert done.returncode == 2 and f"packed data is cut off at byte {len(packed) // 2}; what comes before is in" in done.stderr, done.stderr
+        assert done.returncode == 2 and f"packed data is cut off at byte {len(packed) // 2}; everything before that is in" in done.stderr, done.stderr
         done = into.tried(packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:])  # its checksum
-        assert done.returncode == 2 and "packed data is damaged at byte" in done.stderr and "what comes before is in" in done.stderr, done.stderr
-        assert "in what it unpacks to; the packed file may be damaged" in into.tried(gzip.compress(whole + b"?\n" + whole)).stderr
+        assert done.returncode == 2 and "packed data is damaged at byte" in done.stderr and "everything before that is in" in done.stderr, done.stderr
+        assert "in the unpacked data; the packed file may be damaged" in into.tried(gzip.compress(whole + b"?\n" + whole)).stderr
         assert "UTF-16" in into.tried(gzip.compress(whole.decode().encode("utf-16"))).stderr
     forms = [whole, packed]
     if shutil.which("zstd"):

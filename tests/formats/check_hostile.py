@@ -44,7 +44,7 @@ def check_memory(memprof, folder):
     event = lambda inside: '{"segments":[],"device_traces":[[{"action":"alloc","addr":1,"size":1,"frames":[' + inside + "]}]]}"
     node = lambda inside: '[{"counter":0,"node_type":"a",' + inside + "}]"
     texts = "no string or number ends within"
-    for content, said in (("[" * count, "cannot tell"), ('{"a":' * (count // 5), "nested too deep"), (segments(many("{}")), "segment 0: expected 'total_size'"),
+    for content, said in (("[" * count, "cannot recognise"), ('{"a":' * (count // 5), "nested too deep"), (segments(many("{}")), "segment 0: expected 'total_size'"),
                           (segments(many('{"address":1,"total_size":1}')), "segment 1: device 0 has another one at the same address, 1"),
                           (segments(many("null")), "segment 0: expected an object"), (segments(many("[]")), "segment 0: expected an object"),
                           (event(many("{}")), texts),
@@ -183,8 +183,8 @@ def check_formats(memprof, folder):
     assert run(memprof, "profile", out, "-o", profile).returncode == 0
     trace, profile = out.read_bytes(), profile.read_bytes()
     for form in ("auto", *files):
-        assert "is a memprof trace already: use memprof show" in imported(form, trace, {2}).stderr
-        assert "is a memprof profile already: use memprof show" in imported(form, profile, {2}).stderr
+        assert "is already a memprof trace; use memprof show" in imported(form, trace, {2}).stderr
+        assert "is already a memprof profile; use memprof show" in imported(form, profile, {2}).stderr
     for protocol in (0, 1):
         assert "protocols 2 to 5 can be read: write it again" in imported("auto", pickle.dumps({"segments": [], "device_traces": []}, protocol), {2}).stderr
     # A failed allocation of which no more is known has no zeros for what is not.
@@ -220,9 +220,9 @@ def check_output(memprof, folder):
     # A trace is not packed onto itself.
     before = trace.read_bytes()
     done = run(memprof, "trace", trace, "--pack", "-o", trace)
-    assert done.returncode == 2 and ("it is the file that is read" in done.stderr or "without zstd" in done.stderr), done
+    assert done.returncode == 2 and ("it is the input file" in done.stderr or "without zstd" in done.stderr), done
     assert trace.read_bytes() == before
-    assert "Exit status: 0 if all went well; 1 if the output" in run(memprof, "import", "--help").stdout.replace("\n", " ")
+    assert "Exit status: 0 on success; 1 if the output" in run(memprof, "import", "--help").stdout.replace("\n", " ")
     # What was there stays, if its owner has made it read-only.
     kept = folder / "kept"
     kept.write_text("precious")

@@ -248,7 +248,7 @@ def check_made(into):
     for option in ("--per-core", "--module=x", "--classes=x"):
         refused = subprocess.run([into.memprof, "import", "auto", log, "-o", into.folder / "refused.memtrace", option],
                                  capture_output=True, text=True)
-        assert refused.returncode == 2 and option.split("=")[0] + " is for" in refused.stderr, refused
+        assert refused.returncode == 2 and option.split("=")[0] + " applies to" in refused.stderr, refused
     assert not cut["exact"] and cut["anomalies"]["missing_events"] == 1, cut["anomalies"]
 
 
@@ -287,10 +287,10 @@ def check_hostile(into):
     # What was intact of a file that is cut off is there.
     for cut in (len(whole) // 2, len(whole) * 9 // 10, len(whole) - 1):
         done = tried(whole[:cut])
-        assert done.returncode == 2 and "it ends" in done.stderr and "what comes before is in" in done.stderr, done.stderr
+        assert done.returncode == 2 and "it ends" in done.stderr and "everything before that is in" in done.stderr, done.stderr
         run(into.memprof, "show", out)
     text = json.dumps(snapshot).encode()
-    assert "what comes before is in" in tried(text[:len(text) // 2]).stderr
+    assert "everything before that is in" in tried(text[:len(text) // 2]).stderr
     for form in (whole, pickle.dumps(snapshot, 2), text):
         for _ in range(120):
             bad = bytearray(form)

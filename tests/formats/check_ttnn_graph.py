@@ -204,7 +204,7 @@ def check_hostile(memprof, folder):
     for value in ("{}", "{[0-0 - 1-1]}", "{[(x=0,y=0) - (x=7,y=7)], [9-9 - 9-9]}"):
         assert tried(node(params={"size": 1, "type": "L1", "address": "64", "device_id": 1, "core_range_set": value})).returncode == 0, value
     done = tried(whole[:len(whole) // 2])
-    assert done.returncode == 2 and "what comes before is in" in done.stderr, done.stderr
+    assert done.returncode == 2 and "everything before that is in" in done.stderr, done.stderr
     run(memprof, "show", folder / "out.memtrace")
     for _ in range(150):
         bad = bytearray(whole.encode())

@@ -24,7 +24,7 @@ TEST_CASE("torch no_dispatch: torch_allocations in the same capture is refused, 
     } catch (const memprof::error& refusal) {
       said = refusal.what();
     }
-    CHECK_THAT(said, ContainsSubstring("give one of torch_backend, torch_allocations and torch_no_dispatch"));
+    CHECK_THAT(said, ContainsSubstring("use only one of torch_backend, torch_allocations and torch_no_dispatch"));
     CHECK(c10::GetAllocator(c10::kCPU) == before);
     CHECK(torch::ones({8}).sum().item<float>() == 8.0F);
     CHECK_FALSE(torch::cuda::is_available());
@@ -56,7 +56,7 @@ TEST_CASE("torch no_dispatch: torch_backend in the same capture is refused, and 
     } catch (const memprof::error& refusal) {
       said = refusal.what();
     }
-    CHECK_THAT(said, ContainsSubstring("give one of torch_backend and torch_no_dispatch"));
+    CHECK_THAT(said, ContainsSubstring("use only one of torch_backend and torch_no_dispatch"));
     CHECK(c10::GetAllocator(c10::kCPU) == before);
     CHECK(torch::ones({8}).sum().item<float>() == 8.0F);
     CHECK_FALSE(torch::cuda::is_available());

@@ -214,7 +214,7 @@ TEST_CASE("torch cuda: where the allocator has no trace, the rest is captured an
   REQUIRE(missing.size() == 1);
   CHECK_THAT(missing[0].reason,
              StartsWith("the allocator 'stand-in' has no trace (stand-in does not yet support attachAllocatorTraceTracker); "
-                        "leave backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF"));
+                        "remove backend:cudaMallocAsync from PYTORCH_CUDA_ALLOC_CONF"));
 }
 
 TEST_CASE("torch cuda: where there is no device, the rest is captured and the profile says so") {
@@ -231,7 +231,7 @@ TEST_CASE("torch cuda: where CUDA cannot be brought into use, the rest is captur
   stand_in.self.is_initialized = false;
   const std::vector<memprof::missing_source> missing = not_captured();
   REQUIRE(missing.size() == 1);
-  CHECK_THAT(missing[0].reason, StartsWith("CUDA could not be brought into use ("));
+  CHECK_THAT(missing[0].reason, StartsWith("CUDA failed to initialise ("));
 }
 
 TEST_CASE("torch cuda: CUDA that comes after a capture without it is in the next one") {

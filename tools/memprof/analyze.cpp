@@ -54,14 +54,14 @@ struct analyze_arguments {
   std::string json;
 };
 
-/// The space that reports lead with.
+/// The index of the space that reports lead with.
 std::size_t leading_space(const memprof::profile& profile) {
   if (profile.spaces.empty()) memprof::detail::raise("the profile has no memory space: nothing was recorded");
   const memprof::space_profile* const leading = memprof::detail::primary_space(profile, {});
   return leading == nullptr ? 0 : static_cast<std::size_t>(leading - profile.spaces.data());
 }
 
-/// What is analyzed of a profile.
+/// The indices of the spaces to analyze.
 std::vector<std::size_t> spaces_of(const memprof::profile& profile, const std::string& asked) {
   const std::size_t leading = leading_space(profile);
   if (asked.empty()) return {leading};
@@ -71,8 +71,8 @@ std::vector<std::size_t> spaces_of(const memprof::profile& profile, const std::s
   return all;
 }
 
-/// The options for one space. The device is that of the space with the name of one of its own, or else of the leading one: the
-/// host's memory is not the device's.
+/// The options for one space. The device's memory applies to the space that has the name of one of the device's spaces, and to
+/// the leading space otherwise: host memory is not device memory.
 memprof::breakdown_options options_for(const analyze_arguments& arguments, const memprof::profile& profile, std::size_t index) {
   memprof::breakdown_options options = arguments.sizes;
   if (arguments.space == "all" && index != leading_space(profile)) options.device_memory.reset();
@@ -83,7 +83,7 @@ memprof::breakdown_options options_for(const analyze_arguments& arguments, const
   return options;
 }
 
-/// Everything in all files. A file that cannot be read costs no other file.
+/// Analyzes all files. A file that cannot be read does not affect the others.
 std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, int& status) {
   std::vector<analyzed_space> analyzed;
   for (const std::string& path : arguments.inputs) {
@@ -140,7 +140,7 @@ int draw_all(const std::vector<analyzed_space>& bars, const analyze_arguments& a
   return status;
 }
 
-/// An analysis takes the place of an analysis or of an empty file, not of the profile that it is about.
+/// An analysis may overwrite an analysis or an empty file, but not, for instance, the profile that it analyzes.
 void require_no_other_document(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored) || std::filesystem::file_size(path, ignored) == 0) return;
@@ -154,7 +154,7 @@ void require_no_other_document(const std::string& path) {
 int run_analyze(const analyze_arguments& arguments) {
   int status = success;
   if (arguments.asks_for_picture && !arguments.visualize_peak)
-    complain("analyze", "no picture: --title and --output are for --visualize-peak");
+    complain("analyze", "no picture: --title and --output have no effect without --visualize-peak");
   const std::vector<analyzed_space> analyzed = analyze_files(arguments, status);
   if (analyzed.empty()) return bad_input;
   std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
@@ -173,7 +173,7 @@ int run_analyze(const analyze_arguments& arguments) {
   return status;
 }
 
-/// An option whose value is a size. Its fault is that of the command line.
+/// An option whose value is a size. An invalid size is an error in the command line.
 template <class Target>
 CLI::Option* add_size(CLI::App& command, const std::string& name, Target& target, std::int64_t least,
                       const std::string& meaning) {
@@ -197,17 +197,17 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, Target& target
 
 void add_analyze(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<analyze_arguments>();
-  CLI::App& command = *program.add_subcommand("analyze", "what the memory of a training step consists of, and whether it fits");
+  CLI::App& command = *program.add_subcommand("analyze", "break down the memory of a training step and say whether it fits");
   command.footer(
-      "SIZE is a number of bytes, perhaps with a unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30).\n"
-      "MB in the tables is 2^20 bytes. Options may be spelled with underscores: --device_memory.");
+      "SIZE is a number of bytes with an optional unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30).\n"
+      "MB in the tables is 2^20 bytes. Option names also work with underscores: --device_memory.");
   command
       .add_option("--input,--logs,FILE", arguments->inputs,
-                  "traces, profiles in JSON, or logs with memory summaries of tt-train's tracker; - is the standard input")
+                  "traces, JSON profiles, or logs with memory summaries of tt-train's tracker; - reads standard input")
       ->type_name("FILE");
   CLI::Option* const memory =
       add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
-               "memory of the device, which says whether the peak fits (default: the capacity that a profile has)");
+               "memory of the device, to say whether the peak fits (default: the capacity in the profile)");
   command
       .add_option_function<std::string>(
           "--device",
@@ -218,29 +218,32 @@ void add_analyze(CLI::App& program, int& status) {
               throw CLI::ValidationError{"--device", fault.what()};
             }
           },
-          "the device: preset (wormhole-12gb, gpu-80gb, ...), JSON file or size")
+          "device: a preset (wormhole-12gb, gpu-80gb, ...), a JSON file or a size")
       ->type_name("NAME|FILE|SIZE")
       ->excludes(memory);
-  add_size(command, "--model-size", arguments->sizes.model_size, 0, "expected size of the model (default: 2 bytes a parameter)");
-  add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, 0, "expected size of the optimizer (default: 2 models)");
-  add_size(command, "--gradients-size", arguments->sizes.gradients_size, 0, "expected size of the gradients (default: 1 model)");
+  add_size(command, "--model-size", arguments->sizes.model_size, 0,
+           "expected size of the model (default: 2 bytes per parameter)");
+  add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, 0,
+           "expected size of the optimizer state (default: twice the model's)");
+  add_size(command, "--gradients-size", arguments->sizes.gradients_size, 0,
+           "expected size of the gradients (default: the model's)");
   command.add_flag("--visualize-peak", arguments->visualize_peak,
-                   "draw what the peaks consist of, as stacked bars (needs gnuplot)");
+                   "draw the composition of the peaks as stacked bars (needs gnuplot)");
   command.add_flag("--use-actual-sizes", arguments->sizes.use_actual_sizes,
-                   "divide the peaks with the measured sizes of model and optimizer, not with the expected ones");
+                   "break the peaks down by the measured sizes of model and optimizer instead of the expected ones");
   command.add_option("--title", arguments->title, "title of the picture")->type_name("TEXT");
   command
       .add_option("--output", arguments->output,
-                  "the picture: *.png or *.svg, or a name without extension for both (default: memory_peak_visualization.png)")
+                  "picture to write: *.png, *.svg, or a name without extension for both (default: memory_peak_visualization.png)")
       ->type_name("FILE")
       ->check(CLI::Validator{fault_of_output, ""});
-  command.add_option("--json", arguments->json, "write the numbers to this file, too")->type_name("FILE");
+  command.add_option("--json", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
   command
       .add_option("--space", arguments->space,
-                  "memory space of profiles, or all (default: dram, else the first that is not cpu, else cpu)")
+                  "memory space to analyze, or all (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
   command.callback([arguments, &command, &status] {
-    if (arguments->inputs.empty()) throw CLI::RequiredError{"FILE"};  // of a required option CLI11 would name only the flag
+    if (arguments->inputs.empty()) throw CLI::RequiredError{"FILE"};  // were the option required, CLI11 would name only the flag
     arguments->asks_for_picture = command.count("--title") + command.count("--output") > 0;
     status = run_analyze(*arguments);
   });

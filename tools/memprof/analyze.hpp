@@ -4,7 +4,7 @@
 
 namespace memprof_tool {
 
-/// Adds `memprof analyze`. When it is chosen it runs within the parsing of `program`, and its exit status goes to `status`.
+/// Adds `memprof analyze`. If chosen, it runs while `program` parses its arguments and stores its exit status in `status`.
 void add_analyze(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

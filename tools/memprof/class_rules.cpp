@@ -36,7 +36,7 @@ class rule_reader {
         } else if (key.str() == "class") {
           read_classes(value, rules);
         } else {
-          fail(value, "there is no '" + std::string{key.str()} + "'; there are gradients and class");
+          fail(value, "unknown key '" + std::string{key.str()} + "'; expected gradients or class");
         }
       }
     } catch (const toml::parse_error& fault) {
@@ -68,9 +68,9 @@ class rule_reader {
         made.group = group(value);
       } else if (key.str() == "category") {
         category = memprof::category_from_string(text(value));
-        if (!category.has_value()) fail(value, "there is no category '" + text(value) + "'");
+        if (!category.has_value()) fail(value, "unknown category '" + text(value) + "'");
       } else {
-        fail(value, "a class has no '" + std::string{key.str()} + "'; it has name, op_name, group and category");
+        fail(value, "unknown key '" + std::string{key.str()} + "' in a class; expected name, op_name, group or category");
       }
     }
     if (made.name.empty()) fail(described, "the class has no name");
@@ -81,14 +81,14 @@ class rule_reader {
 
   [[nodiscard]] std::string text(const toml::node& value) const {
     const auto* const words = value.as_string();
-    if (words == nullptr) fail(value, "a text is expected");
+    if (words == nullptr) fail(value, "expected a string");
     return words->get();
   }
   [[nodiscard]] std::regex pattern(const toml::node& value, std::regex::flag_type flags) const {
     try {
       return std::regex{text(value), std::regex::ECMAScript | std::regex::optimize | flags};
     } catch (const std::regex_error& fault) {
-      fail(value, "'" + text(value) + "' is no regular expression: " + fault.what());
+      fail(value, "'" + text(value) + "' is not a valid regular expression: " + fault.what());
     }
   }
   [[nodiscard]] std::optional<memprof::hlo_group> group(const toml::node& value) const {
@@ -99,7 +99,7 @@ class rule_reader {
          {hlo_group::parameter, hlo_group::output, hlo_group::thread_local_memory, hlo_group::constant, hlo_group::temporary}) {
       if (name == to_string(each)) return each;
     }
-    fail(value, "there is no group '" + name + "'; there are Parameter, Output, Thread-local, Constant, Temporary and any");
+    fail(value, "unknown group '" + name + "'; expected Parameter, Output, Thread-local, Constant, Temporary or any");
   }
 
   [[noreturn]] void fail(const toml::node& at, const std::string& what) const { raise_at(at.source(), what); }

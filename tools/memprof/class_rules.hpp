@@ -6,14 +6,14 @@
 
 namespace memprof_tool {
 
-/// The rules of a TOML file; the default ones if `path` is empty. Throws `memprof::error` with the line of what is wrong.
+/// Reads the rules in a TOML file; an empty `path` gives the default rules. Throws `memprof::error`, naming the line at fault.
 ///
-///     gradients = 'transpose\(jvp'      # pattern of words that only training has
-///     [[class]]                         # a block is of the first class that fits
+///     gradients = 'transpose\(jvp'      # pattern that occurs only in training
+///     [[class]]                         # the first class that matches a block wins
 ///     name = "kv_cache"
 ///     op_name = '^init_carry\[[23]\]$'
-///     group = "Parameter"               # or Output, Temporary, Thread-local, Constant, any; Parameter if it is left out
-///     category = "kv_cache"             # in traces; the class's name if that is one, else other
+///     group = "Parameter"               # or Output, Temporary, Thread-local, Constant, any; default: Parameter
+///     category = "kv_cache"             # in traces; default: the class's name if that is a category, else other
 [[nodiscard]] memprof::hlo_class_rules read_class_rules(const std::string& path);
 
 }  // namespace memprof_tool

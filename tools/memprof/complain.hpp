@@ -10,13 +10,13 @@
 
 namespace memprof_tool {
 
-/// Says on stderr, in one line, what is wrong; what was printed before stands before it.
+/// Prints one line to stderr, after flushing stdout to keep the two in order.
 inline void complain(const char* subcommand, const std::string& what) {
   std::fflush(stdout);
   std::fprintf(stderr, "memprof %s: %s\n", subcommand, memprof::detail::on_one_line(what).c_str());
 }
 
-/// Takes one of several steps; where it fails, that is said, and the next ones follow all the same.
+/// Runs one of several steps. A failure is reported and goes to `status`, so that the remaining steps still run.
 template <class Action>
 void attempt(int& status, const char* subcommand, Action action) {
   try {

@@ -50,10 +50,10 @@ struct estimate_arguments {
 void make_folder(const std::filesystem::path& folder) {
   std::error_code failure;
   if (!folder.empty()) std::filesystem::create_directories(folder, failure);
-  if (failure) memprof::detail::raise_about_file("make", folder, failure.message());
+  if (failure) memprof::detail::raise_about_file("create", folder, failure.message());
 }
 
-/// Goes on without pictures where there is no gnuplot.
+/// Without gnuplot, says so and succeeds.
 int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments& arguments) {
   const std::filesystem::path folder = arguments.plot_folder;
   make_folder(folder);
@@ -132,16 +132,17 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
 
 void add_estimate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<estimate_arguments>();
-  CLI::App& command = *program.add_subcommand("estimate", "what a decoder takes, from its dimensions alone");
+  CLI::App& command = *program.add_subcommand("estimate", "estimate the memory of a decoder from its dimensions alone");
   command.footer(
-      "Without --step: what a forward pass keeps, as transformer-room's estimator counts it. GiB is 2^30 bytes.\n"
-      "Options may be spelled with underscores: --batch_size.");
+      "Without --step, estimates what a forward pass keeps, counted as transformer-room's estimator does.\n"
+      "GiB is 2^30 bytes. Option names also work with underscores: --batch_size.");
   arguments->decoder.add(command);
-  command.add_option("--top-k", arguments->top_k, "operations in the table and the picture (12)")
+  command.add_option("--top-k", arguments->top_k, "number of operations in the table and the picture (default: 12)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
-  command.add_option("--plot-dir", arguments->plot_folder, "write two pictures (PNG) there (needs gnuplot)")->type_name("FOLDER");
-  command.add_option("--json-out", arguments->json, "write the numbers to this file, too")->type_name("FILE");
+  command.add_option("--plot-dir", arguments->plot_folder, "write two PNG pictures to this folder (needs gnuplot)")
+      ->type_name("FOLDER");
+  command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
 
   CLI::Option* const step = command.add_flag("--step", arguments->estimates_step, "estimate a whole training step, by phase");
   const std::size_t options_before = command.get_options().size();
@@ -150,18 +151,18 @@ void add_estimate(CLI::App& program, int& status) {
   for (std::size_t index = options_before; index < options.size(); ++index) options[index]->needs(step);
   command
       .add_option("--device", arguments->training.device,
-                  "of the step: preset, JSON file or size (80GB): its capacity, and how tensors are padded")
+                  "device of the step, for its capacity and its padding of tensors: a preset, a JSON file or a size (80GB)")
       ->type_name("NAME|FILE|SIZE")
       ->needs(step);
   command.add_option("--profile-out", arguments->profile, "write the step's profile to this file")
       ->type_name("FILE")
       ->needs(step);
 
-  command.add_option("--trace-out", arguments->trace, "write the step's trace to this file: all its allocations")
+  command.add_option("--trace-out", arguments->trace, "write the step's trace, with all its allocations, to this file")
       ->type_name("FILE")
       ->needs(step);
 
-  command.add_flag("--train-step-profile", arguments->runs_step, "run one real training step, and measure it by stage");
+  command.add_flag("--train-step-profile", arguments->runs_step, "run one real training step and measure it by stage");
   arguments->real_step.add(command);
   command.callback([arguments, &command, &status] {
     try {

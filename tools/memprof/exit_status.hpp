@@ -2,18 +2,17 @@
 
 namespace memprof_tool {
 
-/// What the program ends with.
+/// The exit status of the program.
 enum exit_status : int {
   success = 0,
-  failed = 1,     ///< something outside went wrong that the arguments are not to blame for
-  bad_input = 2,  ///< an argument or a file
+  failed = 1,     ///< the output cannot be written, or another program failed
+  bad_input = 2,  ///< an invalid argument or an unreadable file
 };
 
-/// The same for people.
+/// The footer of every help text.
 inline constexpr const char* exit_status_text =
-    "Exit status: 0 if all went well; 1 if the output cannot be written, or another program failed; 2 if an argument is wrong, "
-    "or "
-    "an input cannot be read to its end. For report, plot, analyze and trace --pack, an output file that cannot be written is a "
-    "wrong argument: 2.";
+    "Exit status: 0 on success; 1 if the output cannot be written or another program failed; 2 if an argument is invalid or an "
+    "input cannot be read completely. report, plot, analyze and trace --pack also exit with 2 if an output file cannot be "
+    "written.";
 
 }  // namespace memprof_tool

@@ -53,7 +53,7 @@ struct export_arguments {
   std::size_t events = memprof::torch_snapshot_options{}.events;
 };
 
-/// What was read is good, but cannot be written.
+/// The input is fine, but the output cannot be written.
 struct output_error : memprof::error {
   using memprof::error::error;
 };
@@ -77,7 +77,7 @@ class exporter {
   }
 
  private:
-  /// Lets `write(sink)` write the output.
+  /// Writes a file by calling `write(sink)`.
   template <class Write>
   static void to_file(const std::filesystem::path& path, Write&& write) {
     try {
@@ -99,7 +99,8 @@ class exporter {
   }
   void need_trace(const char* why) const {
     if (!read_.is_trace)
-      memprof::detail::raise("'" + arguments_.file + "' is a profile, and " + arguments_.format + " needs a trace: " + why);
+      memprof::detail::raise("'" + arguments_.file + "' is a profile, but " + arguments_.format + " needs a trace, which has " +
+                             why);
   }
 
   [[nodiscard]] memprof::stack_table stacks(bool by_category) const {
@@ -108,13 +109,13 @@ class exporter {
     for (const memprof::space_profile& space : read_.profile.spaces) {
       if (space.live_at_peak.remaining_operations == 0) continue;
       complain("export", "the profile has folded " + std::to_string(space.live_at_peak.remaining_operations) +
-                             " operations at the peak of " + space.name + ": they are '" +
+                             " operations at the peak of " + space.name + "; they appear as '" +
                              std::string{memprof::folded_operations} + "'");
     }
     return table;
   }
 
-  /// For formats that hold one memory space: the one that is asked for, or that with the greatest peak.
+  /// For formats that hold one memory space: the requested space, or the one with the greatest peak.
   [[nodiscard]] const memprof::space_profile& one_space() const {
     const memprof::profile& run = read_.profile;
     if (!arguments_.space.empty()) return run.space(arguments_.space);
@@ -128,7 +129,8 @@ class exporter {
       if (&space != chosen) others += (others.empty() ? "" : ", ") + space.name;
     }
     if (!others.empty())
-      complain("export", arguments_.format + " holds one memory space: this is " + chosen->name + "; --space for " + others);
+      complain("export",
+               arguments_.format + " holds one memory space: exporting " + chosen->name + "; use --space for " + others);
     return *chosen;
   }
 
@@ -147,10 +149,10 @@ class exporter {
     const memprof::stack_table table = stacks(true);
     to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_pprof(table, sink); });
     if (!read_.is_trace)
-      complain("export", "a profile has no categories by operation, nor how many blocks each has left: a trace has");
+      complain("export", "a profile lacks categories per operation and the number of blocks each has left; a trace has both");
   }
   void write_dhat() {
-    need_trace("it has how long blocks live");
+    need_trace("the lifetimes of blocks");
     const memprof::space_profile& space = one_space();
     const memprof::stack_table table = stacks(false);
     std::uint32_t index = 0;
@@ -175,24 +177,22 @@ class exporter {
       }
     });
     if (losses.events_per_stretch > 1)
-      complain("export", "counters have the extremes of every " + std::to_string(losses.events_per_stretch) +
-                             " events: viewers take no more");
+      complain("export", "counters show only the extremes of every " + std::to_string(losses.events_per_stretch) +
+                             " events: viewers accept no more");
     if (losses.memory_events != 0 && arguments_.format == "chrome")
-      complain("export",
-               std::to_string(losses.memory_events) + " memory events are left out: viewers take no more than a million");
+      complain("export", std::to_string(losses.memory_events) + " memory events are left out: viewers accept at most a million");
   }
   void write_chrome() { write_over_time<memprof::chrome_trace_writer<memprof::file_sink>>(); }
   void write_perfetto() { write_over_time<memprof::perfetto_writer<memprof::file_sink>>(); }
   void write_torch() {
-    need_trace("it has single blocks");
+    need_trace("individual blocks");
     std::vector<memprof::torch_snapshot_loss> losses;
     to_file(arguments_.output,
             [&](memprof::file_sink& sink) { losses = memprof::write_torch_snapshot(trace_, sink, {arguments_.events}); });
     for (const memprof::torch_snapshot_loss& loss : losses) {
       if (loss.left_out_events != 0)
-        complain("export", loss.space + ": " + std::to_string(loss.left_out_events) +
-                               " events are left out before and after a window of " + std::to_string(arguments_.events) +
-                               " around the peak; --events for more");
+        complain("export", loss.space + ": " + std::to_string(loss.left_out_events) + " events outside a window of " +
+                               std::to_string(arguments_.events) + " around the peak are left out; use --events for more");
       if (loss.left_out_blocks != 0)
         complain("export", loss.space + ": " + std::to_string(loss.left_out_blocks) + " blocks of " +
                                std::to_string(loss.left_out_bytes) +
@@ -235,8 +235,9 @@ class exporter {
       });
     } else {
       to_table(path("blocks"), format, [&](table& rows) { memprof::write_block_table(run, run_, rows); });
-      complain("export", "'" + arguments_.file +
-                             "' is a profile: blocks are the largest at the peaks, and there are no events; a trace has all");
+      complain("export",
+               "'" + arguments_.file +
+                   "' is a profile: it has only the largest blocks at the peaks, and no events; a trace has all of them");
     }
   }
 
@@ -267,18 +268,18 @@ int run_export(const export_arguments& arguments) {
   return bad_input;
 }
 
-/// An option that some formats alone use.
+/// An option that only some formats use.
 struct format_option {
   const CLI::Option* option;
   std::string formats;  ///< "csv, jsonl"
 };
 
-/// Throws `CLI::ValidationError` for an option that is given and means nothing in the format.
+/// Throws `CLI::ValidationError` for a given option that the format does not use.
 void refuse_unused(const std::vector<format_option>& options, const std::string& format) {
   for (const format_option& each : options) {
     const bool is_used = (", " + each.formats + ", ").find(", " + format + ", ") != std::string::npos;
     if (each.option->count() > 0 && !is_used)
-      throw CLI::ValidationError{each.option->get_name(), "it is for " + each.formats + ", and the format is " + format};
+      throw CLI::ValidationError{each.option->get_name(), "it applies to " + each.formats + ", but the format is " + format};
   }
 }
 
@@ -286,8 +287,8 @@ void refuse_unused(const std::vector<format_option>& options, const std::string&
 
 void add_export(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<export_arguments>();
-  CLI::App& command = *program.add_subcommand("export", "a trace or a profile in the format of another tool");
-  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON")->required();
+  CLI::App& command = *program.add_subcommand("export", "convert a trace or a profile to the format of another tool");
+  command.add_option("FILE", arguments->file, "a trace or a JSON profile")->required();
   command
       .add_option(
           "--format", arguments->format,
@@ -297,21 +298,20 @@ void add_export(CLI::App& program, int& status) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot",
                              "session", "csv", "jsonl"}));
-  command.add_option("-o,--output", arguments->output, "where it goes: a file, and for csv and jsonl a folder")
-      ->required()
-      ->type_name("OUT");
+  command.add_option("-o,--output", arguments->output, "output file; for csv and jsonl, a folder")->required()->type_name("OUT");
   std::vector<format_option> options;
   const auto add = [&](const std::string& name, auto& value, const std::string& formats, const std::string& what) {
     CLI::Option* const made = command.add_option(name, value, formats + ": " + what);
     options.push_back({made, formats});
     return made;
   };
-  add("--of", arguments->of, "collapsed", "bytes live at the peak or the end, or all allocated ones (default: peak)")
+  add("--of", arguments->of, "collapsed",
+      "count the bytes live at the peak or at the end, or all that were allocated (default: peak)")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"peak", "end", "all"}));
-  add("--space", arguments->space, "dhat, massif", "memory space (default: that with the greatest peak)")->type_name("NAME");
-  add("--run", arguments->run, "csv, jsonl, speedscope", "the run's name (default: that of FILE)")->type_name("NAME");
-  add("--label", arguments->labels, "csv, jsonl", "what the run is known by, such as commit=3f2c1e; may be repeated")
+  add("--space", arguments->space, "dhat, massif", "memory space (default: the one with the greatest peak)")->type_name("NAME");
+  add("--run", arguments->run, "csv, jsonl, speedscope", "name of the run (default: the name of FILE)")->type_name("NAME");
+  add("--label", arguments->labels, "csv, jsonl", "label for the run, such as commit=3f2c1e; may be repeated")
       ->type_name("NAME=VALUE")
       ->take_all()
       ->expected(1)
@@ -319,7 +319,7 @@ void add_export(CLI::App& program, int& status) {
         const bool is_pair = text.find('=') != std::string::npos && text.front() != '=';
         return is_pair ? std::string{} : "'" + text + "' must be NAME=VALUE";
       });
-  add("--events", arguments->events, "torch-snapshot", "at most so many of each memory space (default: 200000)")
+  add("--events", arguments->events, "torch-snapshot", "maximum number of events per memory space (default: 200000)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   command.callback([arguments, options, &status] {

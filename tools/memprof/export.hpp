@@ -4,8 +4,8 @@
 
 namespace memprof_tool {
 
-/// Adds `memprof export`: a trace or a profile in the format of another tool. When it is chosen it runs within the parsing of
-/// `program`, and its exit status goes to `status`.
+/// Adds `memprof export`: a trace or a profile in the format of another tool. If chosen, it runs while `program` parses its
+/// arguments and stores its exit status in `status`.
 void add_export(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

@@ -41,19 +41,19 @@ struct fit_arguments {
   std::string json;
 };
 
-/// What the plain trainer, without dispatch, needs of the device for a step.
+/// The memory that a step of the plain trainer, run without dispatch, needs on the device.
 memprof::step_need measured_need(const memprof::decoder_model& model, const memprof::training_setup& setup) {
   nano_gpt::options options = nano_gpt::options_for(model, setup);
   options.mode = memprof::run_mode::no_dispatch;
   memprof::trace events;
   const nano_gpt::measured_step step = nano_gpt::measure_one_step(options, 1e-3, &events);
-  if (events.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
+  if (events.left_out() != 0) memprof::detail::raise("out of memory recording the events of a step");
   memprof::allocation_sequence sequence{options.memory_space()};
   events.visit(sequence);
   return memprof::need_of(sequence, step.profile.space(options.memory_space()).cumulative_peak, setup.device);
 }
 
-/// Whether a run without dispatch at the answer, and one above it, agree with it; a sentence either way.
+/// Runs without dispatch at the answer and one above it, and says whether they agree with it.
 std::string confirmation(const memprof::decoder_model& model, memprof::training_setup setup, memprof::sought_size sought,
                          const memprof::fit_row& row, bool& agrees) {
   const auto need_at = [&](std::int64_t size) {
@@ -70,10 +70,10 @@ std::string confirmation(const memprof::decoder_model& model, memprof::training_
   };
   compare(std::max<std::int64_t>(row.answer.size, 1), row.answer.need);
   if (row.answer.size > 0) compare(row.answer.size + 1, row.answer.one_more);
-  return row.name + ": " + sizes + (agrees ? ", to the byte as estimated" : ", NOT as estimated");
+  return row.name + ": " + sizes + (agrees ? ", as estimated to the byte" : ", NOT as estimated");
 }
 
-/// The presets with room for the step, by capacity.
+/// The preset with the least capacity that has room for the step.
 std::string smallest_preset(const memprof::decoder_model& model, memprof::training_setup setup) {
   std::string smallest = "none";
   std::int64_t least = 0;
@@ -122,7 +122,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   setup.seq_len = decoder.shape.seq_len;
   setup.batch_size = command.count("--batch-size") > 0 ? decoder.shape.batch_size : 1;
   const auto sought = arguments.seeks_sequence ? memprof::sought_size::seq_len : memprof::sought_size::batch_size;
-  // A model with learned positions has no more of them; without, longer sequences are only slower to learn.
+  // Learned positions limit the sequence; a model without them takes any length.
   const std::int64_t longest = decoder.model.positions;
 
   std::vector<memprof::fit_row> rows;
@@ -152,7 +152,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
     try {
       confirmations.push_back(confirmation(decoder.model, setup, sought, row, agrees));
     } catch (const memprof::error& fault) {
-      confirmations.push_back(row.name + ": " + fault.what() + ", so no run confirms this");
+      confirmations.push_back(row.name + ": " + fault.what() + ", so this is not confirmed by a run");
     }
     if (!agrees) status = failed;
   }
@@ -184,14 +184,14 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
 
 void add_fit(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<fit_arguments>();
-  CLI::App& command = *program.add_subcommand("fit", "the largest batch, or the longest sequence, that a device has room for");
-  command.footer("A SIZE as a device is a GPU with so many bytes: 80GB (80 * 10^9), 80GiB (80 * 2^30).");
-  command.add_option("--device", arguments->training.device, "preset, JSON file or size")
+  CLI::App& command = *program.add_subcommand("fit", "find the largest batch or the longest sequence that fits on a device");
+  command.footer("A device given as SIZE is a GPU with that much memory: 80GB (80 * 10^9), 80GiB (80 * 2^30).");
+  command.add_option("--device", arguments->training.device, "device: a preset, a JSON file or a size")
       ->required()
       ->type_name("NAME|FILE|SIZE");
   command.add_flag("--longest-sequence", arguments->seeks_sequence,
-                   "seek the longest sequence for --batch-size (1), not the largest batch");
-  command.add_option("--json-out", arguments->json, "write the answers to this file, too")->type_name("FILE");
+                   "find the longest sequence for --batch-size (default: 1) instead of the largest batch");
+  command.add_option("--json-out", arguments->json, "also write the answers to this file, as JSON")->type_name("FILE");
   arguments->decoder.add(command);
   arguments->training.add(command);
   command.callback([arguments, &command, &status] {

@@ -24,7 +24,7 @@ using memprof::detail::file_handle;
   memprof::detail::raise("cannot run gnuplot: " + std::error_code(reason, std::generic_category()).message());
 }
 
-/// A file without a name, so that nothing is left behind however the program ends.
+/// A file without a name, which leaves nothing behind however the program ends.
 file_handle nameless_file() {
   file_handle file{std::tmpfile()};
   if (!file) raise_about_start(errno);
@@ -43,7 +43,7 @@ file_handle nameless_file(const std::string& content) {
 std::string first_line(std::FILE* file) {
   std::rewind(file);
   std::string line;
-  // Its messages begin with empty lines and a copy of the script's line.
+  // gnuplot's messages begin with empty lines and a copy of the line of the script.
   for (int character = std::fgetc(file); character != EOF; character = std::fgetc(file)) {
     if (character != '\n') {
       line += static_cast<char>(character);
@@ -68,7 +68,7 @@ gnuplot_result run_gnuplot(const std::string& script) {
   posix_spawn_file_actions_adddup2(&actions, fileno(complaints.get()), STDERR_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
   std::string name = "gnuplot";
-  std::string option = "-d";  // not the user's settings
+  std::string option = "-d";  // ignores the user's settings
   const std::array<char*, 3> arguments{name.data(), option.data(), nullptr};
   pid_t process = 0;
   const int failure = posix_spawnp(&process, name.c_str(), &actions, nullptr, arguments.data(), environ);
@@ -85,7 +85,7 @@ gnuplot_result run_gnuplot(const std::string& script) {
   result.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (result.succeeded) return result;
   result.complaint = first_line(complaints.get());
-  if (result.complaint.empty()) result.complaint = "it says nothing";
+  if (result.complaint.empty()) result.complaint = "it printed no message";
   return result;
 }
 

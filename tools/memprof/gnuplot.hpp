@@ -5,12 +5,12 @@
 namespace memprof_tool {
 
 struct gnuplot_result {
-  bool found = true;  ///< whether there is such a program
+  bool found = true;  ///< false: gnuplot is not installed
   bool succeeded = false;
-  std::string complaint;  ///< its first line on stderr, if it failed
+  std::string complaint;  ///< if it failed, the first line it wrote to stderr
 };
 
-/// Runs gnuplot with a script. Throws `memprof::error` if no process can be started for another reason than that it is missing.
+/// Runs gnuplot with a script. Throws `memprof::error` if it is installed but cannot be started.
 gnuplot_result run_gnuplot(const std::string& script);
 
 }  // namespace memprof_tool

@@ -22,7 +22,7 @@
 namespace memprof_tool {
 namespace {
 
-/// Writes a chunk as trace files have it; false if that fails.
+/// Writes a chunk in the format of trace files; false on failure.
 bool put_chunk(std::FILE* file, const unsigned char* bytes, std::size_t size, std::uint32_t number) {
   memprof::detail::chunk_header header;
   header.bytes = static_cast<std::uint32_t>(size);
@@ -32,7 +32,7 @@ bool put_chunk(std::FILE* file, const unsigned char* bytes, std::size_t size, st
          memprof::detail::write_text(file, {reinterpret_cast<const char*>(bytes), size});
 }
 
-/// Writes what follows in a file to another one; false if that fails.
+/// Copies the rest of a file to another one; false on failure.
 bool copy_rest(std::FILE* from, std::FILE* to) {
   std::array<char, std::size_t{64} * 1024> buffer{};
   while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), from)) {
@@ -43,7 +43,7 @@ bool copy_rest(std::FILE* from, std::FILE* to) {
 
 }  // namespace
 
-/// The chunks that are in the temporary file, and the names and facts that come before those in memory.
+/// The chunks in the temporary file, and the names and facts that precede the events in memory.
 class growing_trace::older_part final : public memprof::detail::trace_head {
  public:
   void info(const memprof::capture_info& info) override { definitions_.info(info); }
@@ -54,7 +54,7 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
     definitions_.for_each_chunk([this](const unsigned char* part, std::size_t part_size) { put(part, part_size); });
     definitions_ = memprof::trace{};
     put(bytes, size);
-    return 0;  // they are not lost
+    return 0;  // nothing is lost
   }
   [[nodiscard]] std::uint64_t dropped() const noexcept override { return 0; }
   void write(memprof::trace& beginning) override {
@@ -69,11 +69,11 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
     definitions_.visit(copy);
   }
   [[nodiscard]] std::size_t bytes() const noexcept override { return definitions_.bytes(); }
-  void destroy() noexcept override {}  // its owner does that
+  void destroy() noexcept override {}  // its owner destroys it
 
   [[nodiscard]] bool empty() const noexcept { return chunks_ == 0; }
 
-  /// Writes all of a trace, of which the newer part is in memory, as a file; false if that fails.
+  /// Writes the whole trace, whose newer part is in memory, to a file; false on failure.
   bool write_with(const memprof::trace& newer, std::FILE* out) const {
     memprof::trace tail;
     if (newer.left_out() != 0) {
@@ -98,11 +98,11 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
         [&](const unsigned char* bytes, std::size_t size) { is_written = is_written && put_chunk(out, bytes, size, number++); });
     return is_written;
   }
-  /// Raises an error if what should be in the temporary file is not.
+  /// Raises an error if writing the temporary file has failed.
   void check(const std::string& path) const {
     if (error_ == 0) return;
     memprof::detail::raise_about_file(
-        "write", path, "no room for a temporary file: " + std::error_code(error_, std::generic_category()).message());
+        "write", path, "cannot write a temporary file: " + std::error_code(error_, std::generic_category()).message());
   }
 
  private:
@@ -121,7 +121,7 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
   memprof::detail::file_handle file_;
   std::uint32_t chunks_ = 0;
   std::uint64_t bytes_ = 0;
-  int error_ = 0;  ///< errno of what stopped the writing
+  int error_ = 0;  ///< the `errno` that stopped the writing
 };
 
 growing_trace::growing_trace() : older_{std::make_unique<older_part>()} {

@@ -8,7 +8,7 @@
 
 namespace memprof_tool {
 
-/// A trace that may become larger than the memory: what is older than its newest 64 MiB goes to a temporary file.
+/// A trace that may grow larger than memory: all but its newest 64 MiB go to a temporary file.
 class growing_trace {
  public:
   growing_trace();
@@ -16,18 +16,18 @@ class growing_trace {
   growing_trace(const growing_trace&) = delete;
   growing_trace& operator=(const growing_trace&) = delete;
 
-  /// What is to be filled. Only `write` and `profile` see all of it.
+  /// The trace to fill. Only `write` and `profile` see all of it.
   [[nodiscard]] memprof::trace& target() noexcept { return target_; }
 
   /// As `memprof::write_trace`.
   void write(const std::string& path) const;
-  /// As `memprof::profile_of`. Throws `memprof::error` if there is no room for a temporary file.
+  /// As `memprof::profile_of`. Throws `memprof::error` if the temporary file cannot be written.
   [[nodiscard]] memprof::profile profile() const;
 
  private:
   class older_part;
 
-  std::unique_ptr<older_part> older_;  ///< which `target_` writes to, and so outlives it
+  std::unique_ptr<older_part> older_;  ///< outlives `target_`, which writes to it
   memprof::trace target_;
 };
 

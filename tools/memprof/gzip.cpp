@@ -26,7 +26,7 @@ std::string gzip(std::string_view bytes) {
   z_stream stream{};
   if (deflateInit2(&stream, level, Z_DEFLATED, with_gzip_header, most_memory, Z_DEFAULT_STRATEGY) != Z_OK) throw std::bad_alloc{};
   std::string packed(deflateBound(&stream, static_cast<uLong>(bytes.size())), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // which zlib only reads
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib only reads it
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());
   stream.avail_out = static_cast<uInt>(packed.size());

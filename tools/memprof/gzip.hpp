@@ -5,7 +5,7 @@
 
 namespace memprof_tool {
 
-/// The bytes as a gzip member: compressed where the program was built with zlib. Throws `std::bad_alloc` if there is no memory.
+/// The bytes as a gzip member, compressed if the program was built with zlib. Throws `std::bad_alloc` if out of memory.
 [[nodiscard]] std::string gzip(std::string_view bytes);
 
 }  // namespace memprof_tool

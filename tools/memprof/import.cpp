@@ -44,12 +44,12 @@ struct import_arguments {
   std::string format;
   std::string file;
   std::string output;
-  std::string module;     ///< of an XLA profile; empty: all
-  std::string classes;    ///< a file of rules for them
-  bool per_core = false;  ///< of a ttnn graph trace
+  std::string module;     ///< the program in an XLA profile; empty: all
+  std::string classes;    ///< a file of class rules for XLA profiles
+  bool per_core = false;  ///< for a ttnn graph trace
 };
 
-/// Whether a file that begins with a bracket, and stands at its begin afterwards, has nodes: logs begin with brackets, too.
+/// Whether a file that begins with a bracket contains graph nodes: logs begin with brackets, too. Rewinds the file.
 bool is_ttnn_graph(std::FILE* file) {
   std::array<char, 4096> begin{};
   const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
@@ -58,19 +58,19 @@ bool is_ttnn_graph(std::FILE* file) {
   return text.find("\"node_type\"") != text.npos || text.find("\"counter\"") != text.npos;
 }
 
-/// Raises an error for what need not be imported, and for what has nothing in it.
+/// Raises an error if the file is memprof's own, which needs no import, or empty.
 void check_is_foreign(std::FILE* file, const std::string& path) {
   if (memprof::is_trace_file(file))
-    memprof::detail::raise("'" + path + "' is a memprof trace already: use memprof show, analyze, report or export with it");
+    memprof::detail::raise("'" + path + "' is already a memprof trace; use memprof show, analyze, report or export");
   std::array<char, 4096> begin{};
   const std::string_view text{begin.data(), std::fread(begin.data(), 1, begin.size(), file)};
   if (text.empty()) memprof::detail::raise_about_file("read", path, "it is empty");
   std::rewind(file);
   if (text.find("\"memprof-profile\"") != text.npos && text.find_first_not_of("\xEF\xBB\xBF \t\r\n") == text.find('{'))
-    memprof::detail::raise("'" + path + "' is a memprof profile already: use memprof show, analyze, report or export with it");
+    memprof::detail::raise("'" + path + "' is already a memprof profile; use memprof show, analyze, report or export");
 }
 
-/// What a file holds, by its content.
+/// The format of a file, by its content.
 std::string_view format_of(std::FILE* file, const std::string& path) {
   if (memprof::torch_snapshot_source::is_pickle(file)) return "torch-snapshot";
   if (memprof::is_rmm_log(file)) return "rmm";
@@ -78,7 +78,7 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
 #if MEMPROF_TOOL_PROTOZERO
   if (memprof::xplane_kind_of(file) != memprof::xplane_kind::none) return "xplane";
 #endif
-  constexpr int byte_order_mark = 0xEF;  // the first byte of UTF-8's
+  constexpr int byte_order_mark = 0xEF;  // the first byte of the UTF-8 mark
   int first = std::fgetc(file);
   if (first == byte_order_mark) {
     (void)std::fgetc(file);
@@ -90,26 +90,25 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
   if (first == '{') return "torch-snapshot";
   if (first == '[' && is_ttnn_graph(file)) return "ttnn-graph";
   if (memprof::is_tt_log(file)) return "tt-mlir";
-  memprof::detail::raise("cannot tell what '" + path +
-                         "' is: expected a PyTorch memory snapshot (pickle or JSON), an RMM log, a heaptrack recording, an XLA "
+  memprof::detail::raise("cannot recognise '" + path +
+                         "': expected a PyTorch memory snapshot (pickle or JSON), an RMM log, a heaptrack recording, an XLA "
                          "profile, a ttnn graph trace or a log of tt-mlir's runtime");
 }
 
-/// The same of a packed file, by what is in it.
+/// The same for a packed file, by its unpacked content.
 std::string_view format_of_packed(std::FILE* unpacked, const std::string& path) {
   if (memprof::is_heaptrack(unpacked)) return "heaptrack";
-  (void)std::fgetc(unpacked);  // so that damage at its begin is known, which is then what is said
-  memprof::detail::raise("'" + path +
-                         "' is packed, and what is in it is not a heaptrack recording; unpack files of other formats first");
+  (void)std::fgetc(unpacked);  // finds damage at the beginning, which is then reported instead
+  memprof::detail::raise("'" + path + "' is packed but contains no heaptrack recording; unpack files of other formats first");
 }
 
-/// Ends a trace. If there was more in the file it says so, so that no number is called exact.
+/// Ends a trace. If the file is damaged, records a gap, so that no number counts as exact.
 void finish(memprof::trace_writer& writer, const std::string& damage, std::string_view last_segment) {
-  if (!damage.empty()) writer.put_event({0, 0, 1, 0, memprof::event_kind::gap, memprof::any_space, 0});  // one or more
+  if (!damage.empty()) writer.put_event({0, 0, 1, 0, memprof::event_kind::gap, memprof::any_space, 0});  // at least one
   writer.finish(last_segment);
 }
 
-/// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
+/// Reads the file into `trace` and returns its damage, if any. Throws `memprof::error` if the file has another format.
 std::string read_torch(std::FILE* file, const std::string& path, memprof::trace& trace) {
   memprof::torch_snapshot_source source{file, path};
   memprof::trace_writer writer{trace, source.info()};
@@ -133,7 +132,8 @@ std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::tr
   finish(writer, source.damage(), "HEAPTRACK");
   if (source.is_attached())
     complain("import",
-             "'" + path + "' begins when heaptrack was attached: what the program had allocated before is in no number");
+             "'" + path +
+                 "' was recorded after attaching heaptrack to a running program; what it had allocated before is not counted");
   return source.damage();
 }
 
@@ -144,7 +144,7 @@ std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& tr
   return reading.damage;
 }
 
-/// As `read_torch`. What cannot be read of a profile is one sentence a program.
+/// As `read_torch`. The damage has one sentence per program that cannot be read.
 std::string read_xla(std::FILE* file, const import_arguments& arguments, memprof::trace& trace) {
 #if MEMPROF_TOOL_PROTOZERO
   std::string damage;
@@ -165,14 +165,14 @@ std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& 
       source.write_to(writer, per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
   finish(writer, source.damage(), "TRACE");
   if (unknown != 0)
-    complain("import", std::to_string(unknown) + " freed buffers were allocated before the trace: their L1 is not in it");
+    complain("import", std::to_string(unknown) + " freed buffers were allocated before the trace began; their L1 is not counted");
   return source.damage();
 }
 
-/// Throws `memprof::error` for an option that means nothing in that format.
+/// Throws `memprof::error` for a given option that the format does not use.
 void check_options(const import_arguments& arguments, std::string_view format) {
   const auto refuse = [&](const char* option, const char* where) {
-    memprof::detail::raise(std::string{option} + " is for " + where + ", and '" + arguments.file + "' is read as " +
+    memprof::detail::raise(std::string{option} + " applies to " + where + ", but '" + arguments.file + "' is read as " +
                            std::string{format});
   };
   if (arguments.per_core && format != "ttnn-graph") refuse("--per-core", "ttnn-graph");
@@ -210,7 +210,7 @@ int run_import(const import_arguments& arguments) {
     if (!packing_damage.empty()) {
       what = "cannot read '" + arguments.file + "': " + packing_damage;
     } else if (is_packed && what.starts_with("cannot read")) {
-      what += " (in what it unpacks to; the packed file may be damaged)";
+      what += " (in the unpacked data; the packed file may be damaged)";
     }
     complain("import", what);
     return bad_input;
@@ -229,7 +229,7 @@ int run_import(const import_arguments& arguments) {
     return failed;
   }
   if (damage.empty()) return is_whole ? success : bad_input;
-  complain("import", "'" + arguments.file + "': " + damage + "; what comes before is in '" + arguments.output + "'");
+  complain("import", "'" + arguments.file + "': " + damage + "; everything before that is in '" + arguments.output + "'");
   return bad_input;
 }
 
@@ -237,23 +237,24 @@ int run_import(const import_arguments& arguments) {
 
 void add_import(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<import_arguments>();
-  CLI::App& command = *program.add_subcommand("import", "another tool's recording as a trace or a profile");
+  CLI::App& command = *program.add_subcommand("import", "convert another tool's recording to a trace or a profile");
   command
       .add_option(
           "FORMAT", arguments->format,
           "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), heaptrack (packed "
-          "or not), xplane (a profile of XLA, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), ttnn-graph (JSON of "
-          "GraphProcessor), or auto: as the file's content says")
+          "or not), xplane (XLA profile, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), ttnn-graph (JSON of "
+          "GraphProcessor), or auto to detect the format from the content")
       ->required()
       ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "heaptrack", "xplane", "tt-mlir", "ttnn-graph"}));
-  command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
+  command.add_option("FILE", arguments->file, "the other tool's recording")->required();
   command.add_flag("--per-core", arguments->per_core,
-                   "ttnn-graph: circular buffers count on their own cores, as in newer trackers (default: all on one)");
-  command.add_option("-o,--output", arguments->output, "where it goes: a profile if it ends in .json, else a trace")
+                   "ttnn-graph: count circular buffers on their own cores, as newer trackers do (default: all on one core)");
+  command.add_option("-o,--output", arguments->output, "output file: a profile if it ends in .json, else a trace")
       ->required()
       ->type_name("OUT");
-  command.add_option("--module", arguments->module, "of an XLA profile this program alone");
-  command.add_option("--classes", arguments->classes, "rules for the categories of its blocks: docs/formats.md");
+  command.add_option("--module", arguments->module, "xplane: import only this program");
+  command.add_option("--classes", arguments->classes,
+                     "xplane: TOML file of rules for the categories of blocks (see docs/formats.md)");
   command.callback([arguments, &status] { status = run_import(*arguments); });
 }
 

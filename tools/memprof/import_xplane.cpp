@@ -28,19 +28,19 @@ std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, c
   source.write_to(
       writer, [&](memprof::hlo_group group, std::string_view op_name) { return memprof::category_of(classes, group, op_name); });
   writer.finish("");
-  // One fault may have many programs: the first few tell.
+  // Many programs may have the same fault; the first few are enough.
   constexpr std::size_t most_remarks = 4;
   std::vector<std::string> remarks = source.remarks();
   if (remarks.size() > most_remarks) {
     const std::size_t left_out = remarks.size() - most_remarks;
     remarks.resize(most_remarks);
-    remarks.push_back("and " + std::to_string(left_out) + " more such faults");
+    remarks.push_back("and " + std::to_string(left_out) + " more");
   }
   if (!profile.damage().empty()) remarks.push_back(profile.damage());
   if (source.written() != 0) return remarks;
-  if (!remarks.empty()) memprof::detail::raise("nothing can be read of '" + path + "': " + remarks[0]);
+  if (!remarks.empty()) memprof::detail::raise("nothing could be read from '" + path + "': " + remarks[0]);
   memprof::detail::raise_about_file("read", path,
-                                    profile.programs().empty() ? "it has no program of XLA (no HLO proto in /host:metadata)"
+                                    profile.programs().empty() ? "it contains no XLA program (no HLO proto in /host:metadata)"
                                                                : "it has no program '" + program + "'");
 }
 

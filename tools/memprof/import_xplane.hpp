@@ -8,9 +8,9 @@
 
 namespace memprof_tool {
 
-/// Reads a profile of XLA into `trace`: the program of that name, or all if it is empty. `rules` is a file of class rules or
-/// empty. Returns what could not be read, as sentences without their stop. Throws `memprof::error` if it is no such profile, or
-/// has no such program.
+/// Reads an XLA profile into `trace`: the named program, or all programs if the name is empty. `rules` is a file of class rules,
+/// or empty. Returns what could not be read, as sentences without a final full stop. Throws `memprof::error` if the file is not
+/// an XLA profile or has no such program.
 [[nodiscard]] std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, const std::string& program,
                                                    const std::string& rules, memprof::trace& trace);
 

@@ -29,7 +29,7 @@
 
 namespace {
 
-/// analyze_memory.py spells its options with underscores. Values keep theirs.
+/// Accepts options spelled with underscores, as in analyze_memory.py. Values keep theirs.
 std::string with_hyphens(std::string argument) {
   if (!argument.starts_with("--")) return argument;
   const auto end_of_name = std::find(argument.begin(), argument.end(), '=');
@@ -37,7 +37,7 @@ std::string with_hyphens(std::string argument) {
   return argument;
 }
 
-/// In the order in which CLI11 takes them: last first. Those of a script that is to be run stay as they are.
+/// The arguments in the order that CLI11 expects, last first. Those of a script to run stay as they are.
 std::vector<std::string> arguments_of(int count, char** values) {
   const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
   std::vector<std::string> arguments;
@@ -45,7 +45,7 @@ std::vector<std::string> arguments_of(int count, char** values) {
   return arguments;
 }
 
-/// Whether the first argument is meant to be a subcommand, and there is no such one.
+/// Whether the first argument looks like a subcommand but is none.
 bool is_unknown_subcommand(const CLI::App& program, const std::string& argument) {
   const auto known = program.get_subcommands([&](const CLI::App* command) { return command->get_name() == argument; });
   return !argument.starts_with('-') && known.empty();
@@ -86,14 +86,14 @@ int main(int argument_count, char** argument_values) {
   }
 
   if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
-    std::fprintf(stderr, "memprof: there is no subcommand '%s': --help lists them\n", argument_values[1]);
+    std::fprintf(stderr, "memprof: unknown subcommand '%s'; see memprof --help\n", argument_values[1]);
     return memprof_tool::bad_input;
   }
   try {
     program.parse(arguments_of(argument_count, argument_values));
   } catch (const CLI::ParseError& fault) {
-    if (fault.get_exit_code() == 0) return program.exit(fault);  // help or version
-    std::fprintf(stderr, "memprof: %s: --help shows how to use it\n", on_one_line(fault.what()).c_str());
+    if (fault.get_exit_code() == 0) return program.exit(fault);  // --help or --version
+    std::fprintf(stderr, "memprof: %s; see --help\n", on_one_line(fault.what()).c_str());
     return memprof_tool::bad_input;
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "memprof: %s\n", fault.what());

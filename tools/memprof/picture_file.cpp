@@ -21,7 +21,7 @@ namespace memprof_tool {
 
 namespace {
 
-/// A picture takes the place of a picture, of an empty file, and of what is no file, as /dev/stdout.
+/// A picture may overwrite a picture, an empty file, and what is not a regular file, such as /dev/stdout.
 void require_no_other_file(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return;
@@ -38,7 +38,7 @@ void require_no_other_file(const std::string& path) {
 drawing draw_picture(const std::function<std::string(const std::string& file)>& script, const std::string& path) {
   require_no_other_file(path);
   std::string folder = (std::filesystem::temp_directory_path() / "memprof-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) memprof::detail::raise_about_file("make", folder, memprof::detail::reason_in_errno());
+  if (mkdtemp(folder.data()) == nullptr) memprof::detail::raise_about_file("create", folder, memprof::detail::reason_in_errno());
   const auto remove_folder = [](const std::string* name) { std::filesystem::remove_all(*name); };
   const std::unique_ptr<const std::string, decltype(remove_folder)> removed_at_end{&folder, remove_folder};
 

@@ -34,7 +34,7 @@ struct plot_arguments {
   memprof::composition by = memprof::composition::automatic;
 };
 
-/// The spaces of a profile in which there was anything, that of the reports first; or the one that was asked for.
+/// The spaces of a profile that were used, the one that reports lead with first; or only the requested one.
 std::vector<memprof::drawn_space> drawn_spaces_of(const memprof::profile& profile, const std::string& asked) {
   if (!asked.empty()) return {{&profile, &profile.space(asked), {}}};
   const memprof::space_profile* const primary = memprof::detail::primary_space(profile, {});
@@ -46,14 +46,14 @@ std::vector<memprof::drawn_space> drawn_spaces_of(const memprof::profile& profil
   return chosen;
 }
 
-/// What tells the profiles of one file apart.
+/// A name that tells the profiles of one file apart.
 std::string name_of(const memprof::profile& profile) {
   std::string name = profile.provenance.section;
   if (name.empty()) name = "line " + std::to_string(profile.provenance.line);
   return profile.process.rank < 0 ? name : name + " (rank " + std::to_string(profile.process.rank) + ")";
 }
 
-/// Of a file with many summaries, the first.
+/// The spaces to draw; the first few if there are many.
 std::vector<memprof::drawn_space> spaces_of(const recorded_runs& runs, const plot_arguments& arguments) {
   constexpr std::size_t most = 8;
   std::vector<memprof::drawn_space> drawn;
@@ -65,11 +65,11 @@ std::vector<memprof::drawn_space> spaces_of(const recorded_runs& runs, const plo
   }
   if (drawn.empty() && !runs.complaint.empty()) memprof::detail::raise(runs.complaint);
   if (drawn.empty()) {
-    memprof::detail::raise("'" + arguments.file + "': there is nothing to draw: no memory was allocated in it");
+    memprof::detail::raise("'" + arguments.file + "': nothing to draw: no memory was allocated");
   }
   if (drawn.size() > most) {
     complain("plot", "only the first " + std::to_string(most) + " of " + std::to_string(drawn.size()) +
-                         " memory spaces are drawn: --space chooses one");
+                         " memory spaces are drawn; use --space to choose one");
     drawn.resize(most);
   }
   return drawn;
@@ -124,23 +124,22 @@ int run_plot(const plot_arguments& arguments) {
 void add_plot(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<plot_arguments>();
   CLI::App& command =
-      *program.add_subcommand("plot", "a picture of live bytes over time, and of what the peak consists of (needs gnuplot)");
+      *program.add_subcommand("plot", "plot live bytes over time and the composition of the peak (needs gnuplot)");
   command
       .add_option("RUN", arguments->file,
-                  "a trace, a profile in JSON, or a log with memory summaries of tt-train's tracker; - is the standard input")
+                  "a trace, a JSON profile, or a log with memory summaries of tt-train's tracker; - reads standard input")
       ->required();
   command
       .add_option("-o,--output", arguments->output,
-                  "the picture: *.png or *.svg, or a name without extension for both; may be repeated")
+                  "picture to write: *.png, *.svg, or a name without extension for both; may be repeated")
       ->required()
       ->type_name("FILE")
       ->check(CLI::Validator{fault_of_output, ""});
-  command.add_option("--space", arguments->space, "draw this memory space alone (default: all that were used)")
-      ->type_name("NAME");
+  command.add_option("--space", arguments->space, "draw only this memory space (default: all that were used)")->type_name("NAME");
   const std::map<std::string, memprof::composition> kinds{{"category", memprof::composition::category},
                                                           {"operation", memprof::composition::operation}};
   command
-      .add_option("--by", arguments->by, "divide the peak by category or by operation (default: category, if blocks have any)")
+      .add_option("--by", arguments->by, "break the peak down by category or by operation (default: category if blocks have any)")
       ->transform(CLI::CheckedTransformer(kinds).description(""))
       ->type_name("category|operation");
   command.add_option("--title", arguments->title, "title of the picture (default: the file's name)")->type_name("TEXT");

@@ -4,7 +4,8 @@
 
 namespace memprof_tool {
 
-/// `memprof plot`: a picture of a run. `status` is what the program ends with.
+/// Adds `memprof plot`: a picture of a run. If chosen, it runs while `program` parses its arguments and stores its exit status in
+/// `status`.
 void add_plot(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

@@ -30,7 +30,7 @@ int run_profile(const profile_arguments& arguments) {
     keep_input(arguments.file, arguments.output);
     read = arguments.has_facets ? read_recording(arguments.file, 0, memprof::facets::all) : read_recording(arguments.file);
     if (arguments.has_facets && !read.is_trace) {
-      complain("profile", "'" + arguments.file + "' is a profile; give a trace for --facets");
+      complain("profile", "'" + arguments.file + "' is a profile; --facets needs a trace");
       return bad_input;
     }
   } catch (const memprof::error& fault) {
@@ -55,11 +55,11 @@ int run_profile(const profile_arguments& arguments) {
 
 void add_profile(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<profile_arguments>();
-  CLI::App& command = *program.add_subcommand("profile", "the profile of a trace, as JSON");
-  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON, which is brought to the current version")
-      ->required();
-  command.add_option("-o,--output", arguments->output, "where it goes; /dev/stdout works too")->required()->type_name("FILE");
-  command.add_flag("--facets", arguments->has_facets, "with the facets that follow single blocks: takes several times as long");
+  CLI::App& command = *program.add_subcommand("profile", "write the profile of a trace as JSON");
+  command.add_option("FILE", arguments->file, "a trace, or a JSON profile to convert to the current version")->required();
+  command.add_option("-o,--output", arguments->output, "output file; may be /dev/stdout")->required()->type_name("FILE");
+  command.add_flag("--facets", arguments->has_facets,
+                   "include the facets that follow individual blocks; takes several times as long");
   command.callback([arguments, &status] { status = run_profile(*arguments); });
 }
 

@@ -4,8 +4,8 @@
 
 namespace memprof_tool {
 
-/// Adds `memprof profile`: the profile of a trace as JSON. When it is chosen it runs within the parsing of `program`, and its
-/// exit status goes to `status`.
+/// Adds `memprof profile`: the profile of a trace as JSON. If chosen, it runs while `program` parses its arguments and stores its
+/// exit status in `status`.
 void add_profile(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

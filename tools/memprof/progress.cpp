@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t longest_line = 78;
 
 void write_to_terminal(const std::string& text) {
-  // A terminal that has gone is no reason to stop.
+  // A terminal that has gone away is no reason to stop.
   [[maybe_unused]] const ::ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -34,7 +34,7 @@ progress::progress(std::string what, std::FILE* read) : what_{std::move(what)} {
   }
   try {
     shower_ = std::thread{[this] { show_until_done(); }};
-  } catch (const std::system_error&) {  // then without
+  } catch (const std::system_error&) {  // no thread, no progress line
   }
 }
 
@@ -64,7 +64,7 @@ void progress::show_until_done() {
 
 std::string progress::line() const {
   std::string how_far = "  " + std::to_string(seconds_) + " s";
-  // Where the file is read by other means than from its begin to its end, its position says nothing.
+  // The position says nothing if the file is not read sequentially.
   const ::off_t position = descriptor_ < 0 ? 0 : ::lseek(descriptor_, 0, SEEK_CUR);
   if (position > 0 && size_ > 0)
     how_far =

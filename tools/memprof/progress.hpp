@@ -8,12 +8,12 @@
 
 namespace memprof_tool {
 
-/// Says on stderr what takes longer than a second and how far it has come: one line, written anew and erased at the end. Where
-/// stderr is no terminal it says nothing.
+/// Shows on stderr what is taking longer than a second, and its progress: one line, rewritten in place and erased at the end.
+/// Prints nothing if stderr is not a terminal.
 class progress {
  public:
-  /// `what` without how far; with `read`, a file that is being read from its beginning, shows that too. The file must outlive
-  /// this.
+  /// `what` is the text without the progress. `read` is a file that is being read from its beginning, whose position is then
+  /// shown, too; it must outlive this object.
   explicit progress(std::string what, std::FILE* read = nullptr);
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
@@ -24,8 +24,8 @@ class progress {
   [[nodiscard]] std::string line() const;
 
   std::string what_;
-  int descriptor_ = -1;  ///< of the file that is read
-  double size_ = 0;      ///< its bytes; 0: not known
+  int descriptor_ = -1;  ///< of the file being read
+  double size_ = 0;      ///< of that file, in bytes; 0: unknown
   int seconds_ = 0;
   bool is_done_ = false;
   std::mutex lock_;

@@ -12,7 +12,7 @@
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace_file.hpp>
 #if MEMPROF_TOOL_ZSTD
-#include <memprof/trace/trace_zstd.hpp>  // packed traces are read by all subcommands
+#include <memprof/trace/trace_zstd.hpp>  // lets every subcommand read packed traces
 #endif
 
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ namespace memprof_tool {
 
 namespace {
 
-/// Raises an error for a file that has no end or is no file. Terminals and pipes pass.
+/// Raises an error for directories and devices. Terminals and pipes pass.
 void check_is_file(std::FILE* file, const std::string& path) {
   using memprof::detail::raise_about_file;
   struct ::stat status = {};
@@ -41,13 +41,13 @@ void check_is_file(std::FILE* file, const std::string& path) {
     raise_about_file("read", path, "it is a device; expected a recording");
 }
 
-/// What comes through a pipe, in a file that can be read more than once. A stream of bytes that is neither text nor begins as a
-/// binary format does is refused at once: it may have no end.
+/// Copies the content of a pipe to a file that can be read more than once. Refuses at once a stream that is neither text nor
+/// begins like a known binary format: it might never end.
 memprof::detail::file_handle copy_of(std::FILE* pipe, const std::string& path) {
   using namespace memprof::detail;
   using memprof::detail::file_handle;  // <fcntl.h> has another one
   file_handle copy{std::tmpfile()};
-  if (!copy) raise_about_file("read", path, "it is a pipe, and no file can be made for it: " + reason_in_errno());
+  if (!copy) raise_about_file("read", path, "it is a pipe, and no temporary file can be created for it: " + reason_in_errno());
   std::array<char, 1 << 16> buffer{};
   bool is_first = true;
   while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
@@ -57,7 +57,7 @@ memprof::detail::file_handle copy_of(std::FILE* pipe, const std::string& path) {
       raise_about_file("read", path,
                        "byte " + std::to_string(bytes.find('\0')) + " is 0: it is neither text nor a known recording");
     is_first = false;
-    if (!write_text(copy.get(), bytes)) raise_about_file("read", path, "no room for a copy: " + reason_in_errno());
+    if (!write_text(copy.get(), bytes)) raise_about_file("read", path, "cannot write a temporary copy: " + reason_in_errno());
   }
   if (std::ferror(pipe) != 0) raise_about_file("read", path, reason_in_errno());
   std::rewind(copy.get());
@@ -95,16 +95,16 @@ void check_encoding(std::FILE* file, const std::string& path) {
 }
 
 void keep_input(const std::string& input, const std::string& output) {
-  std::error_code failure;  // a file that is not there is no other file
+  std::error_code failure;  // a missing file cannot be the input
   if (!std::filesystem::is_regular_file(output, failure) || !std::filesystem::equivalent(input, output, failure)) return;
-  memprof::detail::raise_about_file("write", output, "it is the file that is read; choose another output");
+  memprof::detail::raise_about_file("write", output, "it is the input file; choose another output");
 }
 
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
 namespace {
 
-/// Raises an error for a file that is not JSON either. The JSON reader reports damaged and foreign documents.
+/// Raises an error if a file that is not a trace is not JSON either. The JSON reader reports damaged and foreign documents.
 void check_looks_like_json(std::FILE* file, const std::string& path) {
   int first = std::fgetc(file);
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
@@ -113,8 +113,8 @@ void check_looks_like_json(std::FILE* file, const std::string& path) {
   if (first == '{' || first == '[' || first == byte_order_mark || first == EOF) return;
   memprof::detail::raise_about_file(
       "read", path,
-      "it is neither a trace nor a profile in JSON (memprof import reads other tools' recordings, memprof analyze "
-      "the logs of tt-train's tracker)");
+      "it is neither a trace nor a profile in JSON (memprof import reads other tools' recordings, memprof analyze reads "
+      "logs of tt-train's tracker)");
 }
 
 recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments, memprof::facets asked) {
@@ -132,8 +132,8 @@ recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t k
   return result;
 }
 
-/// A profile is recognised by its content: a log may have any name, and perhaps some JSON in it. The file stands at its begin,
-/// and does so afterwards.
+/// Whether the content is a profile rather than a log, which may have any name and contain JSON. The file is at its beginning
+/// before and after.
 bool is_profile(std::FILE* file) {
   constexpr std::string_view mark = memprof::detail::summary_header;
   int first = std::fgetc(file);
@@ -200,20 +200,20 @@ void require_something(const memprof::profile& profile, const std::string& file)
 
 std::string complaint_about(const memprof::trace_file_status& status, const std::string& path) {
   if (!status.damage.empty()) {
-    return status.damage + (status.chunks == 0 ? "; nothing can be read" : "; what was read is what comes before");
+    return status.damage + (status.chunks == 0 ? "; nothing can be read" : "; everything before that was read");
   }
   if (status.has_ended) return {};
-  if (status.is_being_written) return "'" + path + "' is being written; what was read is what had happened by now";
+  if (status.is_being_written) return "'" + path + "' is still being written; only what has been recorded so far was read";
   if (status.was_left) {
-    return "'" + path + "' was left by a process that ended without ending its capture; what was read is all that it recorded";
+    return "'" + path + "' was left by a process that exited without ending its capture; everything it recorded was read";
   }
-  return "'" + path + "' was written before its capture had ended; what was read is what had happened by then";
+  return "'" + path + "' was written before its capture ended; only what had been recorded by then was read";
 }
 
 std::string note_of_dropped(const memprof::trace_file_status& status, const std::string& path) {
   if (status.dropped == 0) return {};
   return "'" + path + "' lacks its first " + std::to_string(status.dropped) +
-         " events, as it was recorded with a trace_limit; profiles count them, and all that shows single events begins after "
+         " events, because it was recorded with a trace_limit; profiles still count them, but views of single events begin after "
          "them";
 }
 

@@ -30,21 +30,21 @@ struct report_arguments {
   bool force = false;
 };
 
-/// Raises an error where something else than a page would be lost.
+/// Raises an error if the output would overwrite anything but a page.
 void check_output(const std::filesystem::path& output) {
   std::error_code failure;
   if (!std::filesystem::is_regular_file(output, failure) || memprof::is_html_page(output)) return;
-  memprof::detail::raise_about_file("write", output, "it exists and is not a page of memprof; --force replaces it");
+  memprof::detail::raise_about_file("write", output, "it exists and is not a memprof page; use --force to overwrite it");
 }
 
-/// What a page may say to others than the one who made it.
+/// Removes the folder of the file from a text: the page may be shared with others.
 [[nodiscard]] std::string without_folder(std::string text, const std::string& file) {
   const std::size_t at = text.find(file);
   if (at != std::string::npos) text.replace(at, file.size(), std::filesystem::path{file}.filename().string());
   return text;
 }
 
-/// Writes the page, and says why it is only that of the file's beginning; empty: it is not.
+/// Writes the page. Returns why it covers only the beginning of the file; empty if it covers all of it.
 [[nodiscard]] std::string write_page(const report_arguments& arguments, const std::filesystem::path& output) {
   const memprof::detail::file_handle file = open_recording(arguments.file);
   memprof::html_options options;
@@ -95,12 +95,11 @@ int run_report(const report_arguments& arguments) {
 
 void add_report(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<report_arguments>();
-  CLI::App& command = *program.add_subcommand("report", "a trace or a profile as an interactive HTML page, in one file");
-  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON")->required();
-  command.add_option("-o,--output", arguments->output, "where it goes (default: beside FILE, with the extension .html)")
-      ->type_name("FILE");
-  command.add_option("--title", arguments->title, "its heading (default: the program that was captured)")->type_name("TEXT");
-  command.add_flag("--force", arguments->force, "replace a file that is not a page of memprof");
+  CLI::App& command = *program.add_subcommand("report", "write a trace or a profile as an interactive HTML page, in one file");
+  command.add_option("FILE", arguments->file, "a trace or a JSON profile")->required();
+  command.add_option("-o,--output", arguments->output, "output file (default: FILE with the extension .html)")->type_name("FILE");
+  command.add_option("--title", arguments->title, "title of the page (default: the captured program)")->type_name("TEXT");
+  command.add_flag("--force", arguments->force, "overwrite a file that is not a memprof page");
   command.callback([arguments, &status] { status = run_report(*arguments); });
 }
 

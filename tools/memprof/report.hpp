@@ -4,8 +4,8 @@
 
 namespace memprof_tool {
 
-/// Adds `memprof report`: the page of a trace or a profile. When it is chosen it runs within the parsing of `program`, and its
-/// exit status goes to `status`.
+/// Adds `memprof report`: the page of a trace or a profile. If chosen, it runs while `program` parses its arguments and stores
+/// its exit status in `status`.
 void add_report(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

@@ -21,7 +21,7 @@ extern "C" char** environ;  // NOLINT(readability-redundant-declaration): <unist
 namespace memprof_tool {
 namespace {
 
-/// Ctrl+C is for the program that runs: what it logged until then is read all the same.
+/// Leaves Ctrl+C to the running program; what it logged until then is still read.
 class interrupt_guard {
  public:
   interrupt_guard() : before_(std::signal(SIGINT, SIG_IGN)) {}
@@ -36,7 +36,7 @@ class interrupt_guard {
   void (*before_)(int);
 };
 
-/// Starts a program whose output and errors go into the pipe.
+/// Starts a program whose stdout and stderr go to the pipe.
 ::pid_t start(const std::vector<std::string>& command, const std::array<int, 2>& pipe, bool ignores_interrupts) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -64,7 +64,8 @@ class interrupt_guard {
   return child;
 }
 
-/// Copies the pipe until it ends, or the program has and is silent: a process that it left behind may hold the pipe open.
+/// Copies from the pipe until it ends, or until the program has ended and the pipe is silent: a process left behind may keep it
+/// open.
 int copy_until_end(int pipe, ::pid_t child, std::FILE* log, bool& is_written) {
   int state = 0;
   bool has_ended = false;

@@ -33,10 +33,10 @@ struct show_arguments {
   std::string file;
   std::string space;
   std::string format = "summary";
-  std::string csv;  ///< which table
+  std::string csv;  ///< the name of the table
   bool as_csv = false;
   bool as_markdown = false;
-  std::string facts;  ///< which table; empty: all
+  std::string facts;  ///< the name of the table; empty: all
   bool shows_facts = false;
   std::size_t top = 0;  ///< 0: not given
   std::string color = "auto";
@@ -44,7 +44,7 @@ struct show_arguments {
   memprof::text_options options;
 };
 
-/// The options with what depends on the terminal.
+/// The text options, adapted to the terminal.
 memprof::text_options options_of(const show_arguments& arguments) {
   memprof::text_options options = arguments.options;
   options.primary_space = arguments.space;
@@ -73,7 +73,7 @@ const memprof::fact_table& find_facts(const memprof::profile& profile, const sho
 std::string facts_text(const memprof::profile& profile, const show_arguments& arguments) {
   const memprof::text_options options = options_of(arguments);
   if (arguments.as_csv) {
-    if (arguments.facts.empty()) memprof::detail::raise("--csv shows one table of facts: --facts NAME says which");
+    if (arguments.facts.empty()) memprof::detail::raise("--csv prints one table of facts; choose it with --facts NAME");
     return memprof::fact_csv(find_facts(profile, arguments));
   }
   constexpr std::size_t most = 10;
@@ -101,7 +101,7 @@ std::string text_of(const memprof::profile& profile, const show_arguments& argum
 
 int run_show(const show_arguments& arguments) {
   try {
-    // Tables of every segment have all that a trace tells, as far as memory reaches.
+    // A table of every segment needs all segments of a trace, as far as memory reaches.
     constexpr std::uint32_t all_segments = memprof::detail::segment_history::most_kept;
     const bool wants_all = arguments.options.all_segments || arguments.format == "tracker";
     const recording read = read_recording(arguments.file, wants_all ? all_segments : 0);
@@ -124,7 +124,7 @@ int run_show(const show_arguments& arguments) {
   return bad_input;
 }
 
-/// "--facts FILE" without a name of a table takes the file for the name.
+/// In "--facts FILE", without the name of a table, the parser takes the file for the name.
 void find_file(show_arguments& arguments) {
   if (!arguments.file.empty()) return;
   for (std::string* const value : {&arguments.facts, &arguments.csv}) {
@@ -138,54 +138,59 @@ void find_file(show_arguments& arguments) {
 
 void add_show(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<show_arguments>();
-  CLI::App& command = *program.add_subcommand("show", "the answers of a trace or a profile: peak, owners, fit, growth, segments");
+  CLI::App& command = *program.add_subcommand("show", "summarise a trace or a profile: peak, owners, fit, growth, segments");
   command.footer(
-      "A summary has at most 40 lines of 100 columns, and is no wider than the terminal. --segments, --top, --blocks, "
-      "--streams,\n"
-      "--cores, --checkpoints, --spaces and --faults show more. NO_COLOR in the environment turns colours off.");
-  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON");
+      "A summary has at most 40 lines of 100 columns, and is never wider than the terminal. --segments, --top, --blocks,\n"
+      "--streams, --cores, --checkpoints, --spaces and --faults show more. NO_COLOR in the environment turns colours off.");
+  command.add_option("FILE", arguments->file, "a trace or a JSON profile");
   memprof::text_options& options = arguments->options;
-  command.add_flag("--segments", options.all_segments, "a line for each segment in the order of time");
-  command.add_option("--top", arguments->top, "operations at the peak and at the end, or rows of --facts (default: 5)")
+  command.add_flag("--segments", options.all_segments, "show every segment on its own line, in order of time");
+  command
+      .add_option("--top", arguments->top,
+                  "number of operations at the peak and at the end (default: 5), or of rows with --facts")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  command.add_option("--blocks", options.largest_blocks, "so many of the largest blocks at the peak")
+  command.add_option("--blocks", options.largest_blocks, "number of largest blocks to show at the peak")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--streams", options.streams, "so many streams and pools of a device")
+  command.add_option("--streams", options.streams, "number of streams and pools of a device to show")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--cores", options.core_ranges, "so many rectangles of cores")
+  command.add_option("--cores", options.core_ranges, "number of rectangles of cores to show")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   command
-      .add_option("--checkpoints", options.checkpoints, "so many checkpoints; with --blocks, so many blocks of each (default: 4)")
+      .add_option("--checkpoints", options.checkpoints,
+                  "number of checkpoints to show (default: 4); --blocks sets the number of blocks of each")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  command.add_flag("--spaces", options.all_spaces, "the whole answer for every memory space");
-  command.add_flag("--faults", options.all_faults, "every kind of fault in the numbers");
-  command.add_option("--space", arguments->space, "the memory space that comes first, and is DRAM in the tracker's format")
+  command.add_flag("--spaces", options.all_spaces, "show the full summary of every memory space");
+  command.add_flag("--faults", options.all_faults, "show every kind of fault in the numbers");
+  command.add_option("--space", arguments->space, "memory space to show first, and as DRAM in the tracker's format")
       ->type_name("NAME");
   CLI::Option* const facts =
-      command.add_option("--facts", arguments->facts, "the tables of what sources know beside memory over time, or all of one")
+      command
+          .add_option("--facts", arguments->facts,
+                      "show the tables of facts, what sources know besides memory over time, or all rows of one")
           ->type_name("[NAME]")
           ->expected(0, 1);
   CLI::Option* const format =
-      command.add_option("--format", arguments->format, "summary, or tracker: what tt-train's memory tracker prints")
+      command.add_option("--format", arguments->format, "summary, or tracker for the format of tt-train's memory tracker")
           ->type_name("NAME")
           ->check(CLI::IsMember({"summary", "tracker"}));
-  CLI::Option* const markdown = command.add_flag("--markdown", arguments->as_markdown, "the summary as Markdown");
+  CLI::Option* const markdown = command.add_flag("--markdown", arguments->as_markdown, "print the summary as Markdown");
   CLI::Option* const csv =
-      command.add_option("--csv", arguments->csv, "a table as CSV: segments (default) or owners; or the one of --facts")
+      command
+          .add_option("--csv", arguments->csv, "print a table as CSV: segments (default), owners, or the one named by --facts")
           ->type_name("[TABLE]")
           ->expected(0, 1);
   csv->excludes(markdown)->excludes(format);
   markdown->excludes(format);
   facts->excludes(markdown)->excludes(format);
-  command.add_option("--width", arguments->width, "columns of the text (default: the terminal's, at most 100)")
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
       ->check(CLI::Range(60, 1000));
-  command.add_option("--color", arguments->color, "auto, always or never (default: auto)")
+  command.add_option("--color", arguments->color, "when to use colours: auto, always or never (default: auto)")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command.callback([arguments, facts, csv, &status] {
@@ -194,7 +199,7 @@ void add_show(CLI::App& program, int& status) {
     find_file(*arguments);
     if (arguments->file.empty()) throw CLI::RequiredError{"FILE"};
     if (!arguments->csv.empty() && arguments->csv != "segments" && arguments->csv != "owners") {
-      throw CLI::ValidationError{"--csv", "'" + arguments->csv + "' is not a table: give segments or owners"};
+      throw CLI::ValidationError{"--csv", "'" + arguments->csv + "' is not a table; expected segments or owners"};
     }
     status = run_show(*arguments);
   });

@@ -92,7 +92,7 @@ measured_torch_step measure_torch_step(const torch_step& step) {
   } catch (const std::bad_alloc&) {
     result.ran_out_of_memory = true;
   } catch (const c10::Error& fault) {
-    // libtorch's CPU allocator has no class of its own for this.
+    // libtorch's CPU allocator has no exception class of its own for this.
     result.ran_out_of_memory = std::string{fault.what_without_backtrace()}.find("memory") != std::string::npos;
     if (!result.ran_out_of_memory) memprof::detail::raise(std::string{"libtorch: "} + fault.what_without_backtrace());
   }

@@ -49,7 +49,7 @@ struct trace_arguments {
   std::string output;
 };
 
-/// Takes the clock readings of a trace: those that come later are needed for the times of events before.
+/// Collects the clock readings of a trace: the times of earlier events depend on later readings.
 struct clock_visitor {
   memprof::clock_readings clock;
 
@@ -64,7 +64,7 @@ struct clock_visitor {
   }
 };
 
-/// Prints events, one a line.
+/// Prints events, one per line.
 class printer {
  public:
   printer(const memprof::clock_readings& clock, bool as_json) : clock_{clock}, as_json_{as_json} {}
@@ -98,7 +98,7 @@ class printer {
     return text;
   }
 
-  /// What the label of an event of that kind is: a name, or packed numbers.
+  /// Whether the label of an event of that kind is a name rather than packed numbers.
   [[nodiscard]] static bool names_something(event_kind kind) {
     return kind == event_kind::annotate || kind == event_kind::scope_begin || kind == event_kind::scope_end ||
            kind == event_kind::thread_begin || kind == event_kind::segment_end || kind == event_kind::checkpoint;
@@ -175,7 +175,7 @@ int run_trace(const trace_arguments& arguments) {
     }
     std::rewind(file.get());
     printer print{times.clock, arguments.as_json};
-    // Lines on a terminal show by themselves how far it is.
+    // On a terminal, the lines themselves show the progress.
     std::optional<progress> shown;
     if (::isatty(STDOUT_FILENO) == 0) shown.emplace("memprof: printing " + arguments.file, file.get());
     const memprof::trace_file_status status = memprof::read_trace(file.get(), arguments.file, print);
@@ -212,7 +212,7 @@ int run_repack(const trace_arguments& arguments) {
 #else
 int run_repack(const trace_arguments&) {
   complain("trace",
-           "this memprof was built without zstd, which packs traces; build it where libzstd is found (libzstd-dev on Debian)");
+           "this memprof was built without zstd, which packs traces; install libzstd (libzstd-dev on Debian) and rebuild");
   return bad_input;
 }
 #endif
@@ -221,13 +221,13 @@ int run_repack(const trace_arguments&) {
 
 void add_trace(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<trace_arguments>();
-  CLI::App& command = *program.add_subcommand("trace", "the events of a trace, one a line; or the trace packed");
+  CLI::App& command = *program.add_subcommand("trace", "print the events of a trace, one per line, or pack the trace");
   command.add_option("FILE", arguments->file, "a trace")->required();
-  command.add_flag("--json", arguments->as_json, "as JSON lines");
+  command.add_flag("--json", arguments->as_json, "print JSON lines");
   CLI::Option* const output =
-      command.add_option("-o,--output", arguments->output, "where the packed or unpacked trace goes")->type_name("FILE");
+      command.add_option("-o,--output", arguments->output, "output file for the packed or unpacked trace")->type_name("FILE");
   CLI::Option* const pack = command.add_flag("--pack", arguments->packs, "pack the trace with zstd")->needs(output);
-  CLI::Option* const unpack = command.add_flag("--unpack", arguments->unpacks, "undo that")->needs(output)->excludes(pack);
+  CLI::Option* const unpack = command.add_flag("--unpack", arguments->unpacks, "unpack the trace")->needs(output)->excludes(pack);
   command.callback([arguments, output, pack, unpack, &status] {
     if (output->count() != 0 && pack->count() + unpack->count() == 0) throw CLI::RequiresError{"--output", "--pack or --unpack"};
     status = arguments->packs || arguments->unpacks ? run_repack(*arguments) : run_trace(*arguments);

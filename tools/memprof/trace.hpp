@@ -4,8 +4,8 @@
 
 namespace memprof_tool {
 
-/// Adds `memprof trace`: the events of a trace. When it is chosen it runs within the parsing of `program`, and its exit status
-/// goes to `status`.
+/// Adds `memprof trace`: the events of a trace. If chosen, it runs while `program` parses its arguments and stores its exit
+/// status in `status`.
 void add_trace(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

@@ -36,7 +36,7 @@
 namespace memprof_tool {
 namespace {
 
-/// What of the step belongs to which stage.
+/// The stage that a segment of the step belongs to.
 constexpr std::string_view stage_of(std::string_view segment) {
   if (segment == "FORWARD_PASS") return "forward+loss";
   if (segment == "BACKWARD_PASS") return "backward";
@@ -44,13 +44,13 @@ constexpr std::string_view stage_of(std::string_view segment) {
   return {};
 }
 
-/// With as many positions as a sequence has.
+/// The model with exactly as many positions as a sequence has tokens.
 memprof::decoder_model trained_model(memprof::decoder_model model) {
   model.positions = 0;
   return model;
 }
 
-/// Bytes that the machine can give without swapping; a step that needs more might end other programs.
+/// The bytes available without swapping; a step that needs more might get other programs killed.
 std::int64_t available_memory() {
   const long pages = ::sysconf(_SC_AVPHYS_PAGES);
   return pages < 0 ? INT64_MAX : pages * ::sysconf(_SC_PAGESIZE);
@@ -61,12 +61,12 @@ std::string signed_gibibytes(std::int64_t bytes) {
   return memprof::detail::right_aligned((bytes < 0 ? "" : "+") + number, 7);
 }
 
-/// Live and reserved bytes of the space in which a step's tensors are, in the columns of PyTorch's counters.
+/// Live and reserved bytes of the space that holds a step's tensors, in the columns of PyTorch's counters.
 struct stage_rows {
   std::vector<std::vector<std::string>> rows{
       {"Stage", "Alloc GiB", "Reserved GiB", "Delta Alloc GiB", "Peak Alloc GiB", "Peak Reserved GiB"}};
   std::int64_t peak = 0;
-  std::int64_t reserved_peak = -1;  ///< of a space whose allocator keeps freed memory for later
+  std::int64_t reserved_peak = -1;  ///< -1: the space has no caching allocator
 };
 
 stage_rows stages_of(const memprof::space_profile& space) {
@@ -97,7 +97,7 @@ void print_stages(const memprof::profile& profile, std::string_view space_name, 
   const stage_rows stages = stages_of(space == nullptr ? memprof::space_profile{} : *space);
   const std::string table = memprof::detail::aligned_table(stages.rows);
   if (ran_out_of_memory) {
-    std::printf("\nOOM during train-step profile: no more memory of %s\nStages completed before OOM:\n%s",
+    std::printf("\nOOM during train-step profile: out of memory in %s\nStages completed before OOM:\n%s",
                 std::string{space_name}.c_str(), table.c_str());
     return;
   }
@@ -107,7 +107,7 @@ void print_stages(const memprof::profile& profile, std::string_view space_name, 
   }
 }
 
-/// How a step is run: by libtorch if this program has it and its example has such a model, else by the plain trainer.
+/// What runs the step: libtorch if this program has it and examples/torch_gpt has such a model, else the plain trainer.
 struct chosen_trainer {
   bool is_torch = false;
   bool on_cuda = false;
@@ -119,7 +119,7 @@ chosen_trainer choose_trainer(const memprof::decoder_model& model, const train_s
 #if MEMPROF_TOOL_TORCH
   chosen.is_torch = !model.is_llama() && !model.tied_output && model.mlp_width == 0 && model.experts == 0;
   chosen.on_cuda = chosen.is_torch && options.device != "cpu" && has_torch_cuda();
-  // As the original: automatic casts are a matter of the GPU unless they are asked for.
+  // As in the original, autocast is for the GPU unless requested explicitly.
   const bool wants_bf16 = options.bf16 == "on" || (options.bf16 == "auto" && chosen.on_cuda);
   chosen.bf16 = wants_bf16 && (!chosen.is_torch || has_torch_bf16(chosen.on_cuda));
 #else
@@ -132,10 +132,12 @@ chosen_trainer choose_trainer(const memprof::decoder_model& model, const train_s
 }  // namespace
 
 void train_step_options::add(CLI::App& command) {
-  command.add_option("--profile-device", device, "auto, cuda or cpu (auto)")->check(CLI::IsMember({"auto", "cuda", "cpu"}));
-  command.add_option("--profile-bf16", bf16, "auto, on or off (auto)")->check(CLI::IsMember({"auto", "on", "off"}));
-  command.add_option("--profile-lr", learning_rate, "learning rate (0.001)");
-  command.add_option("--profile-seed", seed, "of weights and tokens (42)")
+  command.add_option("--profile-device", device, "device for --train-step-profile: auto, cuda or cpu (default: auto)")
+      ->check(CLI::IsMember({"auto", "cuda", "cpu"}));
+  command.add_option("--profile-bf16", bf16, "autocast to bf16: auto, on or off (default: auto)")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
+  command.add_option("--profile-lr", learning_rate, "learning rate (default: 0.001)");
+  command.add_option("--profile-seed", seed, "seed for weights and tokens (default: 42)")
       ->check(CLI::Validator{
           [](const std::string& text) { return text.starts_with('-') ? std::string{"must be 0 or more"} : std::string{}; }, ""});
 }
@@ -143,14 +145,14 @@ void train_step_options::add(CLI::App& command) {
 void require_memory(std::int64_t needed) {
   const std::int64_t available = available_memory();
   if (needed <= available) return;
-  memprof::detail::raise("the step needs " + memprof::detail::gibibytes_text(needed) + ", and " +
-                         memprof::detail::gibibytes_text(available) + " are available");
+  memprof::detail::raise("the step needs " + memprof::detail::gibibytes_text(needed) + ", but only " +
+                         memprof::detail::gibibytes_text(available) + " is available");
 }
 
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options) {
   if (!(options.learning_rate >= 0) || std::isinf(options.learning_rate)) {
     memprof::detail::raise("--profile-lr is " + memprof::detail::decimal(options.learning_rate, 0) +
-                           ", but must be 0 or more, and finite");
+                           ", but must be finite and not negative");
   }
   const chosen_trainer trainer = choose_trainer(model, options);
   if (options.device == "cuda" && !trainer.on_cuda) {
@@ -167,11 +169,11 @@ int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_m
   std::printf("\nTrain Step Profile (real allocs)\nDevice=%s | bf16_autocast=%s | %s\n", trainer.on_cuda ? "cuda" : "cpu",
               trainer.bf16 ? "on" : "off", memprof::detail::config_text(shape).c_str());
 
-  // Linux may grant memory that it does not have, and end programs later.
+  // Linux might grant memory that it does not have, and kill programs later.
   const std::int64_t needed = memprof::estimate_training_step(trained, setup).space().cumulative_peak;
   const std::int64_t available = available_memory();
   if (!trainer.on_cuda && needed > available) {
-    std::printf("\nOOM during train-step profile: the step needs %s, and %s are available\n",
+    std::printf("\nOOM during train-step profile: the step needs %s, but only %s is available\n",
                 memprof::detail::gibibytes_text(needed).c_str(), memprof::detail::gibibytes_text(available).c_str());
     return success;
   }

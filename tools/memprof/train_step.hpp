@@ -9,7 +9,7 @@
 
 namespace memprof_tool {
 
-/// How the step of `--train-step-profile` runs.
+/// How `--train-step-profile` runs its step.
 struct train_step_options {
   std::string device = "auto";  ///< auto, cuda or cpu
   std::string bf16 = "auto";    ///< auto, on or off
@@ -19,13 +19,14 @@ struct train_step_options {
   void add(CLI::App& command);
 };
 
-/// Throws `memprof::error` if the machine cannot give so many bytes: Linux may grant them, and end programs later.
+/// Throws `memprof::error` if the machine does not have that much memory available: Linux might grant it anyway and kill programs
+/// later.
 void require_memory(std::int64_t needed);
 
-/// Throws `memprof::error` unless the step can be run here.
+/// Throws `memprof::error` unless the step can run on this machine.
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options);
 
-/// Runs one training step of a model, really, and prints what its stages allocated. Returns an exit status.
+/// Runs one real training step of a model and prints what its stages allocated. Returns an exit status.
 [[nodiscard]] int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_model& model,
                                  const train_step_options& options);
 

@@ -32,7 +32,7 @@ std::vector<std::string> names_in(const std::array<std::string_view, Count>& nam
   return {names.begin(), names.end()};
 }
 
-/// An option whose value is one of the names of an enumeration.
+/// An option whose value is the name of an enumerator.
 template <class E, std::size_t Count, class Target>
 void add_choice(CLI::App& command, const std::string& option, const std::array<std::string_view, Count>& names, Target& target,
                 const std::string& meaning) {
@@ -47,7 +47,7 @@ void add_choice(CLI::App& command, const std::string& option, const std::array<s
       ->type_name("NAME");
 }
 
-/// Only decimal: "010" would else be eight.
+/// Accepts only decimal numbers; "010" would otherwise be eight.
 std::string fault_of_number(const std::string& text) {
   const std::size_t sign = text.starts_with('-') ? 1 : 0;
   const std::string_view digits = std::string_view{text}.substr(sign);
@@ -66,13 +66,13 @@ bool is_file(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-/// As GPT-2 is made, with the dimensions of a shape.
+/// A model built like GPT-2 with the dimensions of a shape.
 memprof::decoder_model model_of(const memprof::decoder_shape& shape) {
   memprof::detail::check(shape);
   return {.layers = shape.layers, .d_model = shape.d_model, .heads = shape.n_heads, .vocabulary = shape.vocab_size()};
 }
 
-/// The options for a decoder's sizes.
+/// The options for the dimensions of a decoder.
 constexpr std::array<std::pair<const char*, std::int64_t memprof::decoder_shape::*>, 7> sizes{{
     {"--batch-size", &memprof::decoder_shape::batch_size},
     {"--seq-len", &memprof::decoder_shape::seq_len},
@@ -83,13 +83,13 @@ constexpr std::array<std::pair<const char*, std::int64_t memprof::decoder_shape:
     {"--num-special-tokens", &memprof::decoder_shape::num_special_tokens},
 }};
 
-/// Says which of the sizes that were given a configuration file has taken the place of.
+/// Says which of the given dimensions a configuration file overrides.
 void say_what_is_overridden(const std::string& path, const decoder_options& given, const memprof::decoder_shape& used,
                             const CLI::App& command) {
   for (const auto& [option, size] : sizes) {
     if (command.get_option_no_throw(option) == nullptr || command.count(option) == 0 || given.shape.*size == used.*size) continue;
-    complain(command.get_name().c_str(), std::string{option} + " " + std::to_string(given.shape.*size) + " is not used: with '" +
-                                             path + "' it is " + std::to_string(used.*size));
+    complain(command.get_name().c_str(), std::string{option} + " " + std::to_string(given.shape.*size) + " is ignored: '" + path +
+                                             "' sets it to " + std::to_string(used.*size));
   }
 }
 
@@ -100,7 +100,7 @@ chosen_decoder read_config(const std::string& path, const decoder_options& optio
   return {config.shape, config.model ? *config.model : model_of(config.shape), config.longest_sequence};
 }
 
-/// A published decoder, with what was given beside it in place of its own dimensions.
+/// A published decoder, with the dimensions given along with it in place of its own.
 chosen_decoder published(const decoder_options& options, const CLI::App& command) {
   const memprof::named_decoder& named = memprof::find_decoder(options.config);
   chosen_decoder result{.shape = options.shape, .model = named.model, .longest_sequence = named.seq_len};
@@ -124,14 +124,14 @@ chosen_decoder published(const decoder_options& options, const CLI::App& command
 }  // namespace
 
 void decoder_options::add(CLI::App& command) {
-  add_number(command, "--batch-size", shape.batch_size, "sequences in a batch (64; of a published decoder 1)");
-  add_number(command, "--seq-len", shape.seq_len,
-             "tokens in a sequence (1024; of a published decoder as many as it was made for)");
-  add_number(command, "--d-model", shape.d_model, "width of the residual stream (768)");
-  add_number(command, "--n-heads", shape.n_heads, "attention heads; must divide the width (8)");
-  add_number(command, "--layers", shape.layers, "blocks (12)");
-  add_number(command, "--base-vocab-size", shape.base_vocab_size, "tokens without special ones (33280)");
-  add_number(command, "--num-special-tokens", shape.num_special_tokens, "special tokens (3)");
+  add_number(command, "--batch-size", shape.batch_size, "sequences per batch (default: 64; 1 for a published decoder)");
+  add_number(command, "--seq-len", shape.seq_len, "tokens per sequence (default: 1024; what a published decoder was made for)");
+  add_number(command, "--d-model", shape.d_model, "width of the residual stream (default: 768)");
+  add_number(command, "--n-heads", shape.n_heads, "attention heads; must divide the width (default: 8)");
+  add_number(command, "--layers", shape.layers, "transformer blocks (default: 12)");
+  add_number(command, "--base-vocab-size", shape.base_vocab_size,
+             "size of the vocabulary without special tokens (default: 33280)");
+  add_number(command, "--num-special-tokens", shape.num_special_tokens, "number of special tokens (default: 3)");
   std::string known;
   for (const memprof::named_decoder& decoder : memprof::named_decoders)
     known += (known.empty() ? "" : ", ") + std::string{decoder.name};
@@ -140,7 +140,7 @@ void decoder_options::add(CLI::App& command) {
           ->type_name("NAME|FILE");
   command
       .add_option("--run-config", run_config,
-                  "run_config.json of a training, whose sizes come before all of the above, or config.json of Hugging Face")
+                  "run_config.json of a training run, which overrides all of the above, or config.json of Hugging Face")
       ->type_name("FILE")
       ->excludes(named);
 }
@@ -153,24 +153,29 @@ chosen_decoder choose_decoder(const decoder_options& options, const CLI::App& co
 
 void setup_options::add(CLI::App& command) {
   add_choice<memprof::dtype>(command, "--dtype", memprof::dtype_names, setup.type,
-                             "of parameters, gradients and activations (fp32)");
-  add_choice<memprof::dtype>(command, "--gradient-dtype", memprof::dtype_names, setup.gradient_type, "of gradients (--dtype)");
+                             "type of parameters, gradients and activations (default: fp32)");
+  add_choice<memprof::dtype>(command, "--gradient-dtype", memprof::dtype_names, setup.gradient_type,
+                             "type of gradients (default: that of --dtype)");
   add_choice<memprof::dtype>(command, "--state-dtype", memprof::dtype_names, setup.state_type,
-                             "of the optimizer's state (--dtype)");
-  command.add_flag("--master-weights", setup.master_weights, "the optimizer keeps a float32 copy of all parameters");
-  add_choice<memprof::optimizer_kind>(command, "--optimizer", memprof::optimizer_kind_names, setup.optimizer, "(adamw)");
+                             "type of the optimizer's state (default: that of --dtype)");
+  command.add_flag("--master-weights", setup.master_weights, "keep a float32 copy of all parameters in the optimizer");
+  add_choice<memprof::optimizer_kind>(command, "--optimizer", memprof::optimizer_kind_names, setup.optimizer,
+                                      "optimizer (default: adamw)");
   add_choice<memprof::attention_kind>(command, "--attention", memprof::attention_kind_names, setup.attention,
-                                      "keeps its probabilities (plain), never makes them, or makes them twice (plain)");
-  command.add_flag("--recompute", setup.recompute_blocks, "blocks keep only their input and run twice");
+                                      "whether attention keeps its probabilities (plain), never makes them (fused), or makes "
+                                      "them twice (recomputed) (default: plain)");
+  command.add_flag("--recompute", setup.recompute_blocks, "keep only the input of each block and run the block twice");
   command.add_flag_callback(
-      "--torch", [this] { setup.layers = memprof::torch_layers; }, "layers as of eager PyTorch, not as of examples/nano_gpt");
-  add_number(command, "--micro-batches", setup.micro_batches, "batches in a step, whose gradients add up (1)");
-  add_number(command, "--tensor-parallel", setup.parallel.tensor, "devices that divide each layer (1)");
-  add_number(command, "--pipeline-parallel", setup.parallel.pipeline, "stages of consecutive layers (1)");
-  add_number(command, "--pipeline-stage", setup.pipeline_stage, "the one to estimate (that with the greatest peak)");
-  add_number(command, "--data-parallel", setup.parallel.data, "replicas (1)");
+      "--torch", [this] { setup.layers = memprof::torch_layers; },
+      "count layers as in eager PyTorch, not as in examples/nano_gpt");
+  add_number(command, "--micro-batches", setup.micro_batches, "batches per step, whose gradients are accumulated (default: 1)");
+  add_number(command, "--tensor-parallel", setup.parallel.tensor, "devices that share each layer (default: 1)");
+  add_number(command, "--pipeline-parallel", setup.parallel.pipeline, "pipeline stages of consecutive layers (default: 1)");
+  add_number(command, "--pipeline-stage", setup.pipeline_stage,
+             "pipeline stage to estimate (default: the one with the greatest peak)");
+  add_number(command, "--data-parallel", setup.parallel.data, "number of replicas (default: 1)");
   add_number(command, "--zero", setup.parallel.zero_stage,
-             "what replicas divide: 1 optimizer state, 2 also gradients, 3 also parameters (0)");
+             "what replicas shard: 1 optimizer state, 2 also gradients, 3 also parameters (default: 0, nothing)");
 }
 
 memprof::training_estimate estimate_with_trace(const memprof::decoder_model& model, memprof::training_setup setup,
@@ -178,7 +183,7 @@ memprof::training_estimate estimate_with_trace(const memprof::decoder_model& mod
   if (setup.pipeline_stage < 0 && setup.parallel.pipeline > 1)
     setup.pipeline_stage = memprof::estimate_training_step(model, setup).pipeline_stage;
   memprof::training_estimate estimate = memprof::estimate_training_step(model, setup, nullptr, &events);
-  if (events.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
+  if (events.left_out() != 0) memprof::detail::raise("out of memory recording the events of a step");
   return estimate;
 }
 
@@ -187,7 +192,7 @@ memprof::device_description device_of(const std::string& preset_file_or_size) {
   const bool is_preset = std::find(presets.begin(), presets.end(), preset_file_or_size) != presets.end();
   if (is_preset || is_file(preset_file_or_size)) return memprof::find_device(preset_file_or_size);
   if (preset_file_or_size.empty() || preset_file_or_size.front() < '0' || preset_file_or_size.front() > '9') {
-    return memprof::find_device(preset_file_or_size);  // says which there are
+    return memprof::find_device(preset_file_or_size);  // fails, listing the presets
   }
   constexpr std::int64_t cuda_block = 512;
   memprof::device_description device;

@@ -41,13 +41,13 @@ namespace {
 namespace fs = std::filesystem;
 
 struct tt_arguments {
-  std::vector<std::string> script;  ///< and what it is given
+  std::vector<std::string> script;  ///< and its arguments
   std::string log;
   std::string folder;
   std::string output_folder = "logs";
 };
 
-/// Does what throws `memprof::error` for bad input; the exit status.
+/// Runs `work` and returns its exit status; reports an exception as bad input.
 template <class Work>
 int guarded(Work&& work) {
   try {
@@ -65,7 +65,7 @@ std::string without_suffix(std::string text, const std::string& suffix) {
   return text;
 }
 
-/// The name before a folder's date and time: of "decoder_20260122_143957", "decoder".
+/// The name of a folder without its date and time: "decoder" for "decoder_20260122_143957".
 std::string name_of_run(const fs::path& folder) {
   std::string name = folder.filename().string();
   for (int part = 0; part < 2; ++part) {
@@ -91,7 +91,7 @@ fs::path new_run_folder(const fs::path& base, const std::string& name) {
     constexpr unsigned tenth_us = 100'000;
     if (!failure) ::usleep(tenth_us);  // another run began in this second
   }
-  memprof::detail::raise("cannot make a folder in '" + base.string() + "': " + failure.message());
+  memprof::detail::raise("cannot create a folder in '" + base.string() + "': " + failure.message());
 }
 
 template <class Write>
@@ -103,7 +103,7 @@ void write_output(const fs::path& path, Write&& write) {
   });
 }
 
-/// The two files of a rank, which must be written side by side as the log is read.
+/// Writes the two files of a rank side by side, in one pass over the log, and validates them.
 void write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_content& content,
                 const memprof::tt_rank_summary& rank, const fs::path& memory, const fs::path& operations) {
   write_output(memory, [&](memprof::file_sink& to_memory) {
@@ -117,7 +117,7 @@ void write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_c
   const std::string fault = memprof::validate_tt_json(first.get(), second.get(), count);
   if (!fault.empty() || count != rank.operations) {
     memprof::detail::raise("'" + memory.string() + "' and '" + operations.string() +
-                           "' do not belong together: " + (fault.empty() ? "operations are missing" : fault));
+                           "' do not match: " + (fault.empty() ? "operations are missing" : fault));
   }
   std::printf("%s, %s: %llu operations, validated\n", memory.c_str(), operations.c_str(), static_cast<unsigned long long>(count));
 }
@@ -143,7 +143,7 @@ void print_memories(const std::vector<memprof::tt_memory_fact>& memories) {
   }
 }
 
-/// Writes everything beside the log but the page.
+/// Writes all files beside the log except the page.
 int analyze(const fs::path& log_path) {
   const std::string path = log_path.string();
   const memprof::detail::file_handle log = open_recording(path);
@@ -170,11 +170,11 @@ int analyze(const fs::path& log_path) {
   print_memories(source.memories());
   for (const std::string& remark : memprof::remarks_on(source)) complain("tt-mlir", "'" + path + "': " + remark);
   if (!source.status().damage.empty())
-    complain("tt-mlir", "'" + path + "': " + source.status().damage + "; what comes before is in the files");
+    complain("tt-mlir", "'" + path + "': " + source.status().damage + "; the files contain everything before that");
   return memprof::is_whole(source.status()) ? success : bad_input;
 }
 
-/// The log in the folder of a run.
+/// The path of the log in the folder of a run.
 fs::path log_in(const fs::path& folder) {
   std::error_code failure;
   if (!fs::is_directory(folder, failure)) memprof::detail::raise_about_file("read", folder, "it is not the folder of a run");
@@ -207,11 +207,11 @@ int visualize(const fs::path& given) {
   memprof::write_html(trace, page, options);
   std::printf("%s\n", page.c_str());
   if (!reading.damage.empty())
-    complain("tt-mlir", "'" + log_path.string() + "': " + reading.damage + "; the page has what comes before");
+    complain("tt-mlir", "'" + log_path.string() + "': " + reading.damage + "; the page shows everything before that");
   return reading.is_whole ? success : bad_input;
 }
 
-/// Runs the script; its exit status is ours, unless it is 0.
+/// Runs the script. Its exit status is returned unless it is 0.
 int run(const tt_arguments& arguments, bool only_logs) {
   const fs::path script = arguments.script.front();
   std::error_code failure;
@@ -238,7 +238,7 @@ int run(const tt_arguments& arguments, bool only_logs) {
     return read;
   });
   if (is_read) {
-    // What is missing has been said.
+    // Damage has been reported already.
     const int shown = guarded([&] { return visualize(folder); });
     if (own == success) return status != 0 ? status : shown;
   }
@@ -256,25 +256,26 @@ tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace&
 
 void add_tt_mlir(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<tt_arguments>();
-  CLI::App& command = *program.add_subcommand("tt-mlir", "memory of each operation that tt-mlir's runtime runs, from its log");
+  CLI::App& command = *program.add_subcommand("tt-mlir", "show the memory of each operation of tt-mlir's runtime, from its log");
   command.require_subcommand(1);
   const auto add_script = [&](CLI::App& to) {
     to.positionals_at_end();
-    to.add_option("SCRIPT", arguments->script, "what to run, with its arguments; .py with python3")
+    to.add_option("SCRIPT", arguments->script, "script to run, with its arguments; .py files run with python3")
         ->required()
         ->type_name("FILE [ARGUMENT]...");
-    to.add_option("--output-dir", arguments->output_folder, "in it, SCRIPT_DATE_TIME is made (default: logs)")->type_name("DIR");
+    to.add_option("--output-dir", arguments->output_folder, "folder in which to create SCRIPT_DATE_TIME (default: logs)")
+        ->type_name("DIR");
   };
-  CLI::App& run_command = *command.add_subcommand("run", "run a script, analyze its log and make the page");
+  CLI::App& run_command = *command.add_subcommand("run", "run a script, analyze its log and write the page");
   add_script(run_command);
   run_command.callback([arguments, &status] { status = guarded([&] { return run(*arguments, false); }); });
   CLI::App& log_command = *command.add_subcommand("log", "run a script and keep its log");
   add_script(log_command);
   log_command.callback([arguments, &status] { status = guarded([&] { return run(*arguments, true); }); });
-  CLI::App& analyze_command = *command.add_subcommand("analyze", "read a log; the files go beside it");
+  CLI::App& analyze_command = *command.add_subcommand("analyze", "analyze a log and write the results beside it");
   analyze_command.add_option("LOG", arguments->log, "NAME_profile.log")->required();
   analyze_command.callback([arguments, &status] { status = guarded([&] { return analyze(arguments->log); }); });
-  CLI::App& visualize_command = *command.add_subcommand("visualize", "make the page of a run, NAME_report.html");
+  CLI::App& visualize_command = *command.add_subcommand("visualize", "write the page of a run, NAME_report.html");
   visualize_command.add_option("DIR", arguments->folder, "the folder of a run")->required();
   visualize_command.callback([arguments, &status] { status = guarded([&] { return visualize(arguments->folder); }); });
 }

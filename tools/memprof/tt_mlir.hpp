@@ -9,17 +9,17 @@
 
 namespace memprof_tool {
 
-/// What is to be said of a log that was read.
+/// What there is to report about a log after reading it.
 struct tt_reading {
   std::vector<std::string> remarks;
-  std::string damage;    ///< why the end is missing, as a sentence without its stop; empty: it is not
-  bool is_whole = true;  ///< false: the end is missing, or lines that could not be read
+  std::string damage;    ///< why the end is missing, as a sentence without a final full stop; empty: it is not
+  bool is_whole = true;  ///< false: the end is missing, or some lines could not be read
 };
 
 /// Reads a log of tt-mlir's runtime into `trace`. Throws `memprof::error` if it has no memory states.
 [[nodiscard]] tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace);
 
-/// `memprof tt-mlir`: what tt-mlir's own profiler does, with its names and folders.
+/// Adds `memprof tt-mlir`, which does what tt-mlir's own profiler does and uses its names and folders.
 void add_tt_mlir(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

@@ -38,7 +38,7 @@ packing packing_of(std::FILE* file) {
 
 enum class outcome { more, end_of_part, damaged };
 
-/// Takes packed bytes and makes bytes of them, as far as there is room; both spans shrink from their begin.
+/// Unpacks bytes as far as there is room; both spans shrink from the front.
 class unpacker {
  public:
   unpacker() = default;
@@ -47,7 +47,7 @@ class unpacker {
   virtual ~unpacker() = default;
 
   [[nodiscard]] virtual outcome unpack(std::string_view& in, char*& out, std::size_t& room) = 0;
-  /// Begins with another part: packed files may be put one behind the other.
+  /// Starts the next part: packed files may be concatenated.
   virtual void restart() = 0;
 };
 
@@ -61,7 +61,7 @@ class gzip_unpacker final : public unpacker {
   ~gzip_unpacker() override { inflateEnd(&stream_); }
 
   outcome unpack(std::string_view& in, char*& out, std::size_t& room) override {
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));  // which zlib only reads
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));  // zlib only reads it
     stream_.avail_in = static_cast<uInt>(in.size());
     stream_.next_out = reinterpret_cast<Bytef*>(out);
     stream_.avail_out = static_cast<uInt>(room);
@@ -116,11 +116,11 @@ std::unique_ptr<unpacker> unpacker_for(packing kind, const std::string& path) {
 #endif
   memprof::detail::raise_about_file(
       "read", path,
-      kind == packing::gzip ? "it is packed with gzip, and this memprof was built without zlib; unpack it first ('gzip -d')"
-                            : "it is packed with zstd, and this memprof was built without libzstd; unpack it first ('zstd -d')");
+      kind == packing::gzip ? "it is packed with gzip, but this memprof was built without zlib; unpack it first ('gzip -d')"
+                            : "it is packed with zstd, but this memprof was built without libzstd; unpack it first ('zstd -d')");
 }
 
-/// The state behind the file that is handed out.
+/// The state behind the returned file.
 class unpacking {
  public:
   unpacking(std::FILE* file, std::unique_ptr<unpacker> with, std::string& damage)
@@ -147,11 +147,11 @@ class unpacking {
     position_ += next - out;
     if (position_ > most_unpacked && position_ / most_ratio > taken_) {
       end("unpacks to more than " + std::to_string(most_ratio) +
-          " times its size, as files do that are made to fill the memory; if it is a recording, unpack it first");
+          " times its size, like a decompression bomb; if it is a genuine recording, unpack it first");
     }
     return next - out;
   }
-  /// As `lseek`, but only to the begin, or to where it stands.
+  /// As `lseek`, but only to the beginning or to the current position.
   std::int64_t seek(std::int64_t offset, int whence) {
     if (whence == SEEK_SET && offset == 0) {
       std::rewind(file_);
@@ -185,8 +185,8 @@ class unpacking {
     damage_ = std::move(reason);
   }
 
-  // Recordings are packed to a tenth or a thirtieth, those of a program in a loop denser. A short file may not take memory
-  // and time without limit.
+  // Recordings shrink to a tenth or a thirtieth, those of a program in a loop to less. The limit keeps a small file from taking
+  // unlimited memory and time.
   static constexpr std::int64_t most_unpacked = std::int64_t{32} << 20;
   static constexpr std::int64_t most_ratio = 1000;
 
@@ -194,9 +194,9 @@ class unpacking {
   std::unique_ptr<unpacker> unpacker_;
   std::string& damage_;
   bool is_done_ = false;
-  bool is_within_ = true;  ///< a part has begun and not ended
+  bool is_within_ = true;  ///< a part has begun but not ended
   std::int64_t position_ = 0;
-  std::int64_t taken_ = 0;  ///< packed bytes that have been read from the file
+  std::int64_t taken_ = 0;  ///< packed bytes read from the file so far
   std::string_view in_;
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
@@ -212,11 +212,11 @@ memprof::detail::file_handle unpacked_file(std::FILE* file, const std::string& p
     try {
       return static_cast<unpacking*>(cookie)->read(out, room);
     } catch (const std::exception&) {
-      errno = ENOMEM;  // there is nothing else that fails
+      errno = ENOMEM;  // nothing else can fail
       return -1;
     }
   };
-  functions.seek = [](void* cookie, auto* offset, int whence) {  // whose type is not the same in all C libraries
+  functions.seek = [](void* cookie, auto* offset, int whence) {  // the type of `offset` differs between C libraries
     const std::int64_t position = static_cast<unpacking*>(cookie)->seek(*offset, whence);
     if (position >= 0) *offset = position;
     return position < 0 ? -1 : 0;

@@ -7,11 +7,11 @@
 
 namespace memprof_tool {
 
-/// What a file that is packed with gzip or zstd holds, as another file, which is unpacked while it is read and can be read again
-/// from its begin. Null if the file, which stands at its begin, is not packed. Where the packed data ends too early or is
-/// damaged, the other file ends, and `damage` says so in a sentence without its stop. `file` and `damage` must outlive it.
+/// The content of a gzip or zstd file as another file, which is unpacked while it is read and can be rewound. Null if `file`,
+/// which must be at its beginning, is not packed. If the packed data is cut off or damaged, the returned file ends there, and
+/// `damage` says why in a sentence without a final full stop. `file` and `damage` must outlive the returned file.
 ///
-/// Throws `memprof::error` if the program was built without what it takes, `std::bad_alloc` if there is no memory.
+/// Throws `memprof::error` if the program was built without the library that this needs, `std::bad_alloc` if out of memory.
 [[nodiscard]] memprof::detail::file_handle unpacked_file(std::FILE* file, const std::string& path, std::string& damage);
 
 }  // namespace memprof_tool

@@ -61,7 +61,7 @@ struct waterfall_arguments {
   bool shows_all = false;
 };
 
-/// Whether a decoder was described, and not only files given.
+/// Whether the options describe a decoder, rather than only naming files.
 bool describes_decoder(const CLI::App& command) {
   constexpr std::array<const char*, 9> options{"--config",  "--run-config",      "--batch-size",
                                                "--seq-len", "--d-model",         "--n-heads",
@@ -69,22 +69,22 @@ bool describes_decoder(const CLI::App& command) {
   return std::any_of(options.begin(), options.end(), [&](const char* option) { return command.count(option) > 0; });
 }
 
-/// "PATTERN=PART".
+/// Parses "PATTERN=PART".
 memprof::part_rule rule_of(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    memprof::detail::raise("--map: '" + text + "' is not PATTERN=PART, as 'encoder/*/attn/**=attention'");
+    memprof::detail::raise("--map: '" + text + "' is not PATTERN=PART, for example 'encoder/*/attn/**=attention'");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-/// The space that is asked for, or the one with the greatest peak.
+/// The requested space, or the one with the greatest peak.
 const memprof::space_profile& space_of(const memprof::profile& profile, const std::string& asked) {
   if (!asked.empty()) return profile.space(asked);
   return *std::max_element(profile.spaces.begin(), profile.spaces.end(),
                            [](const auto& left, const auto& right) { return left.cumulative_peak < right.cumulative_peak; });
 }
 
-/// The account in a file; its title is to be found.
+/// The column for a file, still without its title.
 memprof::waterfall_column read_column(const std::string& path, const std::string& space, int& status) {
   const memprof::detail::file_handle file = open_recording(path);
   recording read = read_recording(file.get(), path);
@@ -99,7 +99,7 @@ memprof::waterfall_column read_column(const std::string& path, const std::string
   return memprof::column_of({}, read.profile, of, memprof::stack_table_of(memprof::trace_file{file.get(), path}, true));
 }
 
-/// What the columns are: estimate, simulation and run in that order, where the runs are of that kind; else their files.
+/// Titles the columns estimate, no dispatch and measured, according to the modes of the runs; by file name if that is ambiguous.
 void find_titles(std::vector<memprof::waterfall_column>& columns) {
   using memprof::run_mode;
   const auto kind = [&](std::size_t column) {
@@ -123,11 +123,11 @@ void find_titles(std::vector<memprof::waterfall_column>& columns) {
 
 memprof::waterfall_column column_of_trace(std::string title, const memprof::profile& profile, const std::string& space,
                                           const memprof::trace& events) {
-  if (events.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
+  if (events.left_out() != 0) memprof::detail::raise("out of memory recording the events of a step");
   return memprof::column_of(std::move(title), profile, space_of(profile, space), memprof::stack_table_of(events, true));
 }
 
-/// A step of the plain trainer.
+/// The column for a step of the plain trainer.
 memprof::waterfall_column run_step(const memprof::decoder_model& model, const memprof::training_setup& setup,
                                    memprof::run_mode mode, const std::string& space) {
   nano_gpt::options options = nano_gpt::options_for(model, setup);
@@ -162,15 +162,15 @@ std::vector<memprof::waterfall_column> columns_of(waterfall_arguments& arguments
   }
   for (const std::string& path : arguments.files) columns.push_back(read_column(path, arguments.space, status));
   if (columns.size() < 2 || columns.size() > most_columns) {
-    memprof::detail::raise("this makes " + std::to_string(columns.size()) +
-                           " of 2 or 3 columns: give an estimate (--config NAME, or a file) and the files of one or two runs, "
+    memprof::detail::raise("expected 2 or 3 columns, but got " + std::to_string(columns.size()) +
+                           ": give an estimate (--config NAME, or a file) and the files of one or two runs, "
                            "or --config and --run");
   }
   find_titles(columns);
   return columns;
 }
 
-/// Raises an error where something else than a page would be lost, or what is read.
+/// Raises an error if an output would overwrite an input, or the page a file that is not a page.
 void check_outputs(const waterfall_arguments& arguments) {
   for (const std::string& input : arguments.files) {
     for (const std::string* const output : {&arguments.json, &arguments.html}) {
@@ -180,7 +180,7 @@ void check_outputs(const waterfall_arguments& arguments) {
   std::error_code failure;
   if (!arguments.html.empty() && std::filesystem::is_regular_file(arguments.html, failure) &&
       !memprof::is_html_page(arguments.html))
-    memprof::detail::raise_about_file("write", arguments.html, "it exists and is not a page of memprof");
+    memprof::detail::raise_about_file("write", arguments.html, "it exists and is not a memprof page");
 }
 
 int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
@@ -206,28 +206,27 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
 
 void add_waterfall(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<waterfall_arguments>();
-  CLI::App& command =
-      *program.add_subcommand("waterfall", "an estimate, a run without dispatch and a real one, and why their peaks differ");
+  CLI::App& command = *program.add_subcommand(
+      "waterfall", "compare an estimate, a run without dispatch and a real run, and explain why their peaks differ");
   command.footer(
-      "Files are traces or profiles, in the order of the columns. With --config, or dimensions, the first column is the "
-      "estimate\n"
-      "of that decoder; with --run the others are steps of examples/nano_gpt, without dispatch and real.");
-  command.add_option("FILE", arguments->files, "traces, or profiles in JSON");
-  command.add_flag("--run", arguments->runs_step, "run a step of the plain trainer without dispatch, and a real one");
-  command.add_option("--map", arguments->rules, "operations that match belong to that part: 'encoder/*/attn/**=attention'")
+      "Files are traces or profiles, in the order of the columns. With --config or dimensions, the first column is the\n"
+      "estimate of that decoder; with --run, the others are steps of examples/nano_gpt, without dispatch and real.");
+  command.add_option("FILE", arguments->files, "traces or JSON profiles");
+  command.add_flag("--run", arguments->runs_step, "run one step of the plain trainer without dispatch and one for real");
+  command.add_option("--map", arguments->rules, "assign matching operations to a part: 'encoder/*/attn/**=attention'")
       ->type_name("PATTERN=PART")
       ->allow_extra_args(false);
-  command.add_flag("--all", arguments->shows_all, "operations that do not differ, too");
-  command.add_option("--space", arguments->space, "the memory space of the runs (that with the greatest peak)")
+  command.add_flag("--all", arguments->shows_all, "also show operations that do not differ");
+  command.add_option("--space", arguments->space, "memory space of the runs (default: the one with the greatest peak)")
       ->type_name("NAME");
-  command.add_option("--json-out", arguments->json, "write the numbers to this file, too")->type_name("FILE");
-  command.add_option("--html", arguments->html, "write a page to this file, too")->type_name("FILE");
-  command.add_option("--width", arguments->width, "columns of the text (default: the terminal's, at most 100)")
+  command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
+  command.add_option("--html", arguments->html, "also write an HTML page to this file")->type_name("FILE");
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
       ->check(CLI::Range(60, 1000));
   arguments->decoder.add(command);
   arguments->training.add(command);
-  command.add_option("--device", arguments->training.device, "of the estimate: preset, JSON file or size (80GB)")
+  command.add_option("--device", arguments->training.device, "device of the estimate: a preset, a JSON file or a size (80GB)")
       ->type_name("NAME|FILE|SIZE");
   command.callback([arguments, &command, &status] {
     try {

@@ -43,18 +43,18 @@ struct xplane_arguments {
   std::size_t rows = 20;
 };
 
-/// What a worker's profile says of the program.
+/// The memory of the program according to a worker's profile.
 struct worker {
   std::string host;
   std::string program;
   memprof::hlo_attribution found;
 };
 
-/// A column of the table: its name in the table, that in the list of aggregates, and its bytes.
+/// A column: its name in the table, its name in the list of aggregates, and its bytes.
 struct column {
   std::string name;
   std::string aggregate;
-  std::vector<std::int64_t> bytes;  ///< of each worker
+  std::vector<std::int64_t> bytes;  ///< per worker
 };
 
 std::string without_suffix(std::string name) {
@@ -64,7 +64,7 @@ std::string without_suffix(std::string name) {
   return name;
 }
 
-/// The profiles in a folder, else its programs; sorted by name.
+/// The *.xplane.pb files in a folder, or else its *.hlo_proto.pb files, sorted by name.
 std::vector<std::string> profiles_in(const std::string& folder) {
   namespace fs = std::filesystem;
   for (const std::string_view suffix : {".xplane.pb", ".hlo_proto.pb"}) {
@@ -80,7 +80,8 @@ std::vector<std::string> profiles_in(const std::string& folder) {
   memprof::detail::raise_about_file("read", folder, "it has no *.xplane.pb and no *.hlo_proto.pb");
 }
 
-/// The program that is meant: the one that ran first on the worker's first TPU core, else the first in the file. Null: none is.
+/// Among the programs of that name, the one that ran first on the worker's first TPU core, else the first in the file; null if
+/// none.
 const memprof::xplane_program* program_of(const memprof::xplane_file& profile, const std::string& wanted) {
   std::vector<const memprof::xplane_program*> meant;
   for (const memprof::xplane_program& each : profile.programs()) {
@@ -96,11 +97,11 @@ const memprof::xplane_program* program_of(const memprof::xplane_file& profile, c
   }
   if (meant.size() > 1)
     complain("xplane", "'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" + wanted +
-                           "'; taken is " + chosen->name);
+                           "'; using " + chosen->name);
   return chosen;
 }
 
-/// Calls `read(profile, path)` for each file; a file that cannot be read is said and costs no other. Returns the exit status.
+/// Calls `read(profile, path)` for each file; reports a file that cannot be read and goes on. Returns the exit status.
 template <class Read>
 int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
   int status = success;
@@ -131,7 +132,7 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
       const memprof::detail::file_handle file = open_recording(path);
       const memprof::xplane_file profile{file.get(), path};
       if (!profile.damage().empty()) {
-        complain("xplane", "'" + path + "': " + profile.damage() + "; what was read is the rest");
+        complain("xplane", "'" + path + "': " + profile.damage() + "; the rest was read");
         status = bad_input;
       }
       read(profile, path);
@@ -180,7 +181,7 @@ std::vector<std::int64_t> markers_of(const std::vector<worker>& workers) {
   return markers;
 }
 
-/// The table as other scripts expect it.
+/// Prints the table in the format that existing scripts expect.
 void print_tsv(const std::vector<worker>& workers, const std::vector<column>& columns) {
   std::string text = "workers analyzed: " + std::to_string(workers.size()) + "\n\nhost";
   for (const column& each : columns) text += '\t' + each.name + "_GiB";
@@ -201,7 +202,7 @@ void print_tsv(const std::vector<worker>& workers, const std::vector<column>& co
   std::fputs(text.c_str(), stdout);
 }
 
-/// Rows of cells, the first column to the left and the others to the right.
+/// Prints rows of cells, the first column left-aligned and the others right-aligned.
 void print_aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
@@ -276,7 +277,7 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
   const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
     const memprof::xplane_program* const program = program_of(profile, arguments.module);
     if (program == nullptr) {
-      complain("xplane", "'" + path + "' has no program '" + arguments.module + "', and is left out");
+      complain("xplane", "'" + path + "' has no program '" + arguments.module + "'; skipping it");
       return;
     }
     worker made;
@@ -297,8 +298,7 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
     workers.push_back(std::move(made));
   });
   if (workers.empty()) {
-    if (status == success)
-      complain("xplane", "no profile has a program '" + arguments.module + "'; without --module all are listed");
+    if (status == success) complain("xplane", "no profile has a program '" + arguments.module + "'; omit --module to list them");
     return bad_input;
   }
   const std::vector<column> columns = columns_of(workers, rules, !arguments.tsv);
@@ -310,7 +310,7 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
   return status;
 }
 
-/// A program over all workers.
+/// A program, summed over all workers.
 struct listed_program {
   std::string name;
   std::int64_t workers = 0;
@@ -344,7 +344,7 @@ int list_modules(const xplane_arguments& arguments) {
     }
   });
   if (programs.empty()) {
-    if (status == success) complain("xplane", "no profile has a program of XLA (no HLO proto in /host:metadata)");
+    if (status == success) complain("xplane", "no profile contains an XLA program (no HLO proto in /host:metadata)");
     return bad_input;
   }
   if (std::find(all_spaces.begin(), all_spaces.end(), arguments.space) == all_spaces.end())
@@ -392,14 +392,15 @@ int run_xplane(const xplane_arguments& arguments) {
 
 void add_xplane(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<xplane_arguments>();
-  CLI::App& command = *program.add_subcommand("xplane", "what the programs in XLA's profiles need, worker by worker");
-  command.add_option("PATH", arguments->paths, "folders of *.xplane.pb or *.hlo_proto.pb, or such files")->required();
+  CLI::App& command =
+      *program.add_subcommand("xplane", "show the memory that the programs in XLA profiles need, worker by worker");
+  command.add_option("PATH", arguments->paths, "*.xplane.pb or *.hlo_proto.pb files, or folders of them")->required();
   command.add_option("--module", arguments->module,
-                     "the program, as jit_train_step or jit_train_step(123); without it all are listed");
-  command.add_option("--space", arguments->space, "the memory space: 0 is the device's main memory")->capture_default_str();
-  command.add_option("--classes", arguments->classes, "a TOML file of rules for classes of blocks: docs/formats.md");
-  command.add_option("--rows", arguments->rows, "how many of the blocks at the peak are listed")->capture_default_str();
-  command.add_flag("--tsv", arguments->tsv, "tab-separated values, in GiB");
+                     "program to analyze, such as jit_train_step or jit_train_step(123) (default: list all)");
+  command.add_option("--space", arguments->space, "memory space; 0 is the device's main memory")->capture_default_str();
+  command.add_option("--classes", arguments->classes, "TOML file of rules for the classes of blocks (see docs/formats.md)");
+  command.add_option("--rows", arguments->rows, "number of blocks at the peak to list")->capture_default_str();
+  command.add_flag("--tsv", arguments->tsv, "print tab-separated values, in GiB");
   command.callback([arguments, &status] { status = run_xplane(*arguments); });
 }
 

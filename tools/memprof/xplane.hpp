@@ -4,8 +4,8 @@
 
 namespace memprof_tool {
 
-/// Adds `memprof xplane`: what the programs in profiles of XLA need, worker by worker. When it is chosen it runs within the
-/// parsing of `program`, and its exit status goes to `status`.
+/// Adds `memprof xplane`: the memory that the programs in XLA profiles need, worker by worker. If chosen, it runs while `program`
+/// parses its arguments and stores its exit status in `status`.
 void add_xplane(CLI::App& program, int& status);
 
 }  // namespace memprof_tool

@@ -26,7 +26,7 @@ foreach(program IN LISTS programs)
 endforeach()
 
 set(script ${PROJECT_SOURCE_DIR}/tests/expect_failure.cmake)
-foreach(case IN ITEMS "an unknown option;unknown option '--hats': there are --no-dispatch and --workers N;--hats"
+foreach(case IN ITEMS "an unknown option;unknown option '--hats': use --no-dispatch or --workers N;--hats"
                       "a number of workers that is none;--workers cannot be 'two': give a whole number;--workers two")
   list(GET case 0 what)
   list(GET case 1 pattern)

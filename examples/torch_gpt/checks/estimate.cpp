@@ -1,6 +1,6 @@
-// The estimate of a GPT in eager libtorch beside the same training without dispatch: the peaks of the second step are at most 0.1
-// % apart, for the estimate leaves out scalars and indexes. And a small one beside both that and a real training, where every
-// byte of the difference has a name.
+// Compares the estimate of a GPT in eager libtorch with the same training without dispatch: the peaks of the second step differ
+// by at most 0.1 %, because the estimate omits scalars and indices. Also compares a small model with both and with real training,
+// where every byte of the difference has a name.
 #include <torch_gpt/model.hpp>
 
 #include <memprof/analysis/estimate.hpp>
@@ -37,7 +37,7 @@ struct setting {
 constexpr setting settings[] = {{12, 12, 768, 256, 512, 4},  {12, 12, 768, 50257, 1024, 2}, {6, 8, 512, 1000, 256, 16},
                                 {24, 16, 1024, 256, 128, 4}, {4, 4, 256, 50257, 512, 8},    {48, 25, 1600, 50257, 1024, 1}};
 
-/// Two steps, as most people write them.
+/// Two steps as most people write them.
 void train(const setting& of) {
   torch_gpt::decoder model{torch_gpt::model_config{
       .layers = of.layers, .heads = of.heads, .d_model = of.d_model, .seq_len = of.seq_len, .vocabulary = of.vocabulary}};
@@ -55,7 +55,7 @@ void train(const setting& of) {
   }
 }
 
-/// The greatest live bytes during the second of two steps, in which the optimizer has its state.
+/// The peak of live bytes during the second of two steps, when the optimizer already has its state.
 std::int64_t measured_peak(const setting& of) {
   auto capture = memprof::begin_capture<memprof::torch_no_dispatch>({.device = {"cpu"}});
   train(of);
@@ -88,7 +88,7 @@ memprof::waterfall_column column_of_run(const char* title, const setting& of) {
   return column_of(title, run, run.space("cpu"), stack_table_of(events, true));
 }
 
-/// What is wrong with the waterfall of a small model; each fault is a line.
+/// The faults in the waterfall of a small model, one per line.
 int count_waterfall_faults() {
   constexpr setting small{2, 4, 64, 256, 64, 8};
   memprof::trace events;

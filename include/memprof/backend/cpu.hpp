@@ -35,7 +35,7 @@ struct plain_heap {
 };
 
 #if MEMPROF_ENABLED
-/// The same, recorded in the space `cpu`.
+/// As `plain_heap`, recorded in the space `cpu`.
 struct tracked_heap {
   [[nodiscard]] static void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const address = allocate_hidden(bytes, alignment);
@@ -64,9 +64,9 @@ class heap_allocator {
 
   heap_allocator() noexcept = default;
   template <class Other>
-  heap_allocator(const heap_allocator<Other, Heap>&) noexcept {}  // implicit, as the allocator requirements ask
+  heap_allocator(const heap_allocator<Other, Heap>&) noexcept {}  // implicit, as the allocator requirements demand
 
-  /// Throws `std::bad_array_new_length` if `count` objects have no size, `std::bad_alloc` if there is no memory.
+  /// Throws `std::bad_array_new_length` if the size of `count` objects overflows, `std::bad_alloc` if out of memory.
   [[nodiscard]] T* allocate(std::size_t count) {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) refuse_length();
     return static_cast<T*>(Heap::allocate(count * sizeof(T), alignof(T)));
@@ -90,8 +90,8 @@ class heap_allocator {
 
 }  // namespace detail
 
-/// A standard allocator whose blocks are recorded in the space `cpu`: `std::vector<float, memprof::allocator<float>>`. Takes
-/// its memory from the global `operator new`; all of them are equal.
+/// A standard allocator whose blocks are recorded in the space `cpu`: `std::vector<float, memprof::allocator<float>>`. It takes
+/// memory from the global `operator new`; all instances are equal.
 #if MEMPROF_ENABLED
 template <class T>
 using allocator = detail::heap_allocator<T, detail::tracked_heap>;

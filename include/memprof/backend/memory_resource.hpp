@@ -27,31 +27,29 @@ template <class...>
 inline constexpr bool has_polymorphic_memory_resources = false;
 }
 
-/// Stands where the standard library has no polymorphic memory resources, and only says so if it is used.
+/// A placeholder for a standard library without polymorphic memory resources: using it fails to compile with an explanation.
 class memory_resource {
  public:
   template <class... Arguments>
   explicit memory_resource(Arguments&&...) {
-    static_assert(
-        detail::has_polymorphic_memory_resources<Arguments...>,
-        "memprof::memory_resource needs <memory_resource>, which libc++ has since version 16: use a newer one, libstdc++, "
-        "or memprof::allocator");
+    static_assert(detail::has_polymorphic_memory_resources<Arguments...>,
+                  "memprof::memory_resource needs <memory_resource>: use libc++ 16 or newer, libstdc++, or memprof::allocator");
   }
 };
 
 #elif MEMPROF_ENABLED
 inline namespace enabled {
 
-/// A `std::pmr::memory_resource` that records what passes through it and takes the memory from another.
+/// A `std::pmr::memory_resource` that records allocations and forwards them to another resource.
 ///
-/// During a capture with `run_mode::no_dispatch` it records and hands out reserved addresses: see `dispatching`.
+/// During a capture with `run_mode::no_dispatch`, it hands out reserved addresses instead of memory: see `dispatching`.
 ///
-/// Thread-safe if the upstream is. Bytes are those asked for, not what the upstream rounds them to. An allocation that the
-/// upstream refuses is not recorded.
+/// Thread-safe if the upstream is. Bytes are as requested, not as rounded up by the upstream. A failed allocation is not
+/// recorded.
 class memory_resource : public std::pmr::memory_resource {
  public:
-  /// `upstream` must outlive the resource. `memory` is in which memory the space lies (`memory_space`); where it is empty, that
-  /// is the host's, but for names as "cuda:0", which are a device's.
+  /// `upstream` must outlive the resource. `memory` names the memory that holds the space (`memory_space`); if it is empty, that
+  /// is the host's memory, or a device's for names such as "cuda:0".
   explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource(),
                            std::string_view memory = {})
       : space_(space, !memory.empty() || detail::is_device_name(space) ? memory : host_memory_name), upstream_(upstream) {}
@@ -72,7 +70,7 @@ class memory_resource : public std::pmr::memory_resource {
     upstream_->deallocate(address, bytes, alignment);
   }
 
-  // Identity, which needs no run-time types: two resources may count in different spaces.
+  // Compares identity, because two resources may count in different spaces; that needs no RTTI either.
   [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
 
   [[nodiscard]] void* allocate_upstream(std::size_t bytes, std::size_t alignment) {
@@ -98,7 +96,7 @@ class memory_resource : public std::pmr::memory_resource {
 #else
 inline namespace disabled {
 
-/// Passes everything on to its upstream.
+/// Forwards everything to its upstream.
 class memory_resource : public std::pmr::memory_resource {
  public:
   explicit memory_resource(std::string_view = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource(),

@@ -1,14 +1,14 @@
 #pragma once
 
 /// @file
-/// Replaces the global `operator new` and `operator delete` of the program, in all their forms, by ones that record in the memory
-/// space `cpu` and take memory from `malloc`. Include it in exactly one .cpp: replacements cannot be inline, so a second include
-/// is a "multiple definition" error of the linker.
+/// Replaces all forms of the global `operator new` and `operator delete` with ones that record in the memory space `cpu` and take
+/// memory from `malloc`. Include it in exactly one .cpp: replacements cannot be inline, so a second include is a "multiple
+/// definition" error of the linker.
 ///
-/// Valgrind's tools put their own `operator new` in the place of these; `--soname-synonyms=somalloc=nouserintercepts` leaves
-/// them.
+/// Valgrind's tools substitute their own `operator new` for these unless run with
+/// `--soname-synonyms=somalloc=nouserintercepts`.
 ///
-/// Bytes are those the program asked for. While no capture is active each call costs one load more than the plain one. With
+/// Bytes are as the program requested them. While no capture is active, each call costs one load more than the plain one. With
 /// `MEMPROF_ENABLED=0` nothing is replaced.
 
 #include <memprof/config.hpp>
@@ -29,14 +29,14 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The process's hidden blocks, made at the first call; null if the system has no memory.
+/// The process's hidden blocks, created at the first call; null if the system has no memory.
 [[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
   hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
   if (known != nullptr) return known;
   void* const pages = map_pages(sizeof(hidden_blocks));
   if (pages == nullptr) return nullptr;
   auto* const made = new (pages) hidden_blocks;
-  // Release pairs with the acquire loads of those who ask.
+  // Release pairs with the acquire loads here and in `is_own_block_freed`.
   if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
   unmap_pages(pages, sizeof(hidden_blocks));
   return known;
@@ -46,7 +46,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
   hidden_blocks* const hidden = hidden_blocks_of(shared);
   if (hidden == nullptr) return;
-  // A signal handler that frees meanwhile must not wait for the lock that this thread holds.
+  // A signal handler that frees in the meantime must not wait for the lock that this thread holds.
   const activity_guard counted{activity::busy};
   if (kind == event_kind::allocate) {
     hidden->add(reinterpret_cast<std::uintptr_t>(address));
@@ -55,7 +55,7 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   }
 }
 
-/// Whether the program frees a block that the profiler allocated, for one that may be.
+/// The slow path of `is_own_block_freed`: decides about a block that may be the profiler's, and forgets it if it is.
 [[nodiscard, gnu::cold, gnu::noinline]] inline bool forget_own_block(hidden_blocks& hidden, const void* address) noexcept {
   const activity_guard counted{activity::busy};  // as in `note_own_block`
   return hidden.remove(reinterpret_cast<std::uintptr_t>(address));
@@ -102,7 +102,7 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
                          rest_of({0, 0, 0, 0, kind, cpu_space, 0}));
 }
 
-/// `malloc` for an alignment and the loop over new-handlers that the standard asks for; null if the last handler gave up.
+/// `malloc` for any alignment, with the loop over new-handlers that the standard requires; null if no handler is left.
 [[nodiscard, gnu::cold, gnu::noinline]] inline void* heap_allocate(std::size_t bytes, std::size_t alignment) {
   for (;;) {
     const std::size_t wanted = bytes == 0 ? 1 : bytes;
@@ -139,7 +139,7 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 [[nodiscard]] inline void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
 #if defined(__cpp_exceptions)
   try {
-    return new_tracked(bytes, alignment);  // a handler may throw
+    return new_tracked(bytes, alignment);  // a new-handler may throw
   } catch (...) {
     return nullptr;
   }

@@ -1,11 +1,11 @@
 #pragma once
 
 /// @file
-/// Captures of programs that use libtorch: `memprof::begin_capture<memprof::torch_backend>()` sees the bytes of every CPU tensor
-/// on every thread, and which operator allocated them for which of the program's scopes. docs/torch.md says what is not seen.
+/// Captures of programs that use libtorch: `memprof::begin_capture<memprof::torch_backend>()` records the bytes of every CPU
+/// tensor on every thread, and which operator allocated them in which scope of the program. docs/torch.md lists what is not seen.
 ///
-/// Needs libtorch 2.1 or later (CMake: `memprof::torch`); docs/torch.md says with which it was tested. With `MEMPROF_ENABLED=0`
-/// everything here is there and does nothing.
+/// Needs libtorch 2.1 or later (CMake: `memprof::torch`); docs/torch.md lists the tested versions. With `MEMPROF_ENABLED=0`,
+/// everything here still compiles and does nothing.
 
 #include <memprof/backend/torch/version.hpp>
 
@@ -36,14 +36,13 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 inline namespace enabled {
 
-/// Counts the bytes of CPU tensors in the space `cpu`, and nothing else: the scopes are those of the program, and a category is
-/// what they or annotations tell.
+/// Counts the bytes of CPU tensors in the space `cpu`, and nothing else: scopes and categories come only from the program.
 ///
-/// While it is attached, libtorch allocates CPU tensors through an allocator of memprof's, which forwards to the one before.
-/// Attach it at a quiet point: libtorch exchanges allocators without a lock. Tensors may outlive the capture, and tensors from
-/// before may be freed in it. Throws `memprof::error` if libtorch does not let the allocator in.
+/// While attached, libtorch allocates CPU tensors through memprof's allocator, which forwards to the previous one. Attach at a
+/// quiet point: libtorch exchanges allocators without a lock. Tensors may outlive the capture, and earlier tensors may be freed
+/// in it. Throws `memprof::error` if libtorch does not accept the allocator.
 ///
-/// Cost: two events for each tensor, some 40 ns together where libtorch itself needs 225.
+/// Cost: two events per tensor, about 40 ns in total; libtorch itself needs 225.
 class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
@@ -51,7 +50,7 @@ class torch_allocations {
   void attach(event_sink& writer, const capture_options&) {
     detail::process_operator_table().begin(writer.capture());
     detail::process_device_times().begin_capture();
-    detail::begin_recording_tensors();  // the last that may throw, so nothing needs undoing
+    detail::begin_recording_tensors();  // the last call that may throw, so nothing needs undoing
   }
   void detach(event_sink&) noexcept { detail::end_recording_tensors(); }
 
@@ -62,18 +61,18 @@ class torch_allocations {
   }
 };
 
-/// The same, and an operation for each operator of libtorch, so that each block belongs to the innermost of them. Nodes of the
-/// backward pass stand under "gradients of X", X being the innermost scope of the program around the operator of the forward
-/// pass.
+/// As `torch_allocations`, and opens an operation for each libtorch operator, so that each block belongs to the innermost one.
+/// Nodes of the backward pass appear under "gradients of X", where X is the program's innermost scope around the forward
+/// operator.
 ///
-/// Categories: what an operator allocates that autograd records is an `activation`; what the backward pass allocates is
-/// `temporary`, until `annotate_module` tells that it is a gradient.
+/// Categories: blocks allocated by an operator that autograd records are `activation`; those allocated in the backward pass are
+/// `temporary` until `annotate_module` marks them as gradients.
 ///
-/// Shape, element type and `requires_grad`: those of each block that an operator returns (docs/torch.md says which, of views and
+/// Shape, element type and `requires_grad` are recorded for each block that an operator returns (docs/torch.md covers views and
 /// nested operators), until an annotation of the program says more.
 ///
-/// Cost: some 270 ns more for each operator, most of which libtorch needs to call an observer and to copy the outputs for it;
-/// 0.5 MiB of memory, and some 12 KiB a thread.
+/// Cost: about 270 ns more per operator, most of which libtorch needs to call an observer and to copy the outputs for it; 0.5 MiB
+/// of memory, and about 12 KiB per thread.
 class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";

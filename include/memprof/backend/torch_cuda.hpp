@@ -3,8 +3,8 @@
 /// @file
 /// Captures of libtorch programs on CUDA: `memprof::begin_capture<memprof::torch_backend, memprof::torch_cuda_backend>()`.
 ///
-/// Needs libtorch with CUDA, and the CUDA toolkit's headers; that is why `torch.hpp` does not include it. docs/torch.md says with
-/// which versions it was run.
+/// Needs libtorch with CUDA and the headers of the CUDA toolkit, which is why `torch.hpp` does not include it. docs/torch.md
+/// lists the tested versions.
 
 #include <memprof/config.hpp>
 #include <memprof/record/event_sink.hpp>
@@ -35,7 +35,7 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// libtorch never lets go of a trace's listener, so there is one for the process, which is heard while a capture wants it.
+/// libtorch has no way to remove a trace listener, so the process has a single one, which records only during a capture.
 struct cuda_trace_listener {
   cuda_trace trace;
   std::atomic<bool> is_recording{false};
@@ -53,7 +53,7 @@ concept has_trace = requires(Allocator& allocator) {
   allocator.attachAllocatorTraceTracker([](const c10::cuda::CUDACachingAllocator::TraceEntry&) {});
 };
 
-/// Brings CUDA into use, as the first CUDA tensor would.
+/// Initialises CUDA, as the first CUDA tensor would.
 template <class Context>
 void initialize_cuda(Context& context) {
   if constexpr (requires { context.lazyInitDevice(c10::DeviceType::CUDA); }) {
@@ -63,26 +63,25 @@ void initialize_cuda(Context& context) {
   }
 }
 
-/// What an exception of libtorch says, without the stack that it adds.
+/// The message of an exception, without the stack trace that libtorch adds.
 [[nodiscard]] inline std::string words_of(const std::exception& fault) {
   const auto* const of_libtorch = dynamic_cast<const c10::Error*>(&fault);
   return of_libtorch == nullptr ? fault.what() : of_libtorch->what_without_backtrace();
 }
 
-/// Why there is no allocator to listen to; empty: there is one.
+/// Initialises CUDA if necessary. Returns why there is no allocator to listen to; empty on success.
 template <class Allocator>
 [[nodiscard]] std::string prepare_cuda(Allocator& allocator) {
   if (c10::cuda::device_count() == 0) return "there is no CUDA device";
   try {
     if (!allocator.initialized()) initialize_cuda(at::globalContext());
   } catch (const std::exception& fault) {
-    return "CUDA could not be brought into use (" + words_of(fault) + ")";
+    return "CUDA failed to initialise (" + words_of(fault) + ")";
   }
-  return allocator.initialized() ? "" : "CUDA is not in use, and libtorch did not bring it into use";
+  return allocator.initialized() ? "" : "libtorch did not initialise CUDA";
 }
 
-/// Lets the listener hear the allocator from now on, and tells it what is reserved already. Why it could not be done; empty: it
-/// was.
+/// Attaches the listener to the allocator and records what is already reserved. Returns why that failed; empty on success.
 template <class Allocator>
 [[nodiscard]] std::string listen_to(Allocator& allocator, cuda_trace_listener& listener) {
   if constexpr (!has_trace<Allocator>) {
@@ -102,7 +101,7 @@ template <class Allocator>
       listener.trace.template record_reserved<entry_of_trace>(allocator.snapshot().segments);
     } catch (const std::exception& refusal) {
       return "the allocator '" + allocator.name() + "' has no trace (" + words_of(refusal) +
-             "); leave backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF, and other allocators out of the program";
+             "); remove backend:cudaMallocAsync from PYTORCH_CUDA_ALLOC_CONF, and custom allocators from the program";
     }
     listener.is_recording.store(true, std::memory_order_relaxed);
     return {};
@@ -113,15 +112,14 @@ template <class Allocator>
 
 inline namespace enabled {
 
-/// Counts the blocks of CUDA tensors in the spaces "cuda:0", ..., with what the caching allocator reserves of the device, by
-/// stream and pool, with what is freed while streams still use it (`space_profile::active`), and with each allocation that the
-/// device had no memory for. All threads, all streams and private pools. What the allocator has reserved when the capture begins
-/// counts as reserved in it. Attach it at a quiet point, where no other thread allocates.
+/// Counts the blocks of CUDA tensors in the spaces "cuda:0", ...: also what the caching allocator reserves, by stream and pool,
+/// what is freed while streams still use it (`space_profile::active`), and each failed allocation. Covers all threads, streams
+/// and private pools. Memory that the allocator has reserved before the capture counts as reserved in it. Attach at a quiet
+/// point, when no other thread allocates.
 ///
-/// Brings CUDA into use if it is not. Where that fails, and where the allocator has no trace (`backend:cudaMallocAsync`, one that
-/// the program brought, libtorch 2.1), the capture goes on without CUDA: it says why on stderr, and in
-/// the table of missing sources (`missing_source`). Cost: an event for each allocation and two for each free, under the
-/// allocator's own lock.
+/// Initialises CUDA if necessary. If that fails, or if the allocator has no trace (`backend:cudaMallocAsync`, a custom allocator,
+/// libtorch 2.1), the capture goes on without CUDA and says why on stderr and in the table of missing sources (`missing_source`).
+/// Cost: one event per allocation and two per free, under the allocator's own lock.
 class torch_cuda_backend {
  public:
   static constexpr std::string_view name = "torch_cuda";

@@ -1,9 +1,9 @@
 #pragma once
 
 /// @file
-/// NO_DISPATCH for unmodified libtorch programs: `begin_capture<torch_no_dispatch>()` lets a training step run without data.
-/// Every tensor that is made has its sizes and its place in the profile, and no memory; `docs/torch_no_dispatch.md` tells the
-/// rest. Needs libtorch 2.1 or later. A unit that includes this pays for libtorch's headers.
+/// NO_DISPATCH for unmodified libtorch programs: `begin_capture<torch_no_dispatch>()` runs a training step without data. Every
+/// tensor has its sizes and its place in the profile, but no memory; see `docs/torch_no_dispatch.md`. Needs libtorch 2.1 or
+/// later. Including this header includes libtorch's headers.
 
 #include <memprof/backend/torch/version.hpp>
 
@@ -39,10 +39,10 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 inline namespace enabled {
 
-/// Lets operations on this thread compute with data until the end of the scope: loading, or a tensor that decides what the
-/// program does. What they make is real, also as an input of simulated operations. Nests.
+/// Lets operations on this thread compute with data until the end of the scope, as for loading, or for a tensor that decides what
+/// the program does. Their results stay real, also as inputs of simulated operations. Nests.
 ///
-/// Computing with a tensor of the simulation in the scope throws `c10::Error`.
+/// Computing with a simulated tensor in the scope throws `c10::Error`.
 class [[nodiscard]] real_scope {
  public:
   real_scope() noexcept { ++detail::this_simulating_thread.real_scopes; }
@@ -51,15 +51,15 @@ class [[nodiscard]] real_scope {
   ~real_scope() { --detail::this_simulating_thread.real_scopes; }
 };
 
-/// Tells what a call of the operator `name` makes, with its overload if it has one, as in "aten::add.Tensor":
+/// Registers the rule that simulates the operator `name`, which includes its overload, if any, as in "aten::add.Tensor":
 /// `register_torch_rule("myops::fused", [](torch_call& call) { call.returns(call.empty({4, 8}, call.tensor(0))); });`
-/// Holds for the process, in place of any rule there is. Thread-safe.
+/// Applies to the whole process and replaces any existing rule. Thread-safe.
 inline void register_torch_rule(std::string_view name, torch_rule_function rule) {
   detail::all_operator_plans().set_rule(name, std::move(rule));
 }
 
-/// What part of the elements operators like `nonzero`, `masked_select` and `unique` select, where the data decides: 0 to 1. 1, an
-/// upper bound, unless given. Throws `memprof::error` outside of that.
+/// Sets the fraction of the elements, 0 to 1, that data-dependent operators like `nonzero`, `masked_select` and `unique` select.
+/// The default 1 is an upper bound. Throws `memprof::error` if out of range.
 inline void set_torch_selected_fraction(double fraction) {
   if (!(fraction >= 0.0 && fraction <= 1.0)) {
     detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " must be in [0, 1]");
@@ -67,14 +67,14 @@ inline void set_torch_selected_fraction(double fraction) {
   detail::selected_fraction.store(fraction, std::memory_order_relaxed);
 }
 
-/// A backend under which the program's tensors have no data: nothing is computed, and what is allocated is recorded at its true
-/// size and lifetime, in the spaces "cpu" and "cuda:0", for the operators and scopes that `torch_backend` would name.
+/// A backend under which the program's tensors have no data: nothing is computed, and allocations are recorded with their true
+/// size and lifetime, in the spaces "cpu" and "cuda:0", under the operators and scopes that `torch_backend` would name.
 ///
-/// `capture_options::device` says whether there is a CUDA device: if its name or that of one of its spaces begins with "cuda",
-/// the program finds one, whatever the machine has. Tensors made before the capture keep their data, which is not written.
+/// `capture_options::device` decides whether there is a CUDA device: if its name or that of one of its spaces begins with "cuda",
+/// the program finds one, whatever the machine has. Tensors made before the capture keep their data, which is not modified.
 ///
 /// `attach` throws `memprof::error` if another library has taken libtorch's Fake dispatch key, or if the same capture has
-/// `torch_backend` or `torch_allocations`: they would add the tensors of a `real_scope` to simulated ones.
+/// `torch_backend` or `torch_allocations`: they would mix the tensors of a `real_scope` with simulated ones.
 class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
@@ -111,7 +111,7 @@ inline namespace disabled {
 
 class [[nodiscard]] real_scope {
  public:
-  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
+  // Not trivial, so that an unused scope causes no warning; empty, so that it compiles to nothing.
   ~real_scope() {}
 };
 

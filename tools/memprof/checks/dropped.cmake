@@ -4,4 +4,4 @@ execute_process(COMMAND ${WRITER} ${SCRATCH}/run.memtrace COMMAND_ERROR_IS_FATAL
 string(REPLACE " " ";" ARGUMENTS "${ARGUMENTS}")
 run(0 ${ARGUMENTS})
 expect("${output}" "${EXPECTED}")
-expect_one_line("${errors}" "^memprof: 'run.memtrace' lacks its first [0-9]+ events, as it was recorded with a trace_limit")
+expect_one_line("${errors}" "^memprof: 'run.memtrace' lacks its first [0-9]+ events, because it was recorded with a trace_limit")

@@ -3,9 +3,9 @@ include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 file(WRITE ${SCRATCH}/run_config.json [[{"model": {"d_model": 128, "n_heads": 8, "layers": 2}, "train": {"seq_len": 128}}]])
 run(0 --run-config run_config.json --batch-size 3 --seq-len 5 --layers 7)
 expect("${output}" "Config: B=64, T=128, D=128, H=8, L=2, V=33283\n")
-expect("${errors}" "memprof estimate: --batch-size 3 is not used: with 'run_config.json' it is 64\n"
-  "memprof estimate: --seq-len 5 is not used: with 'run_config.json' it is 128\n"
-  "memprof estimate: --layers 7 is not used: with 'run_config.json' it is 2\n")
+expect("${errors}" "memprof estimate: --batch-size 3 is ignored: 'run_config.json' sets it to 64\n"
+  "memprof estimate: --seq-len 5 is ignored: 'run_config.json' sets it to 128\n"
+  "memprof estimate: --layers 7 is ignored: 'run_config.json' sets it to 2\n")
 # All seven shape flags, on either side of it, and those that it lacks; underscores and hyphens are the same.
 set(flags --batch-size 3 --seq_len 5 --d-model 30 --n_heads 3 --layers 7 --base_vocab_size 11 --num-special-tokens 2)
 file(WRITE ${SCRATCH}/all.json [[{"model": {"d_model": 128, "n_heads": 4, "layers": 2}, "train": {"batch_size": 6, "seq_len": 9},

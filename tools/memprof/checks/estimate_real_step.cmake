@@ -19,4 +19,4 @@ endforeach()
 
 # A step that the machine has no memory for is not begun.
 run(0 --train-step-profile --batch-size 100000)
-expect("${output}" "\nOOM during train-step profile: the step needs " " are available\n")
+expect("${output}" "\nOOM during train-step profile: the step needs " " is available\n")

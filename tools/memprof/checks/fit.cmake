@@ -2,7 +2,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 run(0 --device 80GB --config llama-7b --dtype bf16 --json-out fit.json)
 expect("${output}" "Fit: 80GB, 74.506 GiB of cuda:0, through PyTorch's caching allocator\n" "all kept          | none "
-  "  all kept: 1 does not fit, to the byte as estimated\n" "does not fit, to the byte as estimated\n"
+  "  all kept: 1 does not fit, as estimated to the byte\n" "does not fit, as estimated to the byte\n"
   "Smallest preset for B=1, T=4096: gpu-141gb; with recomputation gpu-80gb\n")
 file(READ ${SCRATCH}/fit.json document)
 string(JSON none GET "${document}" found 0 size)
@@ -13,7 +13,7 @@ if(NOT none EQUAL 0 OR batch LESS 1 OR reserved GREATER 80000000000 OR NOT above
   message(FATAL_ERROR "${document}")
 endif()
 math(EXPR next "${batch} + 1")
-expect("${output}" "  blocks recomputed: ${batch} fits, ${next} does not fit, to the byte as estimated\n")
+expect("${output}" "  blocks recomputed: ${batch} fits, ${next} does not fit, as estimated to the byte\n")
 
 run(0 --device wormhole-12gb --config tinyllama-1.1b --dtype bf16 --longest-sequence)
 expect("${output}" "Fit: wormhole-12gb, 12.000 GiB of dram\n" "Fixed: B=1\n" "Longest sequence")
@@ -23,4 +23,4 @@ endif()
 
 # What the trainer does not have is estimated, and said not to be confirmed.
 run(0 --device gpu-80gb --config llama-7b --dtype bf16 --attention fused --optimizer adam-8bit)
-expect("${output}" "all kept: the plain trainer has no attention but plain, so no run confirms this\n")
+expect("${output}" "all kept: the plain trainer has no attention but plain, so this is not confirmed by a run\n")

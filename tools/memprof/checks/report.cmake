@@ -24,7 +24,7 @@ expect_page(of_profile.html "no detail")
 
 file(WRITE ${SCRATCH}/notes.html "<p>my own notes</p>")
 run(2 run.memtrace -o notes.html)
-expect_one_line("${errors}" "cannot write 'notes.html': it exists and is not a page of memprof; --force replaces it")
+expect_one_line("${errors}" "cannot write 'notes.html': it exists and is not a memprof page; use --force to overwrite it")
 file(READ ${SCRATCH}/notes.html notes)
 if(NOT notes STREQUAL "<p>my own notes</p>")
   message(FATAL_ERROR "the file was touched: ${notes}")

@@ -11,11 +11,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Sizes of live blocks by address, from any thread. Only while PyTorch's operators are counted: the ledger knows sizes as well,
-/// but not in time for the operator that frees.
+/// Sizes of live blocks by address. Thread-safe. Used only while PyTorch's operators are counted: the ledger knows sizes, too,
+/// but too late for the operator that frees.
 class block_sizes {
  public:
-  /// A later size replaces an earlier one. Without memory for it the size stays unknown, here and below.
+  /// A later size replaces an earlier one. If memory runs out, the size stays unknown, here and below.
   void insert(const void* address, std::size_t bytes) noexcept { insert_into(shard_of(address), address, bytes, true); }
   void insert_if_new(const void* address, std::size_t bytes) noexcept { insert_into(shard_of(address), address, bytes, false); }
 

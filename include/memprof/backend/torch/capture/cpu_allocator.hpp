@@ -17,7 +17,7 @@ struct tensor_recorder {
 
 using torch_cpu_allocator = forwarding_allocator<tensor_recorder>;
 
-/// Throws `memprof::error` if tensors are recorded already, or if libtorch keeps its own allocator.
+/// Throws `memprof::error` if tensors are already recorded, or if libtorch keeps its own allocator.
 inline void begin_recording_tensors() {
   check_no_tensors_are_recorded();
   torch_cpu_allocator::instance().begin();

@@ -13,7 +13,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A pool as libtorch numbers it. Both numbers are 0: the allocator's own. Older versions, as 2.6, do not tell it with a block.
+/// A pool as libtorch numbers it; both numbers are 0 for the allocator's own. Older versions, such as 2.6, omit it from trace
+/// entries.
 struct cuda_pool {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -22,7 +23,7 @@ struct cuda_pool {
   bool operator==(const cuda_pool&) const = default;
 };
 
-/// That of an entry of the trace.
+/// The pool of a trace entry.
 template <class Entry>
 [[nodiscard]] cuda_pool pool_of_entry(const Entry& entry) noexcept {
   if constexpr (requires { entry.mempool_.first; }) {
@@ -32,7 +33,7 @@ template <class Entry>
   }
 }
 
-/// That of a segment in a snapshot, if entries of the trace tell it too: else rows would come apart.
+/// The pool of a segment in a snapshot. Known only if trace entries have it, too, so that both count in the same row.
 template <class Entry, class Segment>
 [[nodiscard]] cuda_pool pool_of_segment(const Segment& segment) noexcept {
   if constexpr (requires(const Entry& entry) { entry.mempool_.first; }) {
@@ -45,7 +46,7 @@ template <class Entry, class Segment>
 /// The name of a stream and a pool. Takes the registry's lock.
 [[nodiscard]] inline stream_and_pool name_cuda_stream(std::uintptr_t stream, const cuda_pool& pool) noexcept {
   constexpr std::size_t longest_number = 20;
-  constexpr std::size_t longest = 2 * longest_number + 8;  // and what stands before and between
+  constexpr std::size_t longest = 2 * longest_number + 8;  // plus the prefix and the separator
   constexpr int hexadecimal = 16;
   std::array<char, longest> stream_text{'0', 'x'};
   std::array<char, longest> pool_text{};
@@ -59,11 +60,11 @@ template <class Entry, class Segment>
   return stream_and_pool{stream == 0 ? "default" : address, !pool.is_known ? "unknown" : is_own ? "" : private_pool};
 }
 
-/// The names that the trace of one device asked for lately. Used under the lock of that device's allocator.
+/// A cache of the names that the trace of one device used recently. Used under the lock of that device's allocator.
 class cuda_stream_names {
  public:
   [[nodiscard]] stream_and_pool find(std::uintptr_t stream, const cuda_pool& pool) noexcept {
-    // Streams are addresses of objects that are not small.
+    // Streams are addresses of objects larger than this.
     constexpr unsigned object_bits = 6;
     named& place = named_[(stream >> object_bits ^ pool.first ^ pool.second) % named_.size()];
     if (place.name == stream_and_pool{} || place.stream != stream || place.pool != pool) {

@@ -15,18 +15,19 @@
 #include <string>
 
 /// @file
-/// What PyTorch's caching allocator tells of itself, as events. Needs no CUDA: the entries are a template's.
+/// Translates the trace of PyTorch's caching allocator into events. Needs no CUDA headers: the entry type is a template
+/// parameter.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The spaces of CUDA devices, "cuda:0" and so on. A block is live until its tensor dies, as in `allocated_bytes` of PyTorch's
-/// statistics, and active until no stream uses it any more, as in `active_bytes`. Bytes are those that were asked for, as in
+/// statistics, and active until no stream uses it any more, as in `active_bytes`. Bytes are as requested, as in
 /// `requested_bytes`.
 class cuda_trace {
  public:
   static constexpr std::size_t max_devices = 64;
 
-  /// Makes the spaces. Throws `memprof::error` if the process has too many.
+  /// Creates the spaces. Throws `memprof::error` if the process has too many.
   void name_devices(std::size_t count) {
     for (std::size_t device = 0; device < count && device < max_devices; ++device) {
       if (devices_[device].has_value()) continue;
@@ -35,7 +36,8 @@ class cuda_trace {
     }
   }
 
-  /// Records what the allocator has reserved already, from its `SnapshotInfo::segments`. `Entry` is that of its trace.
+  /// Records what the allocator has already reserved, from its `SnapshotInfo::segments`. `Entry` is the type of its trace
+  /// entries.
   template <class Entry, class Segments>
   void record_reserved(const Segments& segments) noexcept {
     for (const auto& segment : segments) {
@@ -46,8 +48,8 @@ class cuda_trace {
     }
   }
 
-  /// Records one entry of the allocator's trace. Called under the lock of its device, on the thread that allocates: it must call
-  /// nothing of PyTorch that takes a lock or allocates.
+  /// Records one entry of the allocator's trace. Called under the lock of its device, on the allocating thread: must not call
+  /// anything in PyTorch that takes a lock or allocates.
   template <class Entry>
   void record(const Entry& entry) noexcept {
     named_device* const device = device_of(entry.device_);
@@ -73,14 +75,14 @@ class cuda_trace {
     cuda_stream_names streams;
   };
 
-  /// Null for a device that has no name.
+  /// Null for a device without a name.
   [[nodiscard]] named_device* device_of(std::int64_t number) noexcept {
     if (number < 0 || number >= std::int64_t{max_devices}) return nullptr;
     std::optional<named_device>& named = devices_[static_cast<std::size_t>(number)];
     return named.has_value() ? &*named : nullptr;
   }
 
-  /// Addresses and streams are numbers or pointers, by version.
+  /// Addresses and streams are numbers or pointers, depending on the version.
   template <class Number>
   [[nodiscard]] static std::uintptr_t number_of(Number number) noexcept {
     return static_cast<std::uintptr_t>(number);

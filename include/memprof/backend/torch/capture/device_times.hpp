@@ -14,21 +14,21 @@
 #include <vector>
 
 /// @file
-/// How long operators take on a CUDA device, through the functions that libtorch's CUDA library registers for its own profiler:
-/// no header of CUDA is needed, and without that library there are no times.
+/// How long operators take on a CUDA device, measured through the functions that libtorch's CUDA library registers for its own
+/// profiler. Needs no CUDA headers; without that library there are no times.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 using device_event = torch::profiler::impl::ProfilerVoidEventStub;
 
-/// Puts an event into the current stream before and after each call, and asks for the times between them when a profile wants
-/// them. Not earlier: asking waits for the device, and while a program captures a CUDA graph it would end that.
+/// Records an event in the current stream before and after each call, and queries the times between them only for a profile: a
+/// query waits for the device, and would abort the capture of a CUDA graph.
 class device_times {
  public:
-  /// Calls whose times nobody has asked for yet; those of further ones are not taken.
+  /// The maximum number of calls whose times are pending; further calls are not timed.
   static constexpr std::size_t max_waiting = std::size_t{1} << 18;
 
-  /// Forgets the calls of earlier captures, which nobody asked for.
+  /// Forgets the pending calls of earlier captures.
   void begin_capture() {
     const recording_suppressor hidden;
     std::vector<call> forgotten;
@@ -52,7 +52,7 @@ class device_times {
     }
   }
 
-  /// Keeps a call that has ended; `before` is what `mark` returned when it began.
+  /// Keeps a call that has ended; `before` is the result of `mark` when it began.
   void add(std::uint32_t capture, const operator_key& key, device_event before) {
     if (before == nullptr) return;
     device_event after = mark();
@@ -81,7 +81,7 @@ class device_times {
         constexpr double ns_per_us = 1000;
         const double us = torch::profiler::impl::cudaStubs()->elapsed(&one.before, &one.after);
         table.add_device_time(one.capture, one.key, static_cast<std::int64_t>(us * ns_per_us));
-      } catch (const std::exception&) {  // an event of a CUDA graph that was captured never happened
+      } catch (const std::exception&) {  // an event recorded into a CUDA graph never occurred itself
         ++left_out;
       }
     }
@@ -102,7 +102,7 @@ class device_times {
   std::int64_t left_out_ = 0;
 };
 
-/// Never destroyed: operators may end until the process does.
+/// Never destroyed: operators may end as late as the process does.
 [[nodiscard]] inline device_times& process_device_times() {
   const recording_suppressor hidden;
   static auto* const times = new device_times;

@@ -15,11 +15,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Stands before libtorch's CPU allocator during a capture, forwards to it, and reports each block to `Observer`, which has
+/// Wraps libtorch's CPU allocator during a capture: forwards to it and reports each block to `Observer`, which has
 /// `allocated(address, bytes)` and `freeing(address)`, both noexcept, and `check(bytes)`, which may refuse by throwing.
 ///
-/// Blocks stay as the upstream allocator made them, with data equal to context: only the deleter is exchanged. So raw allocation
-/// and copy-on-write work as ever, and no table of blocks is needed. There is one object for each observer. It is never
+/// Blocks stay as the upstream allocator made them, with data equal to context; only the deleter is replaced. Raw allocation and
+/// copy-on-write therefore work as before, and no table of blocks is needed. There is one instance per observer. It is never
 /// destroyed: tensors keep pointing to it and to its deleter long after a capture.
 template <class Observer>
 class forwarding_allocator final : public c10::Allocator {
@@ -30,13 +30,14 @@ class forwarding_allocator final : public c10::Allocator {
     return *allocator;
   }
 
-  /// Starts to report. Throws `memprof::error` if libtorch keeps its own allocator.
+  /// Starts reporting. Throws `memprof::error` if libtorch keeps its own allocator.
   void begin() {
     install();
     is_reporting.store(true, std::memory_order_relaxed);
   }
 
-  /// Stops reporting and gives libtorch its allocator back, unless another one has been put before this: then it only forwards.
+  /// Stops reporting and restores libtorch's allocator, unless another allocator has been installed on top: then it only
+  /// forwards.
   void end() noexcept {
     is_reporting.store(false, std::memory_order_relaxed);
     if (c10::GetAllocator(c10::kCPU) == this) is_in_place_ = !set_allocator(c10::kCPU, *upstream());
@@ -47,7 +48,7 @@ class forwarding_allocator final : public c10::Allocator {
     return block.get_deleter() == &delete_block || block.get_deleter() == &delete_block_with_context;
   }
 
-  /// Replaces the present allocator, whether or not this one reports.
+  /// Replaces the current allocator, whether or not this one reports.
   void install() {
     c10::Allocator* const present = c10::GetAllocator(c10::kCPU);
     if (present == this || (is_in_place_ && is_reached_by(*present))) return;
@@ -77,19 +78,19 @@ class forwarding_allocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) { return allocate_reported(bytes); }
   c10::DataPtr allocate(std::size_t bytes) const { return allocate_reported(bytes); }
 
-  /// The same for every block, reported or not, as libtorch demands.
+  /// The same deleter for every block, reported or not, as libtorch requires.
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const {
     return upstream_has_contexts.load(std::memory_order_relaxed) ? nullptr : &delete_block;
   }
 
   void copy_data(void* destination, const void* source, std::size_t bytes) const {
-    std::memcpy(destination, source, bytes);  // as libtorch's own does
+    std::memcpy(destination, source, bytes);  // as libtorch's own allocator does
   }
 
   // NOLINTEND(modernize-use-override)
 
  private:
-  /// A block of an allocator that keeps a context of its own for each.
+  /// A block of an allocator that keeps its own context for each block.
   struct block_with_context {
     void* address;
     void* context;
@@ -120,11 +121,11 @@ class forwarding_allocator final : public c10::Allocator {
   }
 
   [[nodiscard]] static c10::DataPtr allocate_upstream(std::size_t bytes) {
-    const recording_suppressor nested;  // it may take its memory from a tracked heap
+    const recording_suppressor nested;  // the upstream may take its memory from a tracked heap
     return upstream()->allocate(bytes);
   }
 
-  /// Lets the block come back here when it is freed. False if that is impossible.
+  /// Makes freeing the block come back here. False if that is impossible.
   [[nodiscard]] static bool take_over(c10::DataPtr& block) {
     if (upstream_has_contexts.load(std::memory_order_relaxed)) return add_context(block);
     return block.get() == block.get_context() &&
@@ -157,7 +158,7 @@ class forwarding_allocator final : public c10::Allocator {
     delete block;
   }
 
-  /// Whether an allocator that was put before this one forwards to it.
+  /// Whether an allocator installed on top of this one forwards to it.
   [[nodiscard]] static bool is_reached_by(c10::Allocator& other) {
     const std::uint64_t before = calls_of_this_thread;
     const c10::DataPtr probe = other.allocate(1);

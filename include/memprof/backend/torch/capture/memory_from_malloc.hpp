@@ -8,9 +8,9 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Base of what libtorch frees on its own: from `malloc`, because nothing hides that free from a tracked heap.
+/// Base class of objects that libtorch frees itself. Uses `malloc`, because nothing hides such a free from a tracked heap.
 struct memory_from_malloc {
-  // Neither is inlined: GCC 12 warns of a mismatched pair where it inlines one of them.
+  // Neither is inlined: GCC 12 warns about a mismatched pair if it inlines only one of them.
   [[nodiscard, gnu::noinline]] static void* operator new(std::size_t bytes) {
     void* const address = std::malloc(bytes);
     if (address == nullptr) throw std::bad_alloc{};

@@ -29,10 +29,10 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// Tells of a parameter's gradient what it is, whenever the backward pass has accumulated one. Owned by the parameter.
+/// Annotates a parameter's gradient whenever the backward pass has accumulated one. Owned by the parameter.
 ///
-/// It runs after the accumulation, and libtorch takes over or adds gradients as it does without. The parameter frees it where
-/// nothing hides that from a tracked heap: so it comes from `malloc`, and its text is a label's.
+/// It runs after the accumulation, so libtorch still takes over or adds gradients as it would otherwise. The parameter frees it
+/// where nothing hides the free from a tracked heap; it therefore comes from `malloc` and keeps its text as a label.
 class gradient_annotation final : public torch::autograd::PostAccumulateGradHook, public memory_from_malloc {
  public:
   gradient_annotation(label parameter, std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier)
@@ -55,10 +55,10 @@ class gradient_annotation final : public torch::autograd::PostAccumulateGradHook
 
  private:
   label parameter_;
-  std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier_;  ///< of somebody else; null: there was none
+  std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier_;  ///< a hook that someone else had installed; null: none
 };
 
-/// That of a parameter; null if it has none.
+/// The annotation of a parameter; null if it has none.
 [[nodiscard]] inline gradient_annotation* find_gradient_annotation(const at::Tensor& parameter) {
   if (!parameter.defined() || torch::autograd::impl::get_autograd_meta(parameter) == nullptr) return nullptr;
   return dynamic_cast<gradient_annotation*>(torch::autograd::impl::post_acc_grad_hooks(parameter).get());
@@ -75,13 +75,13 @@ inline void watch_gradient(const at::Tensor& parameter, const std::string& name)
 
 inline namespace enabled {
 
-/// Tells what the tensors of a model are: parameters, with their path in the module below `path`, shape, element type and
-/// `requires_grad` as it is now; their gradients, those of now and every one that a backward pass accumulates from now on;
-/// buffers, by name only, as PyTorch has no category for them.
+/// Annotates the tensors of a model: parameters, with their path in the module below `path`, their shape, element type and
+/// current `requires_grad`; their gradients, present and future; and buffers, by name only, because PyTorch has no category for
+/// them.
 ///
-/// To be called when the parameters are what they stay: after `to`, before the first step. Stays in force for later captures; for
-/// blocks that they did not see allocated it says so (`unknown_annotations`). Costs a lock and a text for each tensor, and as
-/// much for each gradient of a backward pass.
+/// Call it once the parameters have their final storage: after `to`, before the first step. It stays in force for later captures,
+/// which count blocks that they did not see allocated as `unknown_annotations`. Costs a lock and a text for each tensor, and
+/// again for each gradient of a backward pass.
 inline void annotate_module(const torch::nn::Module& module, std::string_view path = {}) {
   const detail::recording_suppressor hidden;
   const auto path_of = [&](const std::string& name) { return path.empty() ? name : std::string{path} + '.' + name; };
@@ -98,7 +98,7 @@ inline void annotate_module(const torch::nn::Module& module, std::string_view pa
   }
 }
 
-/// The same for what holds a module, as `torch::nn::Linear` or a `std::shared_ptr`.
+/// The same for a holder of a module, such as `torch::nn::Linear` or a `std::shared_ptr`.
 template <class Holder>
 requires requires(const Holder& holder) { holder->named_parameters(); }
 void annotate_module(const Holder& holder, std::string_view path = {}) { annotate_module(*holder, path); }

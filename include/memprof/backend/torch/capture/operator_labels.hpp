@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The label of an operator's name. The names of registered operators stay at one address, so that one comparison finds them.
+/// The label of an operator's name. The name of a registered operator never moves, so that one comparison finds it.
 [[nodiscard]] inline label operator_label(torch_thread& self, const char* name) noexcept {
   torch_thread::known_name& known = self.names[(reinterpret_cast<std::uintptr_t>(name) >> 4) % torch_thread::cached_names];
   if (known.pointer == name && std::strncmp(known.text, name, known.size) == 0 && name[known.size] == '\0') [[likely]]

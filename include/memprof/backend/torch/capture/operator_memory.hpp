@@ -11,18 +11,18 @@
 #include <cstdint>
 
 /// @file
-/// What the operators that `track_pytorch_ops` counts allocate and free themselves.
+/// What the operators counted by `track_pytorch_ops` allocate and free themselves.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// One call of an operator. The chain of the thread on which it began and libtorch's context of it share it: the context may go
-/// first, where another thread ends the operator, and this thread must not be left with its address.
+/// One call of an operator, shared by the call chain of the thread on which it began and by libtorch's context for it. The
+/// context may be destroyed first, by another thread that ends the operator, and the address in the chain must not dangle.
 struct pytorch_operator_call : shared_by_two_threads<pytorch_operator_call> {
-  pytorch_operator_call* outer = nullptr;     ///< the call on the same thread within which this one was made
-  std::atomic<std::int64_t> self_bytes{0};    ///< allocated less freed, without the calls within; written by that thread alone
+  pytorch_operator_call* outer = nullptr;     ///< the enclosing call on the same thread
+  std::atomic<std::int64_t> self_bytes{0};    ///< allocated minus freed, without nested calls; written only by that thread
   std::atomic<std::int64_t> device_bytes{0};  ///< the same on CUDA devices
 
-  /// Only the thread of the call: so there is no need of an exchange.
+  /// Called only by the thread of the call, so that no atomic addition is needed.
   void add(std::int64_t bytes) noexcept { add_to(self_bytes, bytes); }
   void add_on_device(std::int64_t bytes) noexcept { add_to(device_bytes, bytes); }
   [[nodiscard]] operator_memory memory() const noexcept {
@@ -35,7 +35,7 @@ struct pytorch_operator_call : shared_by_two_threads<pytorch_operator_call> {
   }
 };
 
-/// Takes a call out of the thread's chain, wherever it stands in it: operators need not end in the order in which they began.
+/// Removes a call from anywhere in the thread's chain: operators need not end in the order in which they began.
 inline void unlink_call(torch_thread& self, const pytorch_operator_call& ended) noexcept {
   pytorch_operator_call** place = &self.call;
   while (*place != nullptr && *place != &ended) place = &(*place)->outer;
@@ -45,7 +45,7 @@ inline void unlink_call(torch_thread& self, const pytorch_operator_call& ended) 
   found->release();
 }
 
-/// The innermost call that runs; null: none. Those that other threads have ended go.
+/// The innermost running call, or null. Removes calls that other threads have ended.
 [[nodiscard]] inline pytorch_operator_call* innermost_call(torch_thread& self) noexcept {
   while (self.call != nullptr && self.call->is_released_by_other()) {
     pytorch_operator_call* const ended = self.call;
@@ -58,7 +58,7 @@ inline void unlink_call(torch_thread& self, const pytorch_operator_call& ended) 
 /// The sizes of live blocks; null while no operators are counted.
 inline constinit std::atomic<block_sizes*> counted_blocks{nullptr};
 
-/// The one that is used whenever operators are counted. Never destroyed: tensors are freed until the process ends.
+/// The table used whenever operators are counted. Never destroyed: tensors are freed until the process ends.
 [[nodiscard]] inline block_sizes& process_block_sizes() {
   const recording_suppressor hidden;
   static auto* const sizes = new block_sizes;
@@ -82,7 +82,7 @@ inline void count_deallocation(torch_thread& self, const void* address) noexcept
   if (pytorch_operator_call* const call = innermost_call(self)) call->add(-static_cast<std::int64_t>(bytes));
 }
 
-/// The allocator of a device tells the size of what is freed, so nothing is kept of blocks.
+/// A device's allocator reports the size of what it frees, so no table of blocks is needed.
 inline void count_on_device(torch_thread& self, std::int64_t change) noexcept {
   if (pytorch_operator_call* const call = innermost_call(self)) call->add_on_device(change);
 }

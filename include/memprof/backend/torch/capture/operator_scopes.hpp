@@ -20,18 +20,18 @@
 #include <memory>
 
 /// @file
-/// Operators of libtorch as operations: a scope for each on its own thread, within those that the program opened itself.
+/// Records libtorch's operators as operations: a scope for each on its own thread, nested in those that the program opened.
 ///
-/// The autograd engine opens a wrapper around each node of the backward pass, which also covers the sums of gradients and the
-/// release of what was saved. The wrapper becomes the scope "gradients of X", X being the program's scope around the operator of
-/// the forward pass that made the node. If there was none, it has the node's own name.
+/// The autograd engine opens a wrapper around each node of the backward pass, which also covers the accumulation of gradients and
+/// the release of saved tensors. The wrapper becomes the scope "gradients of X", where X is the program's scope around the
+/// forward operator that created the node. If there was none, it takes the node's own name.
 ///
-/// What names a part of the program (RECORD_USER_SCOPE, the profiler's `record_function`) may end on another thread than it began
-/// on, as with a future. Its scope is closed by the thread that opened it, when that begins or ends its next operator.
+/// A user scope (RECORD_USER_SCOPE, the profiler's `record_function`) may end on another thread than it began on, as with a
+/// future. The thread that opened it closes it when it begins or ends its next operator.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Called before an operator that autograd does not record, on its thread; null: nobody asks for it.
+/// Called before an operator that autograd does not record, on its thread; null: nothing to call.
 inline constinit std::atomic<void (*)()> before_unrecorded_operator{nullptr};
 
 inline void begin_scope(open_operator& opened, std::uint32_t capture, label name, optional_category category) noexcept {
@@ -44,7 +44,7 @@ inline void end_scope(const open_operator& opened) noexcept {
   event_sink{}.end_operation(opened.scope, opened.capture);
 }
 
-/// Takes the innermost operator off a thread and closes its scope.
+/// Pops the innermost operator of a thread and closes its scope.
 inline void close_innermost(torch_thread& self) noexcept {
   if (self.graph_operator == self.open_count) decide_category(self);
   const open_operator& ended = self.open[self.open_count - 1];
@@ -54,7 +54,7 @@ inline void close_innermost(torch_thread& self) noexcept {
   if (ended.end != nullptr) ended.end->release();
 }
 
-/// Closes what other threads have ended.
+/// Closes the scopes that other threads have ended.
 inline void close_ended_elsewhere(torch_thread& self) noexcept {
   while (self.open_count != 0) {
     const open_operator& innermost = self.open[self.open_count - 1];
@@ -63,7 +63,7 @@ inline void close_ended_elsewhere(torch_thread& self) noexcept {
   }
 }
 
-/// What libtorch keeps of a scope of the program until it ends, on whichever thread.
+/// libtorch's context for a user scope, until the scope ends on whichever thread.
 class user_scope_context final : public at::ObserverContext, public memory_from_malloc {
  public:
   explicit user_scope_context(const torch_thread& thread) : thread_(&thread) {}
@@ -71,9 +71,9 @@ class user_scope_context final : public at::ObserverContext, public memory_from_
   user_scope_context& operator=(const user_scope_context&) = delete;
   ~user_scope_context() override { end_->release(); }
 
-  /// For the thread on which it began, which leaves it too.
+  /// Shared with the thread on which the scope began, which releases it, too.
   [[nodiscard]] shared_end& end() const noexcept { return *end_; }
-  /// False, and nothing is recorded, on that thread.
+  /// Marks the scope as ended if this is another thread than that; otherwise returns false.
   [[nodiscard]] bool tell_from_elsewhere() const noexcept {
     if (thread_ == this_torch_thread()) return false;
     end_->mark_ended();
@@ -85,20 +85,20 @@ class user_scope_context final : public at::ObserverContext, public memory_from_
   const torch_thread* thread_;
 };
 
-/// The begin and the end of operators, as libtorch tells them to its observers.
+/// Observes the beginning and end of operators through libtorch's callbacks.
 class operator_scopes {
  public:
-  /// From now on, on all threads. Operators that are running are left out, to their end. Throws `memprof::error` if another one
-  /// does it already: each operator would open two scopes.
+  /// Starts observing, on all threads. Operators that are already running are ignored. Throws `memprof::error` if another
+  /// instance is observing: each operator would open two scopes.
   void begin() {
     if (is_observing.load(std::memory_order_relaxed)) {
-      raise("begin_capture: operators are recorded already; give one of torch_backend and torch_no_dispatch, and once");
+      raise("begin_capture: operators are already being recorded; use only one of torch_backend and torch_no_dispatch, once");
     }
     handle_ = at::addGlobalCallback(at::RecordFunctionCallback{begin_operator, end_operator}.needsOutputs(true).scopes(
         {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
     is_observing.store(true, std::memory_order_relaxed);
   }
-  /// Operators that are running still tell their end.
+  /// The end of running operators is still observed.
   void end() noexcept {
     at::removeCallback(handle_);
     is_observing.store(false, std::memory_order_relaxed);
@@ -106,7 +106,7 @@ class operator_scopes {
 
  private:
   static std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
-    // What communication libraries tell so may end on another thread, which cannot close a scope of this one.
+    // Asynchronous operators of communication libraries may end on another thread, which cannot close a scope of this one.
     if (function.isAsync()) return nullptr;
     const std::uint32_t capture = event_sink{}.capture();
     torch_thread* const thread = this_torch_thread();
@@ -143,7 +143,7 @@ class operator_scopes {
     if (sequence >= 0) {
       process_forward_scopes.store(function.threadId(), sequence, event_sink{}.innermost_name());
     } else {
-      // Acquire pairs with the release of who waits.
+      // Acquire pairs with the release in `optimizer_annotation`.
       if (auto* const look = before_unrecorded_operator.load(std::memory_order_acquire); look != nullptr) look();
     }
     open_operator& opened = push(self, function);
@@ -156,7 +156,7 @@ class operator_scopes {
     }
   }
 
-  /// RECORD_USER_SCOPE names a part of the program, as `track_operation` does.
+  /// A RECORD_USER_SCOPE counts as a scope of the program, like `track_operation`.
   [[nodiscard]] static std::unique_ptr<at::ObserverContext> begin_user_scope(torch_thread& self,
                                                                              const at::RecordFunction& function,
                                                                              std::uint32_t capture) {
@@ -187,7 +187,7 @@ class operator_scopes {
     torch_thread& self = *thread;
     std::uint32_t kept = self.open_count;
     while (kept != 0 && self.open[kept - 1].function != &function) --kept;
-    if (kept == 0) return;  // it began unseen
+    if (kept == 0) return;  // its beginning was not observed
     while (kept > 1 && self.open[kept - 2].function == &function) --kept;
     while (self.open_count > kept) close_innermost(self);
     if (self.open[kept - 1].returns_tensors) describe_outputs(self, function);

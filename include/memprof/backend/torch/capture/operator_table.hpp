@@ -19,12 +19,12 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// An operator and the shapes of its inputs, as numbers: text is made of them once, when a profile asks.
+/// An operator and the shapes of its inputs, as numbers that become text only in a profile.
 struct operator_key {
-  /// What stands before an input's sizes: how many there are, or one of these.
-  static constexpr std::int64_t no_tensor = -1;    ///< a number, a flag, nothing
-  static constexpr std::int64_t tensor_list = -2;  ///< the number of tensors follows, then each as by itself
-  static constexpr std::int64_t unknown = -3;      ///< stands alone: the inputs could not be read
+  /// The number before an input's sizes is their count, or one of these.
+  static constexpr std::int64_t no_tensor = -1;    ///< not a tensor: a number, a flag, nothing
+  static constexpr std::int64_t tensor_list = -2;  ///< followed by the number of tensors, then by each of them
+  static constexpr std::int64_t unknown = -3;      ///< the only number: the inputs could not be read
 
   label name = 0;
   std::vector<std::int64_t> inputs;
@@ -40,13 +40,13 @@ struct operator_key_hash {
   }
 };
 
-/// What an operator allocated less what it freed, in bytes.
+/// What an operator allocated minus what it freed, in bytes.
 struct operator_memory {
   std::int64_t cpu = 0;
   std::int64_t device = 0;
 };
 
-/// Writes "[2, 3], [[4], [5]], []": the sizes of tensors in the order of the inputs. What is no tensor is left out.
+/// Writes "[2, 3], [[4], [5]], []": the sizes of tensors in the order of the inputs. Inputs that are not tensors are left out.
 class input_shapes_text {
  public:
   explicit input_shapes_text(const std::vector<std::int64_t>& inputs) : inputs_(inputs) {
@@ -83,12 +83,13 @@ class input_shapes_text {
   std::string text_;
 };
 
-/// What `track_pytorch_ops` counts, from all threads: a row for each operator and shapes, up to `max_rows`, and one for the rest.
+/// What `track_pytorch_ops` counts on all threads: a row for each combination of operator and shapes, up to `max_rows`, and one
+/// for the rest.
 class operator_table {
  public:
   static constexpr std::size_t max_rows = 4096;
 
-  /// Used by the capture of that number only.
+  /// Used only by the capture with that number.
   void begin(std::uint32_t capture) {
     const recording_suppressor hidden;
     const lock_guard lock{lock_};
@@ -98,7 +99,7 @@ class operator_table {
     capture_ = capture;
   }
 
-  /// One call that has ended. It is of no use to a capture that has begun since.
+  /// Adds a call that has ended; ignored if another capture has begun since.
   void add(std::uint32_t capture, const operator_key& key, std::int64_t cpu_time_ns, const operator_memory& self) {
     const recording_suppressor hidden;
     const lock_guard lock{lock_};
@@ -111,7 +112,7 @@ class operator_table {
     row.memory.device += self.device;
   }
 
-  /// How long a call that was added took on the device.
+  /// Adds the time that an added call took on the device.
   void add_device_time(std::uint32_t capture, const operator_key& key, std::int64_t device_time_ns) {
     const lock_guard lock{lock_};
     if (capture != capture_) return;
@@ -119,13 +120,13 @@ class operator_table {
     (known != rows_.end() ? known->second : further_).device_time_ns += device_time_ns;
   }
 
-  /// Calls of which it is not known.
+  /// Counts calls whose device time is unknown.
   void add_untimed(std::int64_t calls) {
     const lock_guard lock{lock_};
     untimed_ += calls;
   }
 
-  /// The rows, those first that allocated most. Takes the registry's lock.
+  /// The rows, those that allocated most first. Takes the registry's lock.
   [[nodiscard]] std::vector<pytorch_operation> rows() {
     const lock_guard lock{lock_};
     std::vector<pytorch_operation> result;
@@ -150,7 +151,7 @@ class operator_table {
     operator_memory memory;
   };
 
-  /// By bytes, then by time; the rest only keeps the order the same from run to run.
+  /// By bytes, then by time; the rest only makes the order reproducible.
   [[nodiscard]] static bool allocated_more(const pytorch_operation& left, const pytorch_operation& right) {
     const std::int64_t of_left = add_saturating(left.cpu_memory, left.device_memory);
     const std::int64_t of_right = add_saturating(right.cpu_memory, right.device_memory);
@@ -165,7 +166,7 @@ class operator_table {
   std::int64_t untimed_ = 0;
 };
 
-/// Never destroyed: operators may end until the process does.
+/// Never destroyed: operators may end as late as the process does.
 [[nodiscard]] inline operator_table& process_operator_table() {
   const recording_suppressor hidden;
   static auto* const table = new operator_table;

@@ -33,8 +33,8 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// Calls `visit(name, tensor)` for each tensor of a parameter's state, for the optimizers that libtorch has, but for LBFGS, whose
-/// state is that of a line search over all parameters together.
+/// Calls `visit(name, tensor)` for each tensor in a parameter's state, for all of libtorch's optimizers except LBFGS, whose state
+/// belongs to a line search over all parameters together.
 template <class Visitor>
 void for_each_state_tensor(const torch::optim::OptimizerParamState& state, Visitor&& visit) {
   const auto visit_moments = [&](const auto& moments) {
@@ -57,7 +57,7 @@ void for_each_state_tensor(const torch::optim::OptimizerParamState& state, Visit
   }
 }
 
-/// The state of a parameter in `Optimizer::state()`, where the key is the address of its `TensorImpl`; in older versions, that
+/// The state of a parameter in `Optimizer::state()`, whose key is the address of its `TensorImpl`, or in older versions that
 /// address as a string.
 template <class States>
 [[nodiscard]] auto find_state(const States& states, void* parameter) {
@@ -76,7 +76,7 @@ class optimizer_annotation;
 
 namespace detail {
 
-/// The optimizers whose state is awaited.
+/// The optimizers that are watched for new state.
 struct awaited_optimizers {
   futex_lock lock;
   optimizer_annotation* first = nullptr;
@@ -87,11 +87,11 @@ inline constinit awaited_optimizers process_awaited_optimizers{};
 
 inline namespace enabled {
 
-/// Tells what the state of an optimizer is, as it comes into being, until the end of the scope. See `annotate_optimizer`.
+/// Annotates the state of an optimizer as it is created, until the end of the scope. See `annotate_optimizer`.
 ///
-/// An optimizer tells nobody when it makes its state. But its step consists of operators that autograd does not record, and
-/// between the one that allocates a parameter's state and the end of the step there is another. So a look at the number of states
-/// before each of them finds every one as soon as it is there, while its segment is still open.
+/// An optimizer has no hook for the creation of its state. But its step consists of operators that autograd does not record, and
+/// after the one that allocates a parameter's state, another follows before the step ends. Checking the number of states before
+/// each such operator therefore finds every state promptly, while its segment is still open.
 class [[nodiscard]] optimizer_annotation {
  public:
   explicit optimizer_annotation(const torch::optim::Optimizer& optimizer)
@@ -100,7 +100,7 @@ class [[nodiscard]] optimizer_annotation {
     const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
     next_ = detail::process_awaited_optimizers.first;
     detail::process_awaited_optimizers.first = this;
-    // Release pairs with the acquire of the operator that calls it.
+    // Release pairs with the acquire in `operator_scopes::begin_plain`.
     detail::before_unrecorded_operator.store(look_at_all, std::memory_order_release);
   }
   optimizer_annotation(const optimizer_annotation&) = delete;
@@ -112,18 +112,18 @@ class [[nodiscard]] optimizer_annotation {
     optimizer_annotation** place = &detail::process_awaited_optimizers.first;
     while (*place != this) place = &(*place)->next_;
     *place = next_;
-    // Release: the same pair.
+    // Release pairs with the same acquire.
     if (detail::process_awaited_optimizers.first == nullptr) {
       detail::before_unrecorded_operator.store(nullptr, std::memory_order_release);
     }
   }
 
  private:
-  /// A state that lies in two blocks, which are replaced whenever something is added to it: momentum of sparse gradients.
+  /// A state in two blocks that are replaced whenever something is added to it: the momentum of sparse gradients.
   struct sparse_state {
     void* parameter;  ///< its `TensorImpl`
     std::string name;
-    const void* block;  ///< of its values, as annotated last
+    const void* block;  ///< of its values, as last annotated
   };
 
   static void look_at_all() {
@@ -138,7 +138,7 @@ class [[nodiscard]] optimizer_annotation {
     for (sparse_state& state : sparse_states_) annotate_replaced(state);
   }
 
-  /// Tells a state anew if something was added to it. Additions are operators, so that there is a look between any two.
+  /// Annotates a state again if its blocks were replaced. Additions are operators, so there is a check between any two.
   void annotate_replaced(sparse_state& known) const {
     const auto state = detail::find_state(optimizer_.state(), known.parameter);
     if (state == optimizer_.state().end() || state->second == nullptr) return;
@@ -182,15 +182,15 @@ class [[nodiscard]] optimizer_annotation {
   const detail::torch_thread* thread_;
   optimizer_annotation* next_ = nullptr;
   std::size_t state_count_ = 0;
-  std::vector<bool> has_state_;  ///< by the parameter's place in the groups
+  std::vector<bool> has_state_;  ///< by the position of the parameter in the groups
   std::vector<sparse_state> sparse_states_;
 };
 
-/// Annotates the state of an optimizer: category `optimizer_state`, and the name of the parameter, if `annotate_module` gave
-/// it, with that of the moment. For Adam, AdamW, SGD, RMSprop and Adagrad; that of others stays in the category it has.
+/// Annotates the state of an optimizer with the category `optimizer_state`, and with the name of the parameter, if known from
+/// `annotate_module`, and of the moment. Supports Adam, AdamW, SGD, RMSprop and Adagrad; others keep the category they have.
 ///
-/// Existing state is annotated at once; what a step makes, while the returned object lives, if this thread makes
-/// the step and the capture has `torch_backend`. In other cases call it again after the first step, and after loading a state.
+/// Existing state is annotated at once. State that a step creates is annotated while the returned object lives, if this thread
+/// runs the step and the capture has `torch_backend`; otherwise, call this again after the first step, and after loading a state.
 /// The optimizer must outlive the object. Cost: a lock before each operator without gradient.
 [[nodiscard]] inline optimizer_annotation annotate_optimizer(const torch::optim::Optimizer& optimizer) {
   return optimizer_annotation{optimizer};
@@ -203,7 +203,7 @@ inline namespace disabled {
 
 class [[nodiscard]] optimizer_annotation {
  public:
-  // Not trivial, so that an unused one draws no warning.
+  // Not trivial, so that an unused object causes no warning.
   ~optimizer_annotation() {}
 };
 

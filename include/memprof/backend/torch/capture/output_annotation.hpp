@@ -20,17 +20,17 @@
 #include <unordered_map>
 
 /// @file
-/// Shape, element type and `requires_grad` of the blocks that operators return, without a call of the program.
+/// Shape, element type and `requires_grad` of the blocks that operators return, recorded without a call by the program.
 ///
-/// A thread lists the blocks that it allocates within an operator. When an operator ends, those that are storages of its outputs
-/// get the text that describes the output; of nested operators the outermost decides, as it returns what the program sees, unless
-/// it returns a part of the block only. The annotations are recorded when the outermost operator ends, so that a temporary costs
-/// none.
+/// Each thread lists the blocks that it allocates within an operator. When an operator ends, the blocks that are storages of its
+/// outputs get a text that describes the output. Of nested operators, the outermost decides, because it returns what the program
+/// sees, unless it returns only a part of the block. The annotations are recorded when the outermost operator ends, so that
+/// temporaries cost none.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The labels of all shapes. There are at most `max_shapes`, so that a program whose shapes never repeat leaves names to others:
-/// the tensors beyond have their element type and `requires_grad` only.
+/// The labels of all shapes, at most `max_shapes`, so that a program whose shapes never repeat does not use up all labels:
+/// further tensors have only their element type and `requires_grad`.
 class output_labels {
  public:
   static constexpr std::size_t max_shapes = 4096;
@@ -52,14 +52,14 @@ class output_labels {
   std::unordered_map<std::string, label> labels_;
 };
 
-/// Never destroyed: operators may end until the process does.
+/// Never destroyed: operators may end as late as the process does.
 [[nodiscard]] inline output_labels& process_output_labels() {
   const recording_suppressor hidden;
   static auto* const labels = new output_labels;
   return *labels;
 }
 
-/// The label of a tensor's shape, element type and `requires_grad`, through a cache of the thread.
+/// The label of a tensor's shape, element type and `requires_grad`, looked up through a cache of the thread.
 [[nodiscard]] inline label output_label(torch_thread& self, const at::Tensor& tensor) {
   const c10::IntArrayRef sizes = tensor.sizes();
   if (sizes.size() > torch_thread::known_shape::max_rank) return process_output_labels().find(tensor);
@@ -78,11 +78,11 @@ class output_labels {
   return id;
 }
 
-/// Describes the new block that is an output's, if there is one.
+/// Describes the new block that holds an output, if there is one.
 inline void describe_output(torch_thread& self, const at::Tensor& tensor) {
   const void* const address = tensor.is_nested() ? nullptr : address_of_elements(tensor);
   if (address == nullptr) return;
-  // One whose strides of 0 repeat elements says less of the block than any other.
+  // A tensor whose strides of 0 repeat elements says less about the block than any other.
   const std::size_t bytes = tensor.nbytes() > tensor.storage().nbytes() ? 0 : tensor.nbytes();
   for (std::uint32_t index = self.new_block_count; index-- > 0;) {
     new_block& known = self.new_blocks[index];
@@ -104,16 +104,16 @@ inline void describe_output(torch_thread& self, const c10::IValue& output) {
   }
 }
 
-/// To be called when an operator ends that returns tensors.
+/// Call when an operator that returns tensors ends.
 inline void describe_outputs(torch_thread& self, const at::RecordFunction& function) noexcept {
   if (self.new_block_count == 0) return;
   try {
     for (const c10::IValue& output : function.outputs()) describe_output(self, output);
-  } catch (...) {  // of a tensor that does not say its sizes, or without memory: the operator's scope ends all the same
+  } catch (...) {  // a tensor without sizes, or out of memory: the operator's scope still ends
   }
 }
 
-/// To be called when the outermost of these operators ends. `is_recording`: in the capture in which it began.
+/// Call when the outermost of these operators ends. `is_recording`: whether the capture in which it began is still active.
 inline void annotate_new_blocks(torch_thread& self, bool is_recording) noexcept {
   for (std::uint32_t index = 0; is_recording && index < self.new_block_count; ++index) annotate_new_block(self.new_blocks[index]);
   self.new_block_count = 0;

@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Makes `allocator` the one of a kind of device. libtorch ignores a priority below the present one, which cannot be asked for.
+/// Installs the allocator of a device type. libtorch ignores a priority below the current one, which cannot be queried.
 [[nodiscard]] inline bool set_allocator(c10::DeviceType device, c10::Allocator& allocator) {
   for (unsigned priority = 0; priority <= std::numeric_limits<std::uint8_t>::max(); ++priority) {
     c10::SetAllocator(device, &allocator, static_cast<std::uint8_t>(priority));

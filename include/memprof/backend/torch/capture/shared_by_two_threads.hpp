@@ -11,10 +11,10 @@ template <class Self>
 class shared_by_two_threads : public memory_from_malloc {
  public:
   void release() noexcept {
-    // Acquire and release pair with those of the other thread: it no longer looks at what is deleted here.
+    // Acquire and release pair with those of the other thread, which no longer uses what is deleted here.
     if (is_released_by_one_.exchange(true, std::memory_order_acq_rel)) delete static_cast<Self*>(this);
   }
-  /// Asked by one thread: whether the other has released. Acquire pairs with the release of `release`.
+  /// Whether the other thread has released. Acquire pairs with the release in `release`.
   [[nodiscard]] bool is_released_by_other() const noexcept { return is_released_by_one_.load(std::memory_order_acquire); }
 
  private:

@@ -27,7 +27,7 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// An element type as users of PyTorch write it; those that are not listed keep the name that C++ has for them.
+/// The name of an element type as PyTorch users write it; types not listed keep their C++ name.
 [[nodiscard]] inline std::string_view dtype_name(c10::ScalarType type) noexcept {
   switch (type) {
     case c10::ScalarType::Float: return "float32";
@@ -44,8 +44,8 @@ namespace detail {
   }
 }
 
-/// The address under which the tensor's block is recorded: that of its data, or of what stands for it in NO_DISPATCH. Null for a
-/// tensor without a block of its own and plain sizes, as one that is sparse, nested, on "meta" or undefined.
+/// The address under which the tensor's block is recorded: that of its data, or of its stand-in under NO_DISPATCH. Null for a
+/// tensor without its own block or without plain sizes: sparse, nested, on "meta" or undefined.
 [[nodiscard]] inline const void* address_of_elements(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.has_storage() ||
       tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
@@ -55,7 +55,7 @@ namespace detail {
   return block.get() != nullptr ? block.get() : block.get_context();
 }
 
-/// What `annotate` would intern: name, shape, element type and `requires_grad`.
+/// The text that `annotate` would intern: name, shape, element type and `requires_grad`.
 [[nodiscard]] inline std::string tensor_text(std::string_view name, const at::Tensor& tensor) {
   std::string text{name};
   text += "\x1f[";
@@ -73,24 +73,24 @@ struct sparse_parts {
   at::Tensor values;
 };
 
-/// Both are read by operators, which the hooks must leave out: the look at optimizers is called by one and holds a lock, which a
-/// look from within these would wait for.
+/// Reading either part calls operators, which the hooks must ignore: the check of the optimizers runs in a hook and holds a lock
+/// that another check from within these operators would wait for.
 [[nodiscard]] inline sparse_parts parts_of_sparse(const at::Tensor& tensor) {
   const activity_guard hidden{activity::internal};
   return {tensor._indices(), tensor._values()};
 }
 
-/// The block of the values of a sparse tensor, for which no operator is called; null for all other tensors.
+/// The block of the values of a sparse tensor, found without calling an operator; null for all other tensors.
 [[nodiscard]] inline const void* sparse_block(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kSparse) return nullptr;
   return address_of_elements(static_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl())->values());
 }
 
-/// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
+/// Annotates the tensor's block, also the whole block of a view. Does nothing for a tensor without one.
 inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category kind) {
   if (!tensor.defined()) return;
   if (tensor.layout() == c10::kSparse) {
-    const recording_suppressor hidden;  // to the end of the parts
+    const recording_suppressor hidden;  // until the parts are destroyed
     const sparse_parts parts = parts_of_sparse(tensor);
     annotate_tensor(parts.indices, name, kind);
     annotate_tensor(parts.values, name, kind);
@@ -107,8 +107,8 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
 
 inline namespace enabled {
 
-/// Tells that a tensor is an input of the model: its block gets the category `input`, and name, shape, element type and
-/// `requires_grad` in reports.
+/// Marks a tensor as an input of the model: its block gets the category `input`, and reports show its name, shape, element type
+/// and `requires_grad`.
 ///
 /// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
 inline void annotate_input(const at::Tensor& tensor, std::string_view name) {

@@ -15,42 +15,41 @@
 #include <cstdint>
 
 /// @file
-/// What is recorded of the bytes of a CPU tensor, and when they are an activation: the file to begin with. What the others of
-/// this folder have:
+/// Records the blocks of CPU tensors and decides which are activations. Start reading here; the other files of this folder:
 ///
 /// | subject | files |
 /// |---|---|
-/// | libtorch's allocator of the CPU | forwarding_allocator, cpu_allocator, set_allocator, block_sizes, memory_from_malloc |
-/// | its caching allocator of CUDA | cuda_trace, cuda_streams |
+/// | libtorch's CPU allocator | forwarding_allocator, cpu_allocator, set_allocator, block_sizes, memory_from_malloc |
+/// | its CUDA caching allocator | cuda_trace, cuda_streams |
 /// | operators as operations | operator_scopes, operator_labels, forward_scopes, torch_thread |
 /// | the table of operators | track_pytorch_ops, operator_table, operator_memory, device_times |
 /// | categories | tensor_annotation, module_annotation, optimizer_annotation, output_annotation |
-/// | what two threads share | shared_by_two_threads, shared_end |
+/// | shared by two threads | shared_by_two_threads, shared_end |
 ///
-/// Autograd makes the node of an operator before it calls the kernel, and numbers the nodes of a thread in turn. So a block is
-/// part of the graph if the next number has grown since the outermost operator began. Operators that consist of others may
-/// allocate before their first node (the mask of dropout): such blocks become activations when the operator ends, if it made a
-/// node at all.
+/// Autograd creates the node of an operator before it calls the kernel, and numbers the nodes of a thread consecutively. A block
+/// is therefore part of the graph if the next number has grown since the outermost operator began. Composite operators may
+/// allocate before their first node (the mask of dropout): such blocks become activations when the operator ends, if it created a
+/// node.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether a backend records tensors of the CPU, real or simulated ones. Used by control calls only.
+/// Whether a backend records CPU tensors, real or simulated. Used by control calls only.
 [[gnu::visibility("default")]] inline constinit std::atomic<bool> are_tensors_recorded{false};
 
-/// Throws `memprof::error` if one does: a second would count a block twice, or add up real and simulated ones in one space.
+/// Throws `memprof::error` if one does: a second one would count blocks twice, or mix real and simulated blocks in one space.
 inline void check_no_tensors_are_recorded() {
   if (!are_tensors_recorded.load(std::memory_order_relaxed)) return;
   raise(
-      "begin_capture: tensors are recorded already; give one of torch_backend, torch_allocations and torch_no_dispatch, and "
-      "once");
+      "begin_capture: CPU tensors are already being recorded; use only one of torch_backend, torch_allocations and "
+      "torch_no_dispatch, once");
 }
 
-/// Tells the category of a live block in whatever space, and what it is if `description` is not 0.
+/// Records the category of a live block in any space, and its description if `description` is not 0.
 inline void annotate_block(const void* address, category kind, label description = 0) noexcept {
   event_sink{}.annotate(address, kind, description);
 }
 
-/// The category of a block that is being allocated, as far as it is known now.
+/// The category of a block that is being allocated, as far as it is known yet.
 [[nodiscard]] inline optional_category category_in_graph(torch_thread& self, const void* address) noexcept {
   if (self.graph_operator == 0) return {};
   if (at::sequence_number::peek() != self.graph_sequence) return category::activation;
@@ -58,12 +57,13 @@ inline void annotate_block(const void* address, category kind, label description
   return {};
 }
 
-/// Records what is known of a block's tensor, if anything is.
+/// Records what is known about a block's tensor, if anything.
 inline void annotate_new_block(const new_block& described) noexcept {
   if (described.description != 0) event_sink{}.annotate(described.address, {}, described.description);
 }
 
-/// Keeps a block that was allocated within an operator that may return it. Of too many the oldest goes, as it is known by then.
+/// Keeps a block that was allocated within an operator that may return it. If there are too many, annotates the oldest as it is
+/// and drops it.
 inline void remember_new_block(torch_thread& self, const void* address) noexcept {
   if (self.returning_operator == 0) return;
   if (self.new_block_count == torch_thread::max_new_blocks) {
@@ -73,7 +73,7 @@ inline void remember_new_block(torch_thread& self, const void* address) noexcept
   self.new_blocks[self.new_block_count++] = {address, 0, 0};
 }
 
-/// A block that was freed, or that the program has described itself.
+/// Forgets a block that was freed, or that the program has described itself.
 inline void forget_new_block(torch_thread& self, const void* address) noexcept {
   for (std::uint32_t index = self.new_block_count; index-- > 0;) {
     if (self.new_blocks[index].address != address) continue;
@@ -91,7 +91,7 @@ inline void forget_undecided(torch_thread& self, const void* address) noexcept {
   }
 }
 
-/// To be called when the outermost operator ends that autograd may record.
+/// Call when the outermost operator that autograd may record ends.
 inline void decide_category(torch_thread& self) noexcept {
   const bool is_in_graph = self.undecided_count != 0 && at::sequence_number::peek() != self.graph_sequence;
   for (std::uint32_t index = 0; is_in_graph && index < self.undecided_count; ++index) {
@@ -101,7 +101,7 @@ inline void decide_category(torch_thread& self) noexcept {
   self.graph_operator = 0;
 }
 
-/// To be called after the block was allocated, in whatever space.
+/// Call after a block was allocated, in any space.
 inline void record_tensor_allocation(const void* address, std::size_t bytes, std::uint8_t space = cpu_space) noexcept {
   torch_thread* const self = this_torch_thread();
   event_sink{}.allocate({space}, address, bytes, self == nullptr ? optional_category{} : category_in_graph(*self, address));
@@ -113,7 +113,7 @@ inline void record_tensor_allocation(const void* address, std::size_t bytes, std
     count_on_device(*self, static_cast<std::int64_t>(bytes));
 }
 
-/// To be called before the block is freed. A size of 0 is what the ledger remembers; a device's allocator knows it.
+/// Call before a block is freed. A size of 0 means the size that the ledger remembers; a device's allocator knows it.
 inline void record_tensor_deallocation(const void* address, std::size_t bytes = 0, std::uint8_t space = cpu_space) noexcept {
   if (torch_thread* const self = this_torch_thread()) {
     if (space == cpu_space)

@@ -13,26 +13,26 @@ namespace memprof::inline MEMPROF_ABI::detail {
 struct pytorch_operator_call;
 class shared_end;
 
-/// An operator of libtorch that has begun on a thread and not ended.
+/// A libtorch operator that has begun on a thread but not ended.
 struct open_operator {
   const void* function;   ///< its `at::RecordFunction`
-  std::uint32_t capture;  ///< in which its scope was recorded; 0: it has none
+  std::uint32_t capture;  ///< the capture in which its scope was recorded; 0: it has none
   open_operation scope;
-  bool is_engine_wrapper;  ///< what the autograd engine opens around each node
-  bool returns_tensors;    ///< it may
+  bool is_engine_wrapper;  ///< the scope that the autograd engine opens around each node
+  bool returns_tensors;    ///< whether it may return tensors
   shared_end* end;         ///< null: it ends on this thread
 };
 
-/// A block that was allocated within an operator that may return it.
+/// A block allocated within an operator that may return it.
 struct new_block {
   const void* address;
-  std::size_t described_bytes;  ///< of the tensor that `description` is about
+  std::size_t described_bytes;  ///< the size of the tensor that `description` describes
   label description;            ///< 0: none yet
 };
 
-/// What the hooks of libtorch keep for one thread.
+/// What the hooks into libtorch keep for one thread.
 struct torch_thread {
-  static constexpr std::size_t max_open = 128;  ///< operators further in belong to the innermost that is kept
+  static constexpr std::size_t max_open = 128;  ///< deeper operators count as part of the innermost one that is kept
   static constexpr std::size_t max_undecided = 8;
   static constexpr std::size_t cached_names = 64;
   static constexpr std::size_t cached_gradients = 32;
@@ -59,10 +59,10 @@ struct torch_thread {
   open_operator open[max_open];
   std::uint32_t open_count;
 
-  // The outermost open operator that autograd may record: what is allocated in it is an activation if it does.
+  // The outermost open operator that autograd may record; if it does, what is allocated in it is an activation.
   std::uint32_t graph_operator;   ///< its position in `open`, from 1; 0: there is none
   std::uint64_t graph_sequence;   ///< the number of the next autograd node when it began
-  std::uint32_t undecided_count;  ///< blocks that it allocated before its first node was made
+  std::uint32_t undecided_count;  ///< blocks that it allocated before its first node
   const void* undecided[max_undecided];
 
   // The outermost open operator that may return tensors, and what was allocated in it.
@@ -70,7 +70,7 @@ struct torch_thread {
   std::uint32_t new_block_count;
   new_block new_blocks[max_new_blocks];  ///< the newest
 
-  pytorch_operator_call* call;  ///< innermost operator that `track_pytorch_ops` counts
+  pytorch_operator_call* call;  ///< the innermost operator that `track_pytorch_ops` counts
   torch_thread* next_parked;
 
   known_name names[cached_names];               ///< by the name's address
@@ -78,13 +78,13 @@ struct torch_thread {
   known_shape shapes[cached_shapes];            ///< by a hash
 };
 
-/// Objects of threads that have ended, for the next ones. They are on the heap because a module that is loaded at run time takes
-/// thread-local storage from a scarce reserve, and they are some KiB.
+/// The objects of threads that have ended, for reuse. They are on the heap because a module loaded at run time takes its
+/// thread-local storage from a scarce reserve, and each object has several KiB.
 struct parked_torch_threads {
   futex_lock lock;
   torch_thread* first = nullptr;
 
-  /// All zero; null if the system has no memory.
+  /// Zero-initialised; null if the system has no memory.
   [[nodiscard]] torch_thread* take() noexcept {
     torch_thread* taken = nullptr;
     {
@@ -136,7 +136,7 @@ struct torch_thread_exit {
   return slot.thread;
 }
 
-/// Null where a thread's last destructors run, and if the system has no memory: what happens then belongs to no operator.
+/// Null during a thread's last destructors and if the system has no memory; what happens then belongs to no operator.
 [[nodiscard]] inline torch_thread* this_torch_thread() noexcept {
   torch_thread* const known = this_torch_thread_slot.thread;
   return known != nullptr ? known : begin_torch_thread();

@@ -34,10 +34,10 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// What is kept of one call of an operator until it ends. libtorch owns it.
+/// The state of one call of an operator until it ends. Owned by libtorch.
 class pytorch_operator_context final : public at::ObserverContext, public memory_from_malloc {
  public:
-  /// An asynchronous operator tells its time alone: what its thread allocates until it ends is not its own.
+  /// An asynchronous operator only has its time recorded: what its thread allocates until it ends is not its own.
   pytorch_operator_context(std::uint32_t capture, operator_key key, torch_thread& thread, bool is_asynchronous)
       : capture_(capture), key_(std::move(key)), thread_(&thread) {
     if (!is_asynchronous) {
@@ -54,7 +54,7 @@ class pytorch_operator_context final : public at::ObserverContext, public memory
     if (call_ != nullptr) call_->release();
   }
 
-  /// Adds the call to the table. An operator that ends on another thread tells its time, and the memory up to now.
+  /// Adds the call to the table. If the operator ends on another thread, that includes its time and its memory so far.
   void end() {
     const std::int64_t time_ns = monotonic_ns() - begin_ns_;
     const operator_memory self_memory = call_ == nullptr ? operator_memory{} : call_->memory();
@@ -64,14 +64,14 @@ class pytorch_operator_context final : public at::ObserverContext, public memory
     }
     process_operator_table().add(capture_, key_, time_ns, self_memory);
     process_device_times().add(capture_, key_, std::move(before_on_device_));
-    key_ = {};  // here and not in the destructor, which libtorch calls where nothing hides it
+    key_ = {};  // not in the destructor, which libtorch calls where nothing hides the free
   }
 
  private:
   std::uint32_t capture_;
   operator_key key_;
   torch_thread* thread_;
-  pytorch_operator_call* call_ = nullptr;  ///< null: it has ended, or is asynchronous
+  pytorch_operator_call* call_ = nullptr;  ///< null: the call has ended, or is asynchronous
   device_event before_on_device_;
   std::int64_t begin_ns_;
 };
@@ -97,9 +97,9 @@ inline void append_input(std::vector<std::int64_t>& numbers, const c10::IValue& 
   }
 }
 
-// libtorch's headers let `RecordFunction::inputs` check a member of their own if NDEBUG is not defined, and the libraries, which
-// are built with it, never set that member. So a unit without NDEBUG must not ask. The two stand in differently named namespaces:
-// the linker would otherwise keep one for all units of a program.
+// Without NDEBUG, `RecordFunction::inputs` in libtorch's headers checks a member that the libraries, which are built with NDEBUG,
+// never set. A unit without NDEBUG must therefore not call it. The two versions are in differently named namespaces: the linker
+// would otherwise keep one of them for all units of a program.
 #if defined(NDEBUG)
 
 inline namespace with_inputs {
@@ -124,14 +124,14 @@ inline namespace without_inputs {
 
 #endif
 
-/// Counts the operators of all threads while at least one guard wants it.
+/// Counts the operators of all threads while at least one guard exists.
 class operator_counter {
  public:
   void begin() {
     const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (guards_++ != 0) return;
-    // Release pairs with the acquire of `count_allocation`: the table is complete.
+    // Release pairs with the acquire in `count_allocation`: the table is complete.
     counted_blocks.store(&process_block_sizes(), std::memory_order_release);
     learn_live_blocks();
     process_device_times().begin();
@@ -144,7 +144,7 @@ class operator_counter {
     const lock_guard lock{lock_};
     if (--guards_ != 0) return;
     at::removeCallback(handle_);
-    // Release: the same pair.
+    // Release pairs with the same acquire.
     counted_blocks.store(nullptr, std::memory_order_release);
     process_block_sizes().clear();
   }
@@ -165,7 +165,7 @@ class operator_counter {
     if (context != nullptr) static_cast<pytorch_operator_context*>(context)->end();
   }
 
-  /// The sizes of blocks that were allocated earlier in the capture.
+  /// Adds the sizes of blocks that were allocated earlier in the capture.
   static void learn_live_blocks() {
     for_each_live_block({cpu_space},
                         [](const void* address, std::size_t bytes) { process_block_sizes().insert_if_new(address, bytes); });
@@ -191,17 +191,16 @@ class [[nodiscard]] pytorch_ops_guard {
 };
 
 /// Counts the operators that libtorch runs until the end of the scope, on all threads, by name and by the shapes of their inputs:
-/// calls, time, and the bytes they allocated less those they freed, without operators within. The profile's facts have them, as
-/// rows of `pytorch_operation`, if the capture has `torch_backend` or `torch_allocations`.
+/// calls, time, and bytes allocated minus bytes freed, without nested operators. They become rows of `pytorch_operation` in the
+/// profile's facts if the capture has `torch_backend` or `torch_allocations`.
 ///
-/// Where libtorch has CUDA, an event before and after each call in its current stream tells the time that lies between them on
-/// the device. A profile that is asked for waits for the device; between two profiles 262,144 calls get such a time, and a row
-/// says how many did not. Ask for none while a CUDA graph is captured.
+/// If libtorch has CUDA, events before and after each call in its current stream measure the time between them on the device.
+/// Reading a profile then waits for the device, so do not read one while a CUDA graph is being captured. Between two profiles, at
+/// most 262,144 calls are timed on the device; a row says how many were not.
 ///
-/// Shapes are recorded in programs compiled with NDEBUG, as release builds are: without it libtorch's headers do not give
-/// them to anybody. Keeps 4096 rows; the calls beyond are summed in one that says so. Cost: some 300 ns for each
-/// operator, with a look-up in a table for each allocation and free; a pass over the live blocks now. Nests, and may be held by
-/// several threads.
+/// Shapes are recorded only in programs compiled with NDEBUG, as release builds are: without it, libtorch's headers do not
+/// provide them. Keeps 4096 rows and sums further calls in a row of their own. Cost: about 300 ns per operator, a table look-up
+/// for each allocation and free, and now one pass over the live blocks. Nests, and several threads may hold a guard.
 [[nodiscard]] inline pytorch_ops_guard track_pytorch_ops() { return {}; }
 
 }  // namespace enabled
@@ -211,7 +210,7 @@ inline namespace disabled {
 
 class [[nodiscard]] pytorch_ops_guard {
  public:
-  // Not trivial, so that an unused guard draws no warning.
+  // Not trivial, so that an unused guard causes no warning.
   ~pytorch_ops_guard() {}
 };
 

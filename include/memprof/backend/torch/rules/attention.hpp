@@ -11,8 +11,8 @@
 #include <vector>
 
 /// @file
-/// Attention that never holds its scores (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, transformers/cuda). Queries, keys
-/// and values are (batch, heads, length, head size); kernels want heads and length exchanged.
+/// Attention that never stores its scores (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, transformers/cuda). Queries, keys
+/// and values are (batch, heads, length, head size); kernels expect heads and length exchanged.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -20,12 +20,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// A new tensor of the sizes of `like` that lies in memory with heads and length exchanged.
+/// A new tensor with the sizes of `like`, stored with heads and length exchanged.
 [[nodiscard]] inline at::Tensor with_exchanged_heads(const at::Tensor& like) {
   return torch_call::transposed(torch_call::empty({like.size(0), like.size(2), like.size(1), like.size(3)}, like), 1, 2);
 }
 
-/// The CPU's kernels work on tiles of the scores.
+/// CPU kernels work on tiles of the scores.
 struct score_tile {
   std::int64_t rows;
   std::int64_t columns;
@@ -38,8 +38,8 @@ struct score_tile {
           std::min<std::int64_t>(key.size(2), 512)};
 }
 
-/// How the CPU's kernel copies keys and values of 16 bits, and what oneDNN holds for their products, depends on the processor:
-/// small calls run for real. True if the call is over.
+/// How the CPU kernel copies 16-bit keys and values, and what oneDNN holds for their products, depends on the processor, so small
+/// calls run for real. True if the call has ended.
 [[nodiscard]] inline bool attend_for_real(torch_call& call, const at::Tensor& query, const at::Tensor& key) {
   constexpr std::int64_t most_run_products = std::int64_t{1} << 28;
   if (query.is_meta() || query.scalar_type() == accumulation_type(query.scalar_type())) return false;
@@ -47,17 +47,17 @@ struct score_tile {
     call.run_without_rule();
     return true;
   }
-  call.approximate("what attention holds for 16-bit numbers depends on the processor");
+  call.approximate("scratch memory of attention on 16-bit numbers depends on the processor");
   return false;
 }
 
-/// What the CPU's kernel makes: the output, and the logarithms of the sums of each row.
+/// What the CPU kernel creates: the output, and the logarithm of the sum of each row.
 [[nodiscard]] inline std::pair<at::Tensor, at::Tensor> cpu_flash_attention(const at::Tensor& query, const at::Tensor& key) {
   const at::ScalarType sums = accumulation_type(query.scalar_type());
   at::Tensor output = torch_call::empty_like(query);
   at::Tensor logsumexp =
       torch_call::transposed(torch_call::empty({query.size(0), query.size(2), query.size(1)}, query, sums), 1, 2);
-  // Each thread has the scores of one tile, their maxima and sums, and the tile's output.
+  // Each thread holds the scores of one tile, their maxima and sums, and the tile's output.
   const auto [rows, columns] = score_tile_of(query, key);
   const std::int64_t threads = at::get_num_threads();
   const at::Tensor tiles = torch_call::empty({threads, rows * columns + 2 * rows + rows * query.size(3)}, query, sums);
@@ -82,7 +82,7 @@ inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
   at::Tensor of_key = with_exchanged_heads(call.tensor(2));
   at::Tensor of_value = with_exchanged_heads(call.tensor(3));
   const at::Tensor gradient = torch_call::contiguous(torch_call::transposed(call.tensor(0), 1, 2));
-  // Each thread has the scores of one tile and their gradients, and a sum for each row.
+  // Each thread holds the scores of one tile and their gradients, and a sum for each row.
   const auto [rows, columns] = score_tile_of(query, call.tensor(2));
   const std::int64_t threads = at::get_num_threads();
   const at::Tensor tiles = torch_call::empty({threads, 2 * rows * columns}, query, sums);
@@ -98,7 +98,7 @@ inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
 /// philox_seed, philox_offset, debug_attn_mask)
 inline void flash_attention_rule(torch_call& call) {
   const at::Tensor query = call.tensor(0);
-  if (!torch_call::is_on_cuda(query)) {  // before the CPU's kernel had an operator of its own
+  if (!torch_call::is_on_cuda(query)) {  // before the CPU kernel had its own operator
     if (attend_for_real(call, query, call.tensor(1))) return;
     auto [output, logsumexp] = cpu_flash_attention(query, call.tensor(1));
     return call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2),
@@ -107,7 +107,7 @@ inline void flash_attention_rule(torch_call& call) {
   const std::int64_t keys = call.tensor(1).size(2);
   at::Tensor output = with_exchanged_heads(query);
   at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), query.size(2)}, query, at::kFloat);
-  // Unsigned where libtorch has that type.
+  // Unsigned if libtorch has that type.
   at::Tensor seed = torch_call::empty({2}, query, at::kLong);
   at::Tensor offset = torch_call::empty({}, query, at::kLong);
   call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2), keys, std::move(seed),
@@ -126,12 +126,12 @@ inline void flash_attention_backward_rule(torch_call& call) {
   at::Tensor of_query = with_exchanged_heads(query);
   at::Tensor of_key = with_exchanged_heads(key);
   at::Tensor of_value = with_exchanged_heads(call.tensor(3));
-  // Row sums and the wide sum of the query's gradient, over rounded sizes (flash_api.cpp, mha_bwd).
+  // Row sums and the float32 sum of the query's gradient, over rounded sizes (flash_api.cpp, mha_bwd).
   const std::int64_t rounded_length = up_to_multiple(query.size(2), 128);
   const at::Tensor row_sums = torch_call::empty({batch, heads, rounded_length}, query, at::kFloat);
   const at::Tensor wide_gradient =
       torch_call::empty({batch, rounded_length, heads, up_to_multiple(width, width <= 128 ? 32 : 64)}, query, at::kFloat);
-  // Grouped queries: gradients of keys and values for every head, which are then added up.
+  // With grouped queries, gradients of keys and values for every head, which are then summed.
   at::Tensor of_every_key;
   at::Tensor of_every_value;
   if (key.size(1) != heads) {
@@ -163,7 +163,7 @@ inline void cuda_efficient_attention_backward_rule(torch_call& call) {
   if (call.has(4) && call.tensor(4).defined() && call.wants(10, 3)) of_bias = torch_call::empty_like(call.tensor(4));
   const at::Tensor row_sums =
       torch_call::empty({query.size(0), query.size(1), up_to_multiple(query.size(2), 32)}, query, at::kFloat);
-  // Sums of the query's gradient are wide where the type is not.
+  // The query's gradient is accumulated in float32 if its type is narrower.
   at::Tensor wide_gradient;
   if (query.scalar_type() != at::kFloat) wide_gradient = torch_call::empty(query.sizes(), query, at::kFloat);
   call.approximate("scratch memory of the memory-efficient attention's backward pass depends on the device");

@@ -16,7 +16,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Adds up what libtorch's CPU allocator reports on this thread.
+/// Sums what libtorch's CPU allocator reports on this thread.
 struct reported_bytes final : c10::MemoryReportingInfoBase {
   std::int64_t allocated = 0;
 
@@ -26,8 +26,8 @@ struct reported_bytes final : c10::MemoryReportingInfoBase {
   [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
 };
 
-/// Whether this libtorch's CPU draws truth values as integers first, in a tensor of their own: builds with MKL did so up to some
-/// version after 2.6. It is asked once, with 16 numbers and a generator of its own.
+/// Whether this libtorch draws booleans on the CPU as integers first, in a separate tensor: builds with MKL did so up to some
+/// version after 2.6. Determined once, with 16 numbers and a separate generator.
 [[nodiscard]] inline bool draws_integers() {
   static const bool answer = [] {
     const recording_suppressor hidden;

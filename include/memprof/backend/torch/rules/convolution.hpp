@@ -13,19 +13,20 @@
 #include <vector>
 
 /// @file
-/// Convolution, and the columns that it can be made of. Sizes are (batch, channels, space...).
+/// Convolution, and the columns from which it can be computed. Sizes are (batch, channels, space...).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr const char* convolution_cause =
-    "results are exact; the convolution library's copies and workspaces depend on the processor, and are not known on CUDA";
+    "results are exact; the convolution library's copies and workspaces depend on the processor, and are unknown on CUDA";
 
-/// A parameter for one dimension of space, where one number may stand for all.
+/// A parameter for one dimension of space; a single number may stand for all.
 [[nodiscard]] inline std::int64_t in_dimension(const std::vector<std::int64_t>& all, std::size_t index) {
   return all.size() == 1 ? all[0] : all.at(index);
 }
 
-/// Whether libtorch gives a convolution to oneDNN. `stride` is where the arguments from there to the groups begin.
+/// Whether libtorch delegates a convolution to oneDNN. `stride` is the position of the first of the arguments from stride to
+/// groups.
 [[nodiscard]] inline bool is_given_to_onednn(const torch_call& call, const at::Tensor& input, const at::Tensor& weight,
                                              const at::Tensor& bias, std::size_t stride) {
   if (!input.is_cpu()) return false;
@@ -39,19 +40,19 @@ inline constexpr const char* convolution_cause =
   return backend == at::native::ConvBackend::Mkldnn || backend == at::native::ConvBackend::MkldnnTranspose;
 }
 
-/// Whether a kernel steps over the image that it makes a result or a gradient of.
+/// Whether a kernel strides over the image of which it computes a result or a gradient.
 [[nodiscard]] inline bool has_steps(const std::vector<std::int64_t>& stride) {
   return std::any_of(stride.begin(), stride.end(), [](std::int64_t step) { return step > 1; });
 }
 
-/// oneDNN's copy of an image, in blocks of channels; none for one of so few that kernels read it as it is.
+/// oneDNN's copy of an image, in blocks of channels; none for so few channels that kernels read the image as it is.
 [[nodiscard]] inline at::Tensor image_in_blocks(const at::Tensor& image) {
   constexpr std::int64_t most_read_as_is = 3;
   return image.size(1) <= most_read_as_is ? at::Tensor{} : torch_call::empty(image.sizes(), image);
 }
 
-/// An image that oneDNN computes: its copies of the operands end with the pass; then libtorch copies its result, and once more if
-/// that has its channels last. Which kernels take copies depends on the processor: these are those of most with AVX2 or AVX-512.
+/// An image that oneDNN computes: its copies of the operands are freed after the pass; then libtorch copies the result, and once
+/// more if it is channels-last. Which kernels make copies depends on the processor; this holds for most with AVX2 or AVX-512.
 [[nodiscard]] inline at::Tensor onednn_image(const at::Tensor& image, const at::Tensor& weight, at::IntArrayRef sizes,
                                              bool has_channels_last) {
   at::Tensor own;
@@ -94,7 +95,7 @@ inline void convolution_rule(torch_call& call) {
   call.returns(torch_call::in_format(sizes, input, format));
 }
 
-/// Gradients of weight and bias that oneDNN computes, and libtorch copies.
+/// Gradients of weight and bias, computed by oneDNN and copied by libtorch.
 [[nodiscard]] inline std::pair<at::Tensor, at::Tensor> onednn_weight_gradients(const at::Tensor& gradient,
                                                                                const at::Tensor& input, const at::Tensor& weight,
                                                                                bool has_bias) {
@@ -154,7 +155,7 @@ inline void im2col_rule(torch_call& call) {
   const std::int64_t column = input.size(-3) * in_dimension(kernel, 0) * in_dimension(kernel, 1);
   std::vector<std::int64_t> sizes{column, patches};
   if (input.dim() == 4) sizes.insert(sizes.begin(), input.size(0));
-  // The kernel begins with a result of the input's size, whose storage then only grows.
+  // The kernel starts with a result of the input's size, whose storage then only grows.
   at::Tensor result = torch_call::empty(input.sizes(), input);
   const at::Tensor contiguous = torch_call::contiguous(input);
   result.resize_(sizes);

@@ -6,21 +6,21 @@
 #include <cstddef>
 
 /// @file
-/// Kernels whose memory is that of their shape functions, and copies of some inputs where these have gaps or another order.
+/// Kernels whose memory is that of their shape functions plus copies of some inputs, if these have gaps or another order.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Lists a call on CUDA if an input lies otherwise than in the memory format that it suggests.
+/// Lists a call on CUDA if an input is not stored in the memory format that it suggests.
 template <std::size_t Count>
 void list_inputs_with_gaps(torch_call& call, const std::array<at::Tensor, Count>& inputs) {
   for (const at::Tensor& input : inputs) {
     if (!input.defined() || input.is_contiguous(input.suggest_memory_format())) continue;
-    call.approximate("results are exact; whether CUDA's kernel copies an input with gaps is not known");
+    call.approximate("results are exact; whether the CUDA kernel copies an input with gaps is unknown");
   }
 }
 
-/// Ends a call with what its shape function makes, then holds copies of the inputs at these positions, each in the memory format
-/// that it suggests itself. Which kernels of CUDA copy them is not known.
+/// Ends a call with the results of its shape function, then holds copies of the inputs at these positions, each in its suggested
+/// memory format. Which CUDA kernels copy them is unknown.
 template <std::size_t... Positions>
 void copies_inputs_rule(torch_call& call) {
   const std::array<at::Tensor, sizeof...(Positions)> inputs{call.tensor(Positions)...};
@@ -35,7 +35,7 @@ void copies_inputs_rule(torch_call& call) {
   for (std::size_t index = 0; index < copies.size(); ++index) copies[index] = copy(inputs[index]);
 }
 
-/// The same with copies that are contiguous.
+/// The same, with contiguous copies.
 template <std::size_t... Positions>
 void copies_inputs_contiguously_rule(torch_call& call) {
   const std::array<at::Tensor, sizeof...(Positions)> inputs{call.tensor(Positions)...};

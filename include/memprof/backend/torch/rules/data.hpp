@@ -11,11 +11,11 @@
 #include <cmath>
 
 /// @file
-/// Operators that read values, where these are not known.
+/// Operators that read values, if these are unknown.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The number that a tensor of one element holds, whatever it is worth; 0 if it is none that a program could go on with.
+/// The number in a one-element tensor, meaningful or not; 0 if a program could not continue with it.
 [[nodiscard]] inline at::Scalar number_in(const at::Tensor& tensor) {
   stand_ins replaced;
   const at::Tensor memory = replaced.stand_in_of(tensor, false);
@@ -29,13 +29,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return is_finite ? number : at::Scalar{0.0};
 }
 
-/// What `item()` reads.
+/// The value that `item()` returns.
 inline void read_number_rule(torch_call& call) {
   unknown_reads::instance().add();
   call.returns(number_in(call.tensor(0)));
 }
 
-/// Two tensors over the same bytes are equal, as in the attention that asks whether its queries are its keys. Others are taken to
+/// Two tensors over the same bytes are equal, as in attention that checks whether its queries are its keys. Others are assumed to
 /// differ.
 inline void equal_rule(torch_call& call) {
   const at::Tensor left = call.tensor(0);
@@ -46,7 +46,7 @@ inline void equal_rule(torch_call& call) {
   call.returns(is_same);
 }
 
-/// (self, other, ...): the comparison takes its memory, and what a program goes on with only if it holds is taken to hold.
+/// (self, other, ...): the comparison takes its memory; a condition that a program needs to continue is assumed to hold.
 inline void all_close_rule(torch_call& call) {
   if (has_values(call.tensor(0)) && has_values(call.tensor(1))) return call.run_without_rule();
   unknown_reads::instance().add();
@@ -54,13 +54,13 @@ inline void all_close_rule(torch_call& call) {
   call.returns(true);
 }
 
-/// (info, ...): the outcome of a factorization, which of data that is not known is a good one.
+/// (info, ...): the outcome of a factorization, assumed to be a success if the data is unknown.
 inline void check_errors_rule(torch_call& call) {
   if (has_values(call.tensor(0))) return call.run_without_rule();
   call.returns();
 }
 
-/// What a program asserts of its data is taken to hold.
+/// What a program asserts about its data is assumed to hold.
 inline void assert_rule(torch_call& call) { call.returns(); }
 inline void functional_assert_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(2))); }
 

@@ -17,15 +17,15 @@
 #include <vector>
 
 /// @file
-/// Gathering, embedding, and operators whose result has a size that only the data tells.
+/// Gathering, embedding, and operators whose result has a size that depends on data.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What part of the elements is taken to be selected where the data decides; see `set_torch_selected_fraction`.
+/// The fraction of the elements assumed to be selected if that depends on data; see `set_torch_selected_fraction`.
 [[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{1.0};
 
 [[nodiscard]] inline std::int64_t selected_of(torch_call& call, std::int64_t elements) noexcept {
-  call.approximate("the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
+  call.approximate("the size of the result depends on data: assumed to be the selected fraction, all elements by default");
   return static_cast<std::int64_t>(selected_fraction.load(std::memory_order_relaxed) * static_cast<double>(elements));
 }
 
@@ -39,7 +39,7 @@ inline void index_select_rule(torch_call& call) {
   std::vector<std::int64_t> sizes = input.sizes().vec();
   if (!sizes.empty()) sizes[dimension(call.integer(1), input)] = call.tensor(2).numel();
   at::Tensor result = torch_call::empty(sizes, input);
-  // There is a kernel of the CPU for the second dimension alone.
+  // The CPU has a kernel for the second dimension only.
   const bool is_on_cpu = !torch_call::is_on_cuda(input);
   const bool is_copied = is_on_cpu && input.dim() > 1 && dimension(call.integer(1), input) == 1;
   const at::Tensor contiguous_index = is_on_cpu ? torch_call::contiguous(call.tensor(2)) : call.tensor(2);
@@ -55,7 +55,7 @@ inline void embedding_backward_rule(torch_call& call) {
   const at::Tensor contiguous_indices = torch_call::contiguous(indices);
   const at::Tensor contiguous = torch_call::contiguous(gradient);
   std::vector<at::Tensor> scratch;
-  // Above this number the CUDA kernel sorts the indices (EmbeddingBackwardKernel.cu): keys, their order, and both sorted.
+  // Above this number, the CUDA kernel sorts the indices (EmbeddingBackwardKernel.cu): keys, their order, and both sorted.
   constexpr std::int64_t greatest_unsorted = 3072;
   if (torch_call::is_on_cuda(gradient) && indices.numel() > greatest_unsorted) {
     for (int buffer = 0; buffer < 3; ++buffer) scratch.push_back(torch_call::empty_like(indices));
@@ -72,22 +72,21 @@ inline void nonzero_rule(torch_call& call) {
                                : torch_call::viewed(coordinates, {selected, input.dim()}));
 }
 
-/// (self, indices), where a mask may be among the indices: the shape function asks for its elements.
+/// (self, indices), where a mask may be among the indices: the shape function reads its elements.
 inline void index_rule(torch_call& call) {
   for (const c10::IValue& index : call.argument(1).toListRef()) {
     if (!index.isTensor() || !index.toTensor().defined()) continue;
     const at::Tensor& tensor = index.toTensor();
     const bool is_mask = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
     if (is_mask && !detail::has_values(tensor)) {
-      call.approximate(
-          "the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
+      call.approximate("the size of the result depends on data: assumed to be the selected fraction, all elements by default");
       return call.run_shape_function();
     }
   }
   call.run_without_rule();
 }
 
-/// (grad, mask, sizes of the source): the source has room for all that are selected.
+/// (grad, mask, sizes of the source): the source has room for all selected elements.
 inline void masked_scatter_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   if (detail::has_values(call.tensor(1))) return call.run_without_rule();
@@ -100,7 +99,7 @@ inline void masked_scatter_backward_rule(torch_call& call) {
   call.returns(torch_call::empty(sizes, gradient));
 }
 
-/// (repeats, output_size): each index as often as it says. How many there are in all is known if the caller says so.
+/// (repeats, output_size): each index, repeated as often as given. The total is known only if the caller passes it.
 inline void repeat_interleave_rule(torch_call& call) {
   const at::Tensor repeats = call.tensor(0);
   if (!call.has(1) || torch_call::is_on_cuda(repeats)) return call.run_without_rule();
@@ -110,13 +109,13 @@ inline void repeat_interleave_rule(torch_call& call) {
   call.returns(std::move(result));
 }
 
-/// (data, reduce, lengths, indices, offsets, axis, unsafe, initial): without the checks, which lengths that are not known fail.
+/// (data, reduce, lengths, indices, offsets, axis, unsafe, initial): skips the checks, which unknown lengths would fail.
 inline void segment_reduce_rule(torch_call& call) {
   call.argument(6) = true;
   call.run_without_rule();
 }
 
-/// Without a source, a tensor lets go of its storage.
+/// Without a source, a tensor releases its storage.
 inline void set_nothing_rule(torch_call& call) {
   const at::Tensor self = call.tensor(0);
   self.unsafeGetTensorImpl()->set_storage_keep_dtype(detail::fake_storage(0, self.device()));
@@ -124,9 +123,9 @@ inline void set_nothing_rule(torch_call& call) {
   call.returns(self);
 }
 
-/// A lazy clone shares its bytes until one of the two is written.
+/// A lazy clone shares its bytes until either tensor is written.
 inline void lazy_clone_rule(torch_call& call) {
-  call.approximate("cloned at once, and not only if the clone or its original is written");
+  call.approximate("cloned at once, not only when the clone or its original is written");
   call.returns(call.tensor(0).clone(at::MemoryFormat::Preserve));
 }
 
@@ -138,9 +137,9 @@ inline void masked_select_rule(torch_call& call) {
   std::int64_t elements = 1;
   for (const std::int64_t size : both) elements *= size;
   const bool is_on_cuda = torch_call::is_on_cuda(input);
-  (void)torch_call::scratch(both, input, at::kLong, !is_on_cuda);  // adds up the mask
+  (void)torch_call::scratch(both, input, at::kLong, !is_on_cuda);  // sums the mask
   at::Tensor selected = torch_call::empty({selected_of(call, elements)}, input);
-  // Several threads find out beforehand where each number goes.
+  // Several threads first determine where each element goes.
   constexpr std::int64_t grain_size = 32768;  // at::internal::GRAIN_SIZE
   const bool is_parallel = !is_on_cuda && input.numel() >= grain_size && at::get_num_threads() > 1;
   const at::Tensor counted = torch_call::scratch(both, input, at::kLong, is_parallel);
@@ -148,7 +147,7 @@ inline void masked_select_rule(torch_call& call) {
   call.returns(std::move(selected));
 }
 
-/// Distinct values of all elements: (self, sorted, return_inverse, return_counts), and others with the flags at `first_flag`.
+/// Distinct values of all elements: (self, sorted, return_inverse, return_counts), and others whose flags begin at `first_flag`.
 inline void return_unique(torch_call& call, std::size_t first_flag) {
   const at::Tensor input = call.tensor(0);
   const std::vector<std::int64_t> distinct{selected_of(call, input.numel())};
@@ -165,7 +164,7 @@ inline void unique_consecutive_rule(torch_call& call) { return_unique(call, 1); 
 inline void unique_of_dimension_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   std::vector<std::int64_t> sizes = input.sizes().vec();
-  const std::int64_t all = input.size(call.integer(1));  // a tensor without dimensions is refused, as by libtorch
+  const std::int64_t all = input.size(call.integer(1));  // refuses a tensor without dimensions, as libtorch does
   const std::int64_t distinct = selected_of(call, all);
   sizes[dimension(call.integer(1), input)] = distinct;
   const at::Tensor values = torch_call::empty(sizes, input);
@@ -199,7 +198,7 @@ inline void unfold_backward_rule(torch_call& call) {
 inline void copy_rule(torch_call& call) {
   const at::Tensor to = call.tensor(0);
   const at::Tensor from = call.tensor(1);
-  // A matrix is transposed on the CPU tile by tile, through a tile of its own (Copy.cpp).
+  // The CPU transposes a matrix tile by tile, through a temporary tile (Copy.cpp).
   constexpr std::int64_t tile = 60;
   const bool is_transposition = !torch_call::is_on_cuda(to) && !torch_call::is_on_cuda(from) && from.dim() == 2 &&
                                 to.is_contiguous() && from.stride(0) == 1 && from.stride(1) == from.size(0) &&
@@ -209,14 +208,14 @@ inline void copy_rule(torch_call& call) {
   if (is_transposition) transposed_tile = torch_call::empty({tile, tile}, to);
 }
 
-/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...), where the result is large.
+/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...), if the result is large.
 inline void embedding_bag_backward_rule(torch_call& call) {
   constexpr std::int64_t most_run_elements = std::int64_t{1} << 26;
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor indices = call.tensor(1);
   const std::int64_t rows = call.integer(6);
   if (!torch_call::is_on_cuda(gradient) && rows * gradient.size(1) <= most_run_elements) return call.run_without_rule();
-  call.approximate("a table too large to run its kernel: indices are taken to be sorted in three copies");
+  call.approximate("a table too large to run its kernel: indices are assumed to be sorted in three copies");
   at::Tensor of_weight = torch_call::empty({rows, gradient.size(1)}, gradient);
   const at::Tensor contiguous = torch_call::contiguous(gradient);
   const at::Tensor sorted = torch_call::scratch(indices.sizes(), indices);

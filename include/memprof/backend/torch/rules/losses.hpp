@@ -12,19 +12,19 @@
 #include <utility>
 
 /// @file
-/// Losses. Most kernels hold the loss of every element before they reduce it.
+/// Losses. Most kernels hold the loss of every element before reducing it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline bool is_reduced(std::int64_t reduction) noexcept { return reduction != at::Reduction::None; }
 
-/// What the CPU makes of losses of 16-bit numbers for their mean: a copy in the type in which it adds them up.
+/// The copy of 16-bit losses that the CPU makes for their mean, in the type in which it accumulates.
 [[nodiscard]] inline at::Tensor losses_to_average(const at::Tensor& losses, std::int64_t reduction) {
   if (torch_call::is_on_cuda(losses) || reduction != at::Reduction::Mean) return {};
   return torch_call::converted(losses, accumulation_type(losses.scalar_type()));
 }
 
-/// (self, target, reduction, ...) with a shape function that knows the result alone.
+/// (self, target, reduction, ...) with a shape function that covers only the result.
 inline void reduced_loss_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const std::vector<std::int64_t> sizes = at::infer_size(input.sizes(), call.tensor(1).sizes());
@@ -82,7 +82,7 @@ inline void nll_loss2d_backward_rule(torch_call& call) {
   call.returns(std::move(of_input));
 }
 
-/// (self, target, weight, ...): the kernel of the CPU wants both, and the weights, without gaps.
+/// (self, target, weight, ...): the CPU kernel requires both, and the weights, without gaps.
 inline void nll_loss_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const at::Tensor weight = call.tensor(2);
@@ -106,23 +106,23 @@ inline void ctc_loss_rule(torch_call& call) {
   const at::Tensor inputs = call.tensor(0);
   const at::Tensor targets = call.tensor(1);
   if (!call.argument(3).isTensor() || detail::has_values(call.tensor(3))) return call.run_without_rule();
-  // A target cannot be longer than all of them, or than a row of them.
-  call.approximate("the lengths of targets depend on data: taken as the longest that the sizes allow");
+  // A target cannot be longer than all of them together, or than a row of them.
+  call.approximate("the lengths of targets depend on data: assumed to be the longest that the sizes allow");
   const std::int64_t states = 2 * (targets.dim() == 2 ? targets.size(1) : targets.size(0)) + 1;
   at::Tensor log_alpha = torch_call::empty({inputs.size(1), inputs.size(0), states}, inputs);
   call.returns(torch_call::empty({inputs.size(1)}, inputs), std::move(log_alpha));
 }
 
-/// Whether cuDNN would compute the loss, of targets on the CPU; what it holds is not known.
+/// Lists the call if cuDNN would compute the loss, for targets on the CPU; what cuDNN allocates is unknown.
 inline void use_cudnn_rule(torch_call& call) {
   const at::Tensor targets = call.tensor(1);
   if (targets.is_cpu() && targets.scalar_type() == at::kInt) {
-    call.approximate("cuDNN, which may compute this loss, is not simulated: taken as libtorch's own kernel");
+    call.approximate("cuDNN, which may compute this loss, is not simulated: libtorch's own kernel is assumed");
   }
   call.returns(false);
 }
 
-/// What is for AMD's devices alone.
+/// Operators for AMD devices only.
 inline void never_rule(torch_call& call) { call.returns(false); }
 
 inline constexpr known_rule loss_rules[] = {

@@ -10,12 +10,12 @@
 #include <utility>
 
 /// @file
-/// Products of matrices: their results are those of the shape functions; on the CPU the kernels copy what BLAS cannot read
+/// Matrix products: their results are those of the shape functions; CPU kernels also copy what BLAS cannot read
 /// (aten/src/ATen/native/LinearAlgebra.cpp).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether BLAS reads a matrix as it lies: rows or columns without gaps, each behind the other.
+/// Whether BLAS can read a matrix in place: its rows or columns are without gaps, one after the other.
 [[nodiscard]] inline bool suits_blas(const at::Tensor& matrix) {
   const auto behind_each_other = [&](std::int64_t within, std::int64_t across) {
     return matrix.stride(within) == 1 && matrix.stride(across) >= std::max<std::int64_t>(1, matrix.size(within));
@@ -28,8 +28,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return matrix.defined() && !torch_call::is_on_cuda(matrix) && matrix.numel() != 0 && !suits_blas(matrix);
 }
 
-/// What oneDNN holds for products of 16-bit numbers depends on the processor: small ones run for real. So do those of conjugated
-/// matrices, which kernels resolve as they need. True if the call is over.
+/// What oneDNN holds for products of 16-bit numbers depends on the processor, so small ones run for real. So do those of
+/// conjugated matrices, which kernels resolve as needed. True if the call has ended.
 [[nodiscard]] inline bool multiply_for_real(torch_call& call, const at::Tensor& left, const at::Tensor& right) {
   constexpr std::size_t most_run_bytes = std::size_t{4} << 20;
   if (!torch_call::is_on_cuda(left) && (left.is_conj() || right.is_conj())) {
@@ -40,7 +40,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   if (left.nbytes() + right.nbytes() <= most_run_bytes) {
     call.run_without_rule();
   } else {
-    call.approximate("what oneDNN holds for products of 16-bit numbers depends on the processor");
+    call.approximate("oneDNN's scratch memory for products of 16-bit numbers depends on the processor");
     call.run_shape_function();
   }
   return true;
@@ -62,7 +62,7 @@ inline void multiply_matrices(torch_call& call, std::size_t first) {
 inline void mm_rule(torch_call& call) { multiply_matrices(call, 0); }
 inline void addmm_rule(torch_call& call) { multiply_matrices(call, 1); }
 
-/// The same for batches of matrices, one matrix after the other; small ones are multiplied without BLAS.
+/// The same for batches of matrices, one matrix at a time; small ones are multiplied without BLAS.
 inline void multiply_batches(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);

@@ -12,7 +12,7 @@
 
 /// @file
 /// Layer, batch and group normalisation. Their shape functions in C++ are compositions of other operators, which allocate
-/// otherwise than the kernels (aten/src/ATen/native/layer_norm.cpp, Normalization.cpp, group_norm.cpp).
+/// differently from the kernels (aten/src/ATen/native/layer_norm.cpp, Normalization.cpp, group_norm.cpp).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -26,8 +26,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return tensor.defined() ? torch_call::contiguous(tensor) : at::Tensor{};
 }
 
-/// The type of mean and reciprocal deviation: on CUDA that of the accumulation, on the CPU that of the parameters if the input is
-/// of another, narrower type.
+/// The type of mean and reciprocal deviation: on CUDA, that of the accumulation; on the CPU, that of the parameters if the input
+/// has a different, narrower type.
 [[nodiscard]] inline at::ScalarType statistics_type(const at::Tensor& input, const at::Tensor& weight) {
   if (torch_call::is_on_cuda(input)) return accumulation_type(input.scalar_type());
   return weight.defined() && weight.scalar_type() != input.scalar_type() ? at::kFloat : input.scalar_type();
@@ -73,7 +73,7 @@ inline void layer_norm_backward_rule(torch_call& call) {
   call.returns(of_input, of_weight, of_bias);
 }
 
-/// Whether a kernel of batch normalisation reads a tensor without steps.
+/// Whether a batch normalisation kernel reads a tensor without strides.
 [[nodiscard]] inline bool is_without_steps(const at::Tensor& tensor) {
   return !tensor.defined() || tensor.is_contiguous() || tensor.is_contiguous(c10::MemoryFormat::ChannelsLast) ||
          tensor.is_contiguous(c10::MemoryFormat::ChannelsLast3d);
@@ -91,7 +91,7 @@ inline void layer_norm_backward_rule(torch_call& call) {
 /// Results of batch normalisation in training; in evaluation the statistics are empty.
 inline void return_batch_norm(torch_call& call, bool is_training, at::ScalarType dtype) {
   const at::Tensor input = call.tensor(0);
-  // The CPU kernel's scratch memory depends on steps, format and mode: let it show that itself.
+  // The CPU kernel's scratch memory depends on strides, format and mode, so the kernel runs.
   if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
   const std::vector<std::int64_t> saved{is_training ? input.size(1) : 0};
   at::Tensor output = torch_call::in_format(input.sizes(), input, input.suggest_memory_format());
@@ -115,7 +115,7 @@ inline void batch_norm_no_statistics_rule(torch_call& call) {
 /// (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
 inline void batch_norm_backward_rule(torch_call& call) {
   const at::Tensor input = call.tensor(1);
-  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();  // likewise
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();  // for the same reason
   const at::ScalarType dtype =
       batch_statistics_type(input, {call.tensor(2), call.tensor(3), call.tensor(4), call.tensor(5), call.tensor(6)});
   at::Tensor of_input;
@@ -127,7 +127,7 @@ inline void batch_norm_backward_rule(torch_call& call) {
   call.returns(std::move(of_input), std::move(of_weight), std::move(of_bias));
 }
 
-/// In which format the kernels of group normalisation compute.
+/// The format in which group normalisation kernels compute.
 [[nodiscard]] inline c10::MemoryFormat group_norm_format(const at::Tensor& input) {
   return torch_call::is_on_cuda(input) ? c10::MemoryFormat::Contiguous : input.suggest_memory_format();
 }
@@ -154,7 +154,7 @@ inline void group_norm_backward_rule(torch_call& call) {
   if (call.wants(9, 0)) of_input = torch_call::in_format(input.sizes(), input, group_norm_format(input));
   if (call.wants(9, 1)) of_weight = torch_call::empty(channels, weight.defined() ? weight : input);
   if (call.wants(9, 2)) of_bias = torch_call::empty(channels, weight.defined() ? weight : input);
-  // Of every image and channel: the sum of the gradient, and that of its product with the input.
+  // For every image and channel: the sum of the gradient, and of its product with the input.
   const at::ScalarType dtype = accumulation_type(input.scalar_type());
   const at::Tensor products = torch_call::scratch({call.integer(5), call.integer(6)}, input, dtype);
   const at::Tensor sums = torch_call::scratch({call.integer(5), call.integer(6)}, input, dtype);

@@ -8,11 +8,11 @@
 /// @file
 /// What oneDNN allocates for an LSTM layer, for the backward pass and as scratch memory.
 ///
-/// From the sources of oneDNN 3.12, which is that of libtorch 2.13: `init_conf`, `set_workspace_sizes` and `set_offsets` of
+/// From the sources of oneDNN 3.12, the version in libtorch 2.13: `init_conf`, `set_workspace_sizes` and `set_offsets` of
 /// `src/cpu/rnn/rnn_utils.{hpp,cpp}`, `init_scratchpad` of `src/cpu/rnn/ref_rnn.cpp`, and `book` of
-/// `src/common/memory_tracking.hpp`. The workspace is the same with all of its kernels. Weights and scratchpad are those of its
-/// reference kernels, which are the ones that it trains with in float32; in 16-bit types, and without a backward pass, it may
-/// choose kernels of the processor's.
+/// `src/common/memory_tracking.hpp`. The workspace is the same for all of its kernels. Weights and scratchpad are those of its
+/// reference kernels, which it uses for training in float32; in 16-bit types, and without a backward pass, it may choose
+/// processor-specific kernels.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -26,11 +26,11 @@ struct onednn_lstm {
 
   [[nodiscard]] constexpr std::int64_t gates() const noexcept { return 4 * hidden; }
   [[nodiscard]] constexpr std::int64_t widest() const noexcept { return std::max(features, hidden); }
-  /// Rows of states: below and above the layer, for each step and before the first.
+  /// The rows of states: below and above the layer, for each step and before the first.
   [[nodiscard]] constexpr std::int64_t states() const noexcept { return 2 * (steps + 1) * batch; }
 };
 
-/// Bytes of a row of a matrix: whole lines of the cache, and another one where the numbers would be a multiple of 256.
+/// The bytes of a matrix row: whole cache lines, plus another one if the number of elements would be a multiple of 256.
 [[nodiscard]] constexpr std::int64_t onednn_row_bytes(std::int64_t numbers, std::int64_t number_bytes) noexcept {
   constexpr std::int64_t line_bytes = 64;
   const std::int64_t line = line_bytes / number_bytes;
@@ -38,7 +38,7 @@ struct onednn_lstm {
   return (padded % 256 == 0 ? padded + line : padded) * number_bytes;
 }
 
-/// Parts of one block, each of which begins with a page.
+/// The parts of one block, each of which begins on a new page.
 class onednn_pages {
  public:
   static constexpr std::int64_t page_bytes = 4096;
@@ -62,7 +62,7 @@ class onednn_pages {
   parts.add(cells * onednn_row_bytes(layer.hidden, layer.number_bytes));     // outputs, for projections
   parts.add(states * onednn_row_bytes(layer.widest(), layer.number_bytes));  // hidden states
   parts.add(states * layer.hidden * layer.number_bytes);                     // cell states
-  parts.add(states * onednn_row_bytes(layer.widest(), float_bytes));         // gradients of what comes from below
+  parts.add(states * onednn_row_bytes(layer.widest(), float_bytes));         // gradients of what comes from the layer below
   parts.add(states * onednn_row_bytes(layer.widest(), float_bytes));         // ... of hidden states
   parts.add(states * layer.hidden * float_bytes);                            // ... of cell states
   parts.add(0);                                                              // for other cells; the page ends
@@ -78,7 +78,7 @@ enum class onednn_pass : std::uint8_t {
 [[nodiscard]] constexpr std::int64_t onednn_scratchpad_bytes(const onednn_lstm& layer, onednn_pass pass) noexcept {
   constexpr std::int64_t float_bytes = sizeof(float);
   constexpr std::int64_t most_merged = 127;  // sequences, whose steps the forward pass computes at once
-  constexpr std::int64_t alignment = 128;    // room that is left for it, for each thing booked
+  constexpr std::int64_t alignment = 128;    // the room for it, per booked entry
   constexpr std::int64_t pointer_bytes = 8;
   const bool is_backward = pass == onednn_pass::backward;
   const std::int64_t merged_steps = is_backward || layer.batch <= most_merged ? layer.steps : 1;
@@ -91,18 +91,18 @@ enum class onednn_pass : std::uint8_t {
   parts.add(layer.batch * onednn_row_bytes(layer.hidden, layer.number_bytes));
   if (pass != onednn_pass::inference) parts.add(layer.batch * onednn_row_bytes(layer.hidden, float_bytes));
   parts.add(0);
-  // Besides, pointers to three matrices of weights and, as many as a number has bytes, to the bias.
+  // Also pointers to three weight matrices and, as many as a number has bytes, to the bias.
   return parts.bytes() + onednn_pages::page_bytes + 3 * (pointer_bytes + alignment) + layer.number_bytes * pointer_bytes +
          alignment;
 }
 
-/// A matrix of weights with a row for each input, as the forward pass reads it, and as the backward pass writes its gradient. A
-/// single row is not padded.
+/// A weight matrix with a row for each input, as the forward pass reads it and the backward pass writes its gradient. A single
+/// row is not padded.
 [[nodiscard]] constexpr std::int64_t onednn_rows_of_inputs(std::int64_t inputs, std::int64_t hidden,
                                                            std::int64_t number_bytes) noexcept {
   return inputs == 1 ? 4 * hidden * number_bytes : inputs * onednn_row_bytes(4 * hidden, number_bytes);
 }
-/// The same with a row for each gate, as libtorch has it, and as the backward pass reads it.
+/// The same with a row for each gate, as libtorch stores it and the backward pass reads it.
 [[nodiscard]] constexpr std::int64_t onednn_rows_of_gates(std::int64_t inputs, std::int64_t hidden,
                                                           std::int64_t number_bytes) noexcept {
   return 4 * hidden * onednn_row_bytes(inputs, number_bytes);

@@ -5,14 +5,14 @@
 #include <cstddef>
 
 /// @file
-/// Optimizers in one kernel, and the scaling of losses for half precision. What is written was there before; `_foreach_`
-/// operators need no rule: they are simulated as what they are made of.
+/// Single-kernel optimizers, and the loss scaling for half precision. They only write existing tensors. `_foreach_` operators
+/// need no rule: their component operators are simulated.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Writes its arguments and makes nothing.
+/// Writes its arguments and allocates nothing.
 inline void no_result_rule(torch_call& call) { call.returns(); }
-/// Steps of an optimizer, (parameters, gradients, ...): the kernels of the CPU copy what has gaps.
+/// Steps of an optimizer, (parameters, gradients, ...): CPU kernels copy tensors with gaps.
 inline void fused_step_rule(torch_call& call) {
   for (std::size_t index = 0; index < call.size(); ++index) {
     if (!call.argument(index).isTensorList()) continue;
@@ -22,7 +22,7 @@ inline void fused_step_rule(torch_call& call) {
   }
   call.returns();
 }
-/// Writes its first argument and gives it back.
+/// Writes its first argument and returns it.
 inline void first_argument_rule(torch_call& call) { call.returns(call.tensor(0)); }
 
 inline constexpr known_rule optimizer_rules[] = {

@@ -4,11 +4,11 @@
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
 /// @file
-/// Padding with what is next to the rim.
+/// Padding with the values near the edge.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// (input, padding), with a shape function that does not know channels last.
+/// (input, padding), with a shape function that does not support channels-last.
 inline void pad_rule(torch_call& call) {
   if (!torch_call::is_on_cuda(call.tensor(0)) && call.tensor(0).suggest_memory_format() != c10::MemoryFormat::Contiguous) {
     return call.run_without_rule();

@@ -13,15 +13,15 @@
 #include <vector>
 
 /// @file
-/// Element by element: operators whose shape function libtorch has in Python only.
+/// Element-wise operators whose shape function libtorch has only in Python.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// One result like the first argument.
+/// One result, like the first argument.
 inline void like_first_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(0))); }
-/// A gradient: one result like the second argument.
+/// A gradient: one result, like the second argument.
 inline void like_second_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(1))); }
-/// Sizes and strides of what libtorch's iterator makes of these inputs.
+/// The sizes and strides of the result of libtorch's iterator for these inputs.
 struct iterated_shape {
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> strides;
@@ -49,7 +49,7 @@ inline void where_rule(torch_call& call) {
   call.returns(detail::fake_strided(sizes, strides, c10::scalarTypeToTypeMeta(common), on.device()));
 }
 
-/// Gives a tensor that is written the sizes of its result, and where it has none yet also their order of dimensions.
+/// Gives an output tensor the sizes of its result, and also the order of dimensions if it has none yet.
 inline void resize_result(const at::Tensor& result, std::initializer_list<at::Tensor> inputs) {
   const auto [sizes, strides] = shape_of_iteration(inputs);
   if (result.sizes() == at::IntArrayRef{sizes}) return;
@@ -61,13 +61,13 @@ inline void where_out_rule(torch_call& call) {
   resize_result(result, {call.tensor(0), call.tensor(1), call.tensor(2)});
   call.returns(result);
 }
-/// The last argument is written, with the sizes of the first.
+/// Writes the last argument, with the sizes of the first.
 inline void out_like_first_rule(torch_call& call) {
   const at::Tensor result = call.tensor(call.size() - 1);
   resize_result(result, {call.tensor(0)});
   call.returns(result);
 }
-/// The same, where the length of a complex number is complex itself at first.
+/// The same, but the length of a complex number is itself complex at first.
 inline void abs_out_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const at::Tensor result = call.tensor(call.size() - 1);
@@ -76,28 +76,28 @@ inline void abs_out_rule(torch_call& call) {
   if (input.is_complex() && !result.is_complex()) complex = torch_call::empty_like(input);
 }
 
-/// Both inputs are broadcast; the last argument is written.
+/// Broadcasts both inputs and writes the last argument.
 inline void out_broadcast_rule(torch_call& call) {
   const at::Tensor result = call.tensor(call.size() - 1);
   resize_result(result, {call.tensor(0), call.tensor(1)});
   call.returns(result);
 }
 
-/// (grad_output, self, approximate): oneDNN, which computes some of them, wants the gradient without gaps.
+/// (grad_output, self, approximate): oneDNN, which computes some of them, requires a gradient without gaps.
 inline void gelu_backward_rule(torch_call& call) {
   const bool is_on_cpu = !torch_call::is_on_cuda(call.tensor(0));
   if (is_on_cpu && !(call.tensor(0).is_contiguous() && call.tensor(1).is_contiguous())) return call.run_without_rule();
   call.run_shape_function();
 }
 
-/// (grad_output, self, weight) -> gradients of both, the latter before it is added up
+/// (grad_output, self, weight) -> gradients of both, the latter before it is summed
 inline void prelu_backward_rule(torch_call& call) {
   const at::Tensor input = call.tensor(1);
   at::Tensor of_input = torch_call::empty_like(input);
   call.returns(std::move(of_input), torch_call::empty_like(input, call.tensor(2).scalar_type()));
 }
 
-/// (self, shifts, dims): each dimension makes a tensor of its own.
+/// (self, shifts, dims): each dimension creates its own tensor.
 inline void roll_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   if (call.integers(2).size() != 1) return call.run_without_rule();

@@ -13,7 +13,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// `input` with other sizes of space.
+/// `input` with other spatial sizes.
 [[nodiscard]] inline std::vector<std::int64_t> with_space(const at::Tensor& input, const std::vector<std::int64_t>& space) {
   std::vector<std::int64_t> sizes = input.sizes().vec();
   const std::size_t first = sizes.size() - space.size();
@@ -40,7 +40,8 @@ inline void adaptive_average_pool3d_backward_rule(torch_call& call) {
   call.returns(std::move(of_input));
 }
 
-/// What kernels of backward passes of images hold beside their result: it, the gradient and the indices in one format.
+/// What kernels for the backward pass on images hold besides their result: the result, the gradient and the indices in one
+/// format.
 inline void hold_in_format(c10::MemoryFormat format, const at::Tensor& gradient, const at::Tensor& result,
                            const at::Tensor& indices = {}) {
   if (torch_call::is_on_cuda(gradient)) return;
@@ -61,7 +62,7 @@ inline void average_pool_backward_rule(torch_call& call) {
   call.run_shape_function();
   hold_in_format(gradient.suggest_memory_format(), gradient, call.stack().back().toTensor());
 }
-/// The same, with the indices of the greatest as last argument.
+/// The same, with the indices of the maxima as the last argument.
 inline void max_pool_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor indices = call.tensor(call.size() - 1);

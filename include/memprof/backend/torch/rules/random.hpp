@@ -5,11 +5,11 @@
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
 /// @file
-/// Dropout. Other tensors that are only filled with random numbers need no rule: their sizes are arguments.
+/// Dropout. Operators that only fill tensors with random numbers need no rule: their sizes are arguments.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// (input, p, train) -> (output, mask): the mask has one byte an element.
+/// (input, p, train) -> (output, mask): the mask has one byte per element.
 inline void native_dropout_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
@@ -28,7 +28,7 @@ inline void draw_in_place_rule(torch_call& call) {
   call.run_shape_function();
 }
 
-/// (grad_output, mask, scale): on the CPU the mask becomes numbers of the gradient's type, then the product is scaled.
+/// (grad_output, mask, scale): the CPU converts the mask to the gradient's type, then scales the product.
 inline void native_dropout_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   if (torch_call::is_on_cuda(gradient)) return like_first_rule(call);

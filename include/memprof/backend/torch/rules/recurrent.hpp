@@ -14,11 +14,11 @@
 #include <vector>
 
 /// @file
-/// Cells of recurrent networks, and oneDNN's whole layers of them.
+/// Cells of recurrent networks, and whole layers of them in oneDNN.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-inline constexpr const char* cudnn_cause = "a device with cuDNN runs the whole layer with it, in other blocks";
+inline constexpr const char* cudnn_cause = "with cuDNN, a device runs the whole layer in it, with other blocks";
 
 #if defined(__x86_64__) || defined(_M_X64)
 inline constexpr bool is_x86_64 = true;
@@ -70,7 +70,7 @@ inline void gru_cell_backward_rule(torch_call& call) {
                std::move(of_hidden_bias));
 }
 
-/// Whether libtorch computes with the version of oneDNN that the formulas are from.
+/// Whether libtorch uses the version of oneDNN from which the formulas are taken.
 [[nodiscard]] inline bool has_known_onednn() {
   static const bool is_known = [] {
     const recording_suppressor hidden;
@@ -79,8 +79,8 @@ inline void gru_cell_backward_rule(torch_call& call) {
   return is_known;
 }
 
-/// Whether the formulas hold for a layer. For others the kernel runs, which in 16-bit types, and without a backward pass, is
-/// chosen by the processor.
+/// Whether the formulas apply to a layer. For others, the kernel runs: in 16-bit types, and without a backward pass, its choice
+/// depends on the processor.
 [[nodiscard]] inline bool has_onednn_formulas(const at::Tensor& input, bool keeps_workspace) {
   return is_x86_64 && has_known_onednn() && keeps_workspace && input.scalar_type() == at::kFloat;
 }
@@ -103,7 +103,7 @@ inline void onednn_layer_rule(torch_call& call) {
   const at::Tensor weights_of_state = torch_call::contiguous(call.tensor(2));
   const at::Tensor bias = torch_call::empty({layer.gates()}, weights_of_input);
   at::Tensor workspace = torch_call::scratch_bytes(onednn_workspace_bytes(layer), input);
-  // Weights become rows of inputs; a single row is that already.
+  // Weights are reordered to rows of inputs; a single row already is one.
   const auto reordered = [&](std::int64_t inputs) {
     if (inputs == 1) return at::Tensor{};
     return torch_call::scratch_bytes(onednn_rows_of_inputs(inputs, layer.hidden, layer.number_bytes), input);
@@ -114,9 +114,9 @@ inline void onednn_layer_rule(torch_call& call) {
   call.returns(std::move(output), std::move(last_hidden), std::move(last_cell), std::move(workspace));
 }
 
-/// What oneDNN's kernels of the backward pass hold while they run.
+/// What oneDNN's kernels for the backward pass hold while they run.
 inline void onednn_layer_backward_scratch(const onednn_lstm& layer, const at::Tensor& like) {
-  // Weights stay rows of gates, and are copied where those have to be padded.
+  // Weights stay rows of gates, and are copied if those must be padded.
   const auto padded = [&](std::int64_t inputs) {
     if (onednn_row_bytes(inputs, layer.number_bytes) == inputs * layer.number_bytes) return at::Tensor{};
     return torch_call::scratch_bytes(onednn_rows_of_gates(inputs, layer.hidden, layer.number_bytes), like);
@@ -141,7 +141,7 @@ inline void onednn_layer_backward_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   if (!has_onednn_formulas(input, true)) return call.run_without_rule();
   const onednn_lstm layer = onednn_layer_of(input, call.integer(15));
-  // Zeros for a gradient that is not there.
+  // Zeros for a missing gradient.
   const auto given = [&](std::size_t gradient, std::size_t of) {
     const at::Tensor one = call.tensor(gradient);
     return one.defined() ? torch_call::contiguous(one) : torch_call::empty(call.tensor(of).sizes(), call.tensor(of));

@@ -10,14 +10,14 @@
 #include <vector>
 
 /// @file
-/// Sums, extremes, orders: operators whose shape function libtorch has in Python only, and those whose CPU kernel needs scratch
-/// memory.
+/// Sums, extremes and sorting: operators whose shape function libtorch has only in Python, and those whose CPU kernel needs
+/// scratch memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-inline constexpr const char* unknown_scratch_on_cuda = "results are exact; scratch memory on CUDA is not known";
+inline constexpr const char* unknown_scratch_on_cuda = "results are exact; scratch memory on CUDA is unknown";
 
-/// The sizes that are left of `input` when `dimensions` are reduced, all of them if none is given.
+/// The sizes that remain of `input` when `dimensions` are reduced, all of them if none are given.
 [[nodiscard]] inline std::vector<std::int64_t> reduced_sizes(const at::Tensor& input, const std::vector<std::int64_t>& dimensions,
                                                              bool keeps_dimensions) {
   std::vector<bool> is_reduced(static_cast<std::size_t>(input.dim()), dimensions.empty());
@@ -34,9 +34,9 @@ inline constexpr const char* unknown_scratch_on_cuda = "results are exact; scrat
   return sizes;
 }
 
-/// One number of all elements.
+/// Reduces all elements to one number.
 inline void scalar_rule(torch_call& call) { call.returns(torch_call::empty({}, call.tensor(0))); }
-/// The same of elements without gaps.
+/// The same, for elements without gaps.
 inline void contiguous_scalar_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   at::Tensor result = torch_call::empty({}, input);
@@ -58,7 +58,7 @@ inline void variance_and_mean_rule(torch_call& call) {
   call.returns(std::move(variance), torch_call::empty(sizes, input));
 }
 
-/// What the CPU kernel makes of an input that is added up in another type: a copy.
+/// The copy that the CPU kernel makes of an input that it sums in another type.
 [[nodiscard]] inline at::Tensor widened(const at::Tensor& input, at::ScalarType to) {
   return torch_call::is_on_cuda(input) || input.scalar_type() == to ? at::Tensor{} : torch_call::empty_like(input, to);
 }
@@ -95,7 +95,7 @@ inline void logsumexp_rule(torch_call& call) {
   call.returns(result);
 }
 
-/// Gives `values` and `indices`, the last two arguments, the sizes that are left of one dimension.
+/// Gives `values` and `indices`, the last two arguments, the sizes that remain after reducing one dimension.
 inline void resize_values_and_indices(torch_call& call, std::int64_t reduced, bool keeps_dimension) {
   const std::vector<std::int64_t> sizes = reduced_sizes(call.tensor(0), {reduced}, keeps_dimension);
   for (const std::size_t from_end : {2U, 1U}) {
@@ -113,7 +113,7 @@ inline void kth_value_rule(torch_call& call) {
   call.returns(call.tensor(4), call.tensor(5));
 }
 
-/// (self, *, stable, dim, descending): on the CPU the indices of one row are made first.
+/// (self, *, stable, dim, descending): the CPU first creates the indices of one row.
 inline void sort_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const std::int64_t row = input.dim() == 0 ? 1 : input.size(call.integer(2));
@@ -138,7 +138,7 @@ inline void softmax_backward_rule(torch_call& call) {
   const at::Tensor contiguous_output = torch_call::contiguous(output);
 }
 
-/// (self, dim, keepdim, *, dtype): the CPU adds up in another type than 16-bit ones, and rounds the mean.
+/// (self, dim, keepdim, *, dtype): the CPU sums 16-bit types in a wider type, and rounds the mean.
 inline void mean_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   call.run_shape_function();

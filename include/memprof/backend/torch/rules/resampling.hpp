@@ -10,12 +10,12 @@
 #include <vector>
 
 /// @file
-/// Images at other resolutions, and the exchange of space and channels. Sizes are (batch, channels, space...).
+/// Resampling of images, and the exchange of space and channels. Sizes are (batch, channels, space...).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// (self, output_size, ...) with a shape function that knows the result alone. What the kernel copies depends on channels, sizes
-/// and threads: smaller images are resampled for real.
+/// (self, output_size, ...) with a shape function that covers only the result. What the kernel copies depends on channels, sizes
+/// and threads, so smaller images are resampled for real.
 inline void upsample_rule(torch_call& call) {
   constexpr std::int64_t most_run_numbers = std::int64_t{4} << 20;
   const at::Tensor input = call.tensor(0);
@@ -27,13 +27,13 @@ inline void upsample_rule(torch_call& call) {
   call.run_shape_function();
   if (torch_call::is_on_cuda(input)) return;
   if (input.is_contiguous(c10::MemoryFormat::ChannelsLast)) {
-    if (input.size(1) < 4) call.approximate("with few channels the kernel makes tables of places and weights");
+    if (input.size(1) < 4) call.approximate("with few channels, the kernel creates tables of positions and weights");
     return;
   }
   const at::Tensor& result = call.stack().back().toTensor();
   const at::Tensor input_copy = torch_call::in_format(input.sizes(), input, c10::MemoryFormat::ChannelsLast);
   const at::Tensor result_copy = torch_call::in_format(result.sizes(), result, c10::MemoryFormat::ChannelsLast);
-  call.approximate("with few channels or many threads the kernel takes no copies with the channels last");
+  call.approximate("with few channels or many threads, the kernel makes no channels-last copies");
 }
 
 /// (grad_output, ...) with a shape function.
@@ -45,7 +45,7 @@ inline void resampling_backward_rule(torch_call& call) {
   call.run_shape_function();
   const at::Tensor copy = is_on_cpu ? torch_call::contiguous(gradient, format) : gradient;
 }
-/// The same with kernels that know no channels last.
+/// The same, for kernels that do not support channels-last.
 inline void contiguous_resampling_backward_rule(torch_call& call) { copies_inputs_contiguously_rule<0>(call); }
 
 /// (input, grid, ...), with grid (batch, space..., dimensions)
@@ -65,7 +65,7 @@ inline void grid_sampler_backward_rule(torch_call& call) {
   call.returns(std::move(of_input), std::move(of_grid));
 }
 
-/// As the kernels check it.
+/// The same check as in the kernels.
 inline void check_has_image(const at::Tensor& input, const char* name) {
   TORCH_CHECK(input.dim() >= 3, name, " expects input to have at least 3 dimensions, but got input with ", input.dim(),
               " dimension(s)");

@@ -20,23 +20,23 @@
 #include <span>
 
 /// @file
-/// Rules: what a kernel allocates, written down, for operators whose kernel would take long or reads values that are not known.
+/// Rules describe what a kernel allocates, for operators whose kernel would take long or reads unknown values.
 ///
-/// Each header of this folder has one family: functions, each with the operator's arguments above it, and at its end the table of
-/// which operator has which. A rule is a function of a `torch_call`:
+/// Each header of this folder covers one family: functions, each with the operator's arguments above it, and at the end the table
+/// that maps operators to them. A rule is a function of a `torch_call`:
 ///
 /// - `call.tensor(0)`, `call.integers(1)` and so on are the arguments, by their position in the schema;
-/// - `torch_call::empty`, `empty_like` and `in_format` make results, `call.returns(...)` ends the call with them;
-/// - `torch_call::scratch`, `converted` and `contiguous` are what the kernel holds beside them, until the end of the variable;
-/// - `call.run_shape_function()` makes the results where libtorch knows their shapes;
+/// - `torch_call::empty`, `empty_like` and `in_format` create results, `call.returns(...)` ends the call with them;
+/// - `torch_call::scratch`, `converted` and `contiguous` are what the kernel holds besides, for the lifetime of the variable;
+/// - `call.run_shape_function()` creates the results if libtorch has a shape function;
 /// - `call.run_without_rule()` leaves the call to the real kernel, `call.approximate(why)` lists it in the profile.
 ///
-/// `rule_use` says when a rule is asked: where the kernel would take long, or where values are not known. Every rule is judged by
-/// its kernel (tests/torch/operator_calls); docs/torch_operators.md has the result.
+/// `rule_use` says when a rule applies: if the kernel would take long, or if values are unknown. Every rule is tested against its
+/// kernel (tests/torch/operator_calls); docs/torch_operators.md has the results.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The rules of one header, under its name.
+/// The rules of one header, by the name of the header.
 struct rule_family {
   const char* name;
   std::span<const known_rule> rules;
@@ -60,7 +60,7 @@ inline constexpr rule_family rule_families[] = {
     {"resampling", resampling_rules},
 };
 
-/// Adds the rules that come with memprof, once.
+/// Adds memprof's own rules, once.
 inline void add_known_rules() {
   static const bool is_done = [] {
     for (const rule_family& family : rule_families) {

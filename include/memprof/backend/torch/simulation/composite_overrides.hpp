@@ -29,27 +29,27 @@
 #include <vector>
 
 /// @file
-/// Operators above autograd that decide by what libtorch was built with, or read data, before they call others: they are replaced
-/// for claimed tensors.
+/// Operators above autograd that, before they call others, depend on how libtorch was built or read data. They are replaced for
+/// fake tensors.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline bool is_simulated(const at::Tensor& tensor) { return !runs_for_real() && is_fake(tensor); }
 
-/// Whether a GPU's flash attention takes these (sdp_utils.cpp): 16-bit types, heads of at most 256 numbers.
+/// Whether a GPU's flash attention accepts these (sdp_utils.cpp): 16-bit types, heads of at most 256 elements.
 [[nodiscard]] inline bool suits_flash_attention(const at::Tensor& query) {
   return (query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16) && query.size(-1) <= 256;
 }
 
-/// For the type that libtorch's `scaled_dot_product_attention` has: older ones have no `enable_gqa`, and an optional of their
-/// own.
+/// A template, for the signature of libtorch's `scaled_dot_product_attention`: older versions have no `enable_gqa`, and an
+/// optional type of their own.
 template <class Operator>
 struct attention_choice;
 
 template <class Mask, class Scale, class... Grouped>
 struct attention_choice<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, Mask, double, bool, Scale,
                                    Grouped...)> {
-  /// Chooses as a libtorch with CUDA does on a device of compute capability 8.0 or more.
+  /// Chooses as libtorch with CUDA does on a device of compute capability 8.0 or higher.
   static at::Tensor choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, Mask mask, double dropout,
                            bool is_causal, Scale scale, Grouped... is_grouped) {
     const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
@@ -92,7 +92,7 @@ inline at::Tensor choose_max_pool(const at::Tensor& input, at::IntArrayRef kerne
   return result;
 }
 
-/// Lengths that are read to choose sizes: as long as the tensors allow, where the simulation does not know them.
+/// Lengths that determine sizes; the longest that the tensors allow if the simulation does not know them.
 inline at::Tensor choose_ctc_loss(const at::Tensor& log_probabilities, const at::Tensor& targets, const at::Tensor& input_lengths,
                                   const at::Tensor& target_lengths, std::int64_t blank, std::int64_t reduction,
                                   bool makes_infinite_zero) {
@@ -102,16 +102,16 @@ inline at::Tensor choose_ctc_loss(const at::Tensor& log_probabilities, const at:
   }
   static operator_plan& plan =
       all_operator_plans().plan_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::ctc_loss", "Tensor"));
-  plan.count_estimate("the lengths of targets depend on data: taken as the longest that the sizes allow", 0);
+  plan.count_estimate("the lengths of targets depend on data: assumed to be the longest that the sizes allow", 0);
   const bool is_batch = log_probabilities.dim() == 3;
   const auto batch = static_cast<std::size_t>(is_batch ? log_probabilities.size(1) : 1);
   const std::vector<std::int64_t> of_inputs(batch, log_probabilities.size(0));
   std::vector<std::int64_t> of_targets(batch, targets.dim() == 2 ? targets.size(1) : 0);
-  if (targets.dim() == 1 && batch != 0) of_targets[0] = targets.size(0);  // one behind the other
+  if (targets.dim() == 1 && batch != 0) of_targets[0] = targets.size(0);  // concatenated
   return at::ctc_loss(log_probabilities, targets, of_inputs, of_targets, blank, reduction, makes_infinite_zero);
 }
 
-/// Where to split, read from a tensor: into equal parts, where the simulation does not know.
+/// Positions to split at, read from a tensor; equal parts if the simulation does not know them.
 inline std::vector<at::Tensor> choose_split(const at::Tensor& self, const at::Tensor& where, std::int64_t dimension) {
   const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
   if (!is_simulated(self) || has_values(where)) return at::tensor_split(self, where, dimension);
@@ -119,7 +119,7 @@ inline std::vector<at::Tensor> choose_split(const at::Tensor& self, const at::Te
   return at::tensor_split(self, where.dim() == 0 ? 1 : where.numel() + 1, dimension);
 }
 
-/// Quantiles that are checked to be between 0 and 1: medians, where the simulation does not know them.
+/// Quantiles, which are checked to be between 0 and 1; medians if the simulation does not know them.
 template <auto Quantile, class Result, class... Result_argument>
 Result choose_quantile(const at::Tensor& self, const at::Tensor& quantiles, std::optional<std::int64_t> dimension,
                        bool keeps_dimension, c10::string_view interpolation, Result_argument... result) {
@@ -132,7 +132,7 @@ Result choose_quantile(const at::Tensor& self, const at::Tensor& quantiles, std:
   return Quantile(self, medians, dimension, keeps_dimension, interpolation, result...);
 }
 
-/// Registers them, for ever; on threads that are not simulated they are never called.
+/// Registers the overrides permanently; they are never called on threads that are not simulated.
 inline void override_composites() {
   static auto* const overrides =
       new torch::Library{torch::Library::IMPL, "aten", c10::DispatchKey::DeferredInit, __FILE__, __LINE__};

@@ -16,12 +16,12 @@
 #include <utility>
 
 /// @file
-/// The workspace that libtorch gives cuBLAS at a thread's first product of matrices, from the caching allocator, for good: on
-/// CUDA one thread runs the forward pass, another the backward pass (aten/src/ATen/cuda/CUDABlas.cpp, CublasHandlePool.cpp).
+/// The workspace that libtorch permanently gives to cuBLAS, from the caching allocator, at a thread's first matrix product. On
+/// CUDA, one thread runs the forward pass and another the backward pass (aten/src/ATen/cuda/CUDABlas.cpp, CublasHandlePool.cpp).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Bytes of a setting like ":4096:2:16:8": two blocks of 4096 KiB and eight of 16 KiB. 0 if it is none.
+/// The bytes of a setting like ":4096:2:16:8": two blocks of 4096 KiB and eight of 16 KiB. 0 if it is not valid.
 [[nodiscard]] constexpr std::int64_t cublas_workspace_bytes(std::string_view setting) noexcept {
   std::int64_t total = 0;
   std::int64_t block = 0;
@@ -44,7 +44,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 static_assert(cublas_workspace_bytes(":4096:2:16:8") == 8'519'680);
 static_assert(cublas_workspace_bytes("4096:2") == 0 && cublas_workspace_bytes(":4096") == 0 && cublas_workspace_bytes("") == 0);
 
-/// What the workspace of a device takes: as the environment tells, else 32 MiB from Hopper on and 8.125 MiB before.
+/// The size of a device's workspace: as set in the environment, else 32 MiB from Hopper on and 8.125 MiB before.
 [[nodiscard]] inline std::int64_t cublas_workspace_bytes(const device_description& device) {
   if (const char* const setting = std::getenv("CUBLAS_WORKSPACE_CONFIG")) {
     if (const std::int64_t bytes = cublas_workspace_bytes(std::string_view{setting}); bytes != 0) return bytes;
@@ -65,11 +65,11 @@ class cublas_workspaces {
       addresses_ = static_cast<char*>(map_pages(2 * static_cast<std::size_t>(bytes)));
     }
     bytes_ = bytes;
-    // Those of the last capture were live to its end, which is over: nothing is recorded.
+    // The workspaces of the last capture were live until it ended, so nothing is recorded.
     is_made_ = {};
   }
 
-  /// Makes that of the calling pass, if it has none. Cheap after that.
+  /// Creates the workspace of the calling pass if it has none yet. Cheap after that.
   void ensure() {
     const bool is_backward = torch::autograd::get_current_graph_task_id() != -1;
     const std::lock_guard<std::mutex> guard{lock_};
@@ -86,8 +86,8 @@ class cublas_workspaces {
  private:
   std::mutex lock_;
   std::int64_t bytes_ = 0;
-  char* addresses_ = nullptr;      ///< of both, so that no other block has them; nobody writes there
-  std::array<bool, 2> is_made_{};  ///< that of the forward and of the backward pass
+  char* addresses_ = nullptr;      ///< of both workspaces, reserved so that no other block gets them; never written
+  std::array<bool, 2> is_made_{};  ///< for the forward and the backward pass
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,20 +8,19 @@
 #include <string_view>
 
 /// @file
-/// What kernels of CUDA hold beside their results, where the way they work leaves no doubt. It was compared neither with a GPU
-/// nor line by line with libtorch's sources (aten/src/ATen/native/cuda/). Calls of all other kernels are listed as
-/// approximations.
+/// What CUDA kernels hold besides their results, as far as the way they work leaves no doubt. Compared neither with a GPU nor
+/// line by line with libtorch's sources (aten/src/ATen/native/cuda/). Calls of all other kernels are listed as approximations.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class cuda_memory : std::uint8_t {
   unknown,
-  results,                ///< nothing else: the kernel fills, draws, or goes element by element
+  results,                ///< nothing else: the kernel fills, draws random numbers, or works element by element
   results_if_contiguous,  ///< inputs with gaps may be copied first
-  results_if_short        ///< reductions: partial results of several blocks of threads, where many numbers become one
+  results_if_short        ///< reductions: if many elements become one, several thread blocks hold partial results
 };
 
-/// Whether blocks of threads may share the work of one result (Reduce.cuh). Each thread takes 256 elements before they do; a
+/// Whether several thread blocks may share the work for one result (Reduce.cuh). That needs more than 256 elements per thread; a
 /// block has 512 threads for a single result, and at least 16 rows of them for several, or half of both for complex numbers.
 [[nodiscard]] constexpr bool is_shared_reduction(std::int64_t elements, std::int64_t results) noexcept {
   constexpr std::int64_t least_of_one = 256 * 256;
@@ -29,7 +28,7 @@ enum class cuda_memory : std::uint8_t {
   return results != 0 && elements / results >= (results == 1 ? least_of_one : least_of_several);
 }
 
-/// Operators without a rule, by their names without an overload; in order.
+/// Operators without a rule, by name without overload; sorted.
 inline constexpr std::string_view kernels_of_cuda_with_results_alone[] = {"aten::_efficientzerotensor",
                                                                           "aten::_fused_sdp_choice",
                                                                           "aten::arange",
@@ -83,7 +82,7 @@ inline constexpr std::string_view kernels_of_cuda_with_results_alone[] = {"aten:
                                                                           "aten::uniform_",
                                                                           "aten::zero_"};
 
-/// The same for inputs without gaps.
+/// The same, for inputs without gaps.
 inline constexpr std::string_view kernels_of_cuda_with_results_alone_if_contiguous[] = {"aten::_log_softmax",
                                                                                         "aten::_log_softmax_backward_data",
                                                                                         "aten::_softmax",
@@ -114,7 +113,7 @@ inline constexpr std::string_view kernels_of_cuda_with_results_alone_if_contiguo
                                                                                         "aten::upsample_nearest3d",
                                                                                         "aten::upsample_nearest3d_backward"};
 
-/// Reductions, also those with a rule; in order.
+/// Reductions, including those with a rule; sorted.
 inline constexpr std::string_view reductions_on_cuda[] = {
     "aten::all",       "aten::amax",   "aten::amin",    "aten::aminmax",
     "aten::any",       "aten::argmax", "aten::argmin",  "aten::linalg_vector_norm",

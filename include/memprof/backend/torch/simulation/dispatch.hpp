@@ -22,18 +22,18 @@
 /// @file
 /// How one call of an operator is simulated. The first of these that applies:
 ///
-/// 1. A view: the kernel of the CPU makes it, since it reads no data.
-/// 2. A kernel that is the same for all devices and calls other operators: it runs, and those are simulated.
+/// 1. The operator is a view: the CPU kernel creates it, since it reads no data.
+/// 2. The kernel is the same for all devices and calls other operators: it runs, and those are simulated.
 /// 3. All that is read has values and is small: the real kernel runs, and its results have values.
-/// 4. All that is read is small: the real kernel runs on what is there. That is as quick as a rule, and right by construction.
-/// 5. There is a rule: it makes what the kernel makes.
-/// 6. A shape function (Meta kernel) that was compared with the real kernel and allocates as that does.
-/// 7. The real kernel runs on what the arguments hold, which is zeros mostly; what it computed is dropped.
-/// 8. It would take too much: the shape function, or an estimate by the schema. The profile lists the call.
+/// 4. All that is read is small: the real kernel runs on what is there. That is as fast as a rule, and right by construction.
+/// 5. There is a rule: it allocates what the kernel allocates.
+/// 6. There is a shape function (Meta kernel) that was compared with the real kernel and allocates as it does.
+/// 7. The real kernel runs on what the arguments hold, mostly zeros; its results are discarded.
+/// 8. That would take too much memory: the shape function runs, or the schema gives an estimate. The profile lists the call.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Runs the kernels of the devices, as if the Fake key were not there.
+/// Runs the kernels of the devices as if the Fake key did not exist.
 inline void run_for_real(torch_call& call, c10::DispatchKeySet keys) {
   for (std::size_t index = 0; index < call.size(); ++index) {
     map_tensors(call.argument(index), [&](const at::Tensor& tensor) {
@@ -41,14 +41,14 @@ inline void run_for_real(torch_call& call, c10::DispatchKeySet keys) {
                   is_simulating.load(std::memory_order_relaxed)
                       ? ": a tensor of a NO_DISPATCH capture has no data, so it cannot be used in a real_scope; make its data in "
                         "the scope"
-                      : ": this tensor was made in a NO_DISPATCH capture that has ended, so it has no data; make it anew");
+                      : ": this tensor was made in a NO_DISPATCH capture that has ended, so it has no data; create it again");
       return tensor;
     });
   }
   call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
 }
 
-/// 1. Views that it consists of are made in the same way.
+/// 1. Nested views are created in the same way.
 inline void run_view(torch_call& call, const call_facts& facts) {
   const c10::DispatchKey key = facts.is_on_meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU;
   call.called().redispatchBoxed(c10::DispatchKeySet{key}, &call.stack());
@@ -66,10 +66,10 @@ inline void run_composed(torch_call& call, const operator_plan& plan, const call
   });
 }
 
-/// 8. Guesses, and says so in the profile; throws `c10::Error` if there is nothing to guess by.
+/// 8. Guesses and lists the call in the profile; throws `c10::Error` if there is nothing to go by.
 [[gnu::cold, gnu::noinline]] inline void run_estimate(torch_call& call, const operator_plan& plan) {
-  call.approximate("no rule, no shape function, and no kernel that could be run: results take the sizes of the inputs");
-  TORCH_CHECK(estimate_call(call), "NO_DISPATCH: nothing is known of the results of '", plan.name,
+  call.approximate("no rule, no shape function, and no kernel that can run: results are assumed to have the sizes of the inputs");
+  TORCH_CHECK(estimate_call(call), "NO_DISPATCH: cannot determine the results of '", plan.name,
               "'; register a rule before the capture: memprof::register_torch_rule(\"", plan.name,
               "\", [](memprof::torch_call& call) { call.returns(call.empty(sizes, call.tensor(0))); });");
 }
@@ -77,27 +77,27 @@ inline void run_composed(torch_call& call, const operator_plan& plan, const call
 /// 8.
 inline void run_approximately(torch_call& call, const operator_plan& plan) {
   if (!plan.has_shape_function) return run_estimate(call, plan);
-  call.approximate("too large to run its kernel: results are exact, scratch memory of the kernel is not known");
+  call.approximate("too large to run its kernel: results are exact, the kernel's scratch memory is unknown");
   run_shape_function(call);
 }
 
-/// Results that have the sizes which the shape function gives them.
+/// Creates results with the sizes from the shape function.
 inline void run_shape_function_for_cuda(torch_call& call, const operator_plan& plan, const call_facts& facts) {
   const bool is_known = plan.on_cuda == cuda_memory::results || plan.on_cuda == cuda_memory::results_if_short ||
                         (plan.on_cuda == cuda_memory::results_if_contiguous && facts.is_contiguous);
-  if (!is_known) call.approximate("results are exact; scratch memory on CUDA is not known");
+  if (!is_known) call.approximate("results are exact; scratch memory on CUDA is unknown");
   run_shape_function(call);
 }
 
-/// Lists a reduction of so many numbers that kernels of CUDA share the work of one result.
+/// Lists a reduction of so many elements that several CUDA thread blocks share the work for one result.
 inline void list_shared_reduction(torch_call& call, std::int64_t elements) {
   const c10::IValue& result = torch::jit::peek(call.stack(), 0, call.called().schema().returns().size());
   if (!result.isTensor() || !result.toTensor().defined()) return;
   if (call.cause() != nullptr || !is_shared_reduction(elements, result.toTensor().numel())) return;
-  call.approximate("results are exact; partial results of a long reduction on CUDA are not known");
+  call.approximate("results are exact; partial results of a long reduction on CUDA are unknown");
 }
 
-/// Results that have the sizes which the kernel of the CPU gives them.
+/// Creates results with the sizes from the CPU kernel.
 inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
   stand_ins replaced;
   torch::jit::Stack computed = compute_hidden(call, plan, keys, replaced, most_kernel_bytes);
@@ -111,10 +111,10 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
     });
     call.stack().push_back(std::move(result));
   }
-  if (call.cause() == nullptr) call.approximate("results are those of the CPU's kernel; scratch memory on CUDA is not known");
+  if (call.cause() == nullptr) call.approximate("results are those of the CPU kernel; scratch memory on CUDA is unknown");
 }
 
-/// Whether the dispatcher finds a kernel of the CPU for a call.
+/// Whether the dispatcher finds a CPU kernel for a call.
 [[nodiscard]] inline bool has_kernel(const torch_call& call, const call_facts& facts, c10::DispatchKeySet keys) {
   const c10::DispatchKey key = kernel_keys(keys, facts.is_on_cuda && facts.has_tensor).highestPriorityTypeId();
   return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
@@ -125,9 +125,9 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
   if (facts.bytes > most_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
   const bool has_what_decides = plan.depends_on_masks ? facts.has_masks : facts.has_values;
   if (plan.depends_on_data && !has_what_decides) {
-    call.approximate("the sizes of the results depend on data: taken as those of zeros");
+    call.approximate("the sizes of the results depend on data: assumed to be those for zeros");
   }
-  if (plan.holds_by_data && !has_what_decides) call.approximate("scratch memory depends on data: taken as that of zeros");
+  if (plan.holds_by_data && !has_what_decides) call.approximate("scratch memory depends on data: assumed to be that for zeros");
   if (!facts.is_on_cuda && run_smaller_batches(call, plan, keys)) return;
   try {
     with_data_that_suits(call, plan, [&] {
@@ -139,9 +139,9 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
   } catch (const kernel_too_large&) {
     run_approximately(call, plan);
   } catch (const c10::Error&) {
-    // What is wrong with sizes or types, the shape function refuses as well.
+    // If sizes or types are wrong, the shape function refuses them, too.
     if (facts.has_values || !plan.has_shape_function) throw;
-    call.approximate("the kernel refuses data that the simulation can give it: results are exact, scratch memory is not known");
+    call.approximate("the kernel refuses the data that the simulation can give it: results are exact, scratch memory is unknown");
     run_shape_function(call);
   }
 }
@@ -151,7 +151,7 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
   if (!facts.is_dense) return run_kernel_on_zeros(call, plan, facts, keys);
   if (plan.has_shape_function && facts.is_on_cuda) return run_shape_function_for_cuda(call, plan, facts);
   if (call.runs_without_rule()) return run_kernel_on_zeros(call, plan, facts, keys);
-  // A result of another type than what is computed is computed beside it.
+  // A result whose type differs from the computed one is computed in a separate tensor.
   if (plan.has_shape_function && plan.is_pointwise && (facts.has_one_type || (facts.is_contiguous && !facts.writes))) {
     return run_with_promotion(call, plan);
   }
@@ -165,7 +165,7 @@ inline void simulate_memory(torch_call& call, operator_plan& plan, const call_fa
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
   const bool is_cuda_reduction = facts.is_on_cuda && plan.on_cuda == cuda_memory::results_if_short && call.argument(0).isTensor();
   const std::int64_t elements = is_cuda_reduction ? call.tensor(0).numel() : 0;
-  // Acquire pairs with the release where the rule is set.
+  // Acquire pairs with the release in `set_rule`.
   const kept_rule* rule = plan.rule.load(std::memory_order_acquire);
   if (rule != nullptr && rule->use != rule_use::always && !facts.is_dense) rule = nullptr;
   const bool is_small = !facts.is_on_meta && !facts.is_on_cuda && facts.is_dense && plan.has_cpu_kernel &&
@@ -193,7 +193,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   const kept_rule* const rule = plan.rule.load(std::memory_order_relaxed);
   const bool is_rule_for_cuda = rule != nullptr && rule->use == rule_use::unless_small;
   if (plan.is_composed && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) {
-    if (plan.holds_by_data && !facts.has_values) plan.count_estimate("memory depends on data: taken as that of zeros", 0);
+    if (plan.holds_by_data && !facts.has_values) plan.count_estimate("memory depends on data: assumed to be that for zeros", 0);
     return run_composed(call, plan, facts, keys);
   }
 

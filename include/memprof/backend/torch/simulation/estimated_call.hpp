@@ -15,7 +15,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The position of the argument that an operator writes and returns as this result, such as `out`; the number of arguments if
+/// The position of the argument, such as `out`, that an operator writes and returns as this result; the number of arguments if
 /// there is none.
 [[nodiscard]] inline std::size_t written_argument(const c10::FunctionSchema& schema, const c10::Argument& result) {
   const c10::AliasInfo* const wanted = result.alias_info();
@@ -26,16 +26,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return schema.arguments().size();
 }
 
-/// Whether an operator makes tensors that are unlike its inputs, which its schema does not say: of fewer bits, or of several
-/// blocks.
+/// Whether an operator makes tensors unlike its inputs, of fewer bits or of several blocks, which its schema does not show.
 [[nodiscard]] inline bool makes_other_tensors(const c10::FunctionSchema& schema) {
   constexpr std::string_view beginnings[] = {"aten::_to_sparse", "aten::to_mkldnn", "aten::quantize_per_"};
   return std::any_of(std::begin(beginnings), std::end(beginnings),
                      [&](std::string_view beginning) { return schema.name().compare(0, beginning.size(), beginning) == 0; });
 }
 
-/// Ends a call of an operator of which only the schema is known: every new result gets the size of an input, that of a backward
-/// operator the size of the input it is probably the gradient of. False, and nothing done, if there is nothing to go by.
+/// Ends a call of an operator of which only the schema is known: every new result gets the size of an input; for a backward
+/// operator, of the input that it is probably the gradient of. Returns false and does nothing if there is nothing to go by.
 [[nodiscard]] inline bool estimate_call(torch_call& call) {
   const c10::FunctionSchema& schema = call.called().schema();
   if (makes_other_tensors(schema)) return false;
@@ -43,7 +42,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   for (std::size_t index = 0; index < call.size(); ++index) {
     if (call.argument(index).isTensor() && call.argument(index).toTensor().defined()) inputs.push_back(call.tensor(index));
   }
-  // Gradients come first among the arguments of a backward operator, then what they are gradients of.
+  // The arguments of a backward operator begin with gradients, followed by what they are gradients of.
   const bool is_backward = schema.name().find("backward") != std::string::npos;
   std::vector<c10::IValue> results;
   for (const c10::Argument& result : schema.returns()) {

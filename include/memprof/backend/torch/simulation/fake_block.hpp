@@ -23,28 +23,27 @@
 #include <utility>
 
 /// @file
-/// The blocks of simulated tensors. They are recorded at their full size. What stands behind them reads as zeros and takes no
-/// memory, until somebody writes to it.
+/// The blocks of simulated tensors. They are recorded at full size, but read as zeros and take no memory until written.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Thrown by the allocator where a real kernel wants more than it may have.
+/// Thrown by the allocator if a real kernel requests more than it may have.
 struct kernel_too_large {};
 
-/// Real kernels that run on any thread; their worker threads run operators for real as well.
+/// The number of real kernels running on any thread; their worker threads run operators for real, too.
 [[gnu::visibility("default")]] inline constinit std::atomic<int> running_kernels{0};
-/// How many have begun, ever.
+/// The number of real kernels ever started.
 [[gnu::visibility("default")]] inline constinit std::atomic<std::uint64_t> begun_kernels{0};
-/// Those of them whose blocks are not the program's.
+/// The number of running ones whose blocks are not the program's.
 [[gnu::visibility("default")]] inline constinit std::atomic<int> running_hidden_kernels{0};
 
-/// Whether this thread works for such a kernel.
+/// Whether this thread works for a real kernel.
 [[nodiscard]] inline bool is_in_hidden_kernel() {
   return this_simulating_thread.hidden_kernels != 0 ||
          (running_hidden_kernels.load(std::memory_order_relaxed) != 0 && at::in_parallel_region());
 }
 
-/// Hears of the blocks of real kernels, whether or not they are recorded, from all threads.
+/// A listener for the blocks of real kernels on all threads, whether or not they are recorded.
 struct kernel_listener {
   virtual void allocated(const void* address, std::size_t bytes) = 0;
   virtual void freeing(const void* address) = 0;
@@ -52,11 +51,11 @@ struct kernel_listener {
  protected:
   ~kernel_listener() = default;
 };
-/// Null: nobody listens. A listener lives for ever.
+/// Null: no listener. A listener is never destroyed.
 [[gnu::visibility("default")]] inline constinit std::atomic<kernel_listener*> present_kernel_listener{nullptr};
 
-/// Reports what libtorch allocates for real while a capture simulates: within real kernels, and for tensors that it makes
-/// without its dispatcher.
+/// Reports what libtorch really allocates during a simulation: within real kernels, and for tensors that it makes without its
+/// dispatcher.
 struct simulation_recorder {
   static void check(std::size_t bytes) {
     simulating_thread& self = this_simulating_thread;
@@ -64,7 +63,7 @@ struct simulation_recorder {
     if (self.most_kernel_bytes != std::numeric_limits<std::size_t>::max()) self.most_kernel_bytes -= bytes;
   }
   static void allocated(const void* address, std::size_t bytes) {
-    // Acquire, here and below, pairs with the release of who begins to listen.
+    // Acquire, here and below, pairs with the release that installs the listener.
     if (kernel_listener* const listener = present_kernel_listener.load(std::memory_order_acquire)) [[unlikely]] {
       listener->allocated(address, bytes);
     }
@@ -80,12 +79,12 @@ struct simulation_recorder {
 using kernel_allocator = forwarding_allocator<simulation_recorder>;
 
 struct fake_block {
-  /// What stands behind a block.
+  /// The memory behind a block.
   enum class memory : std::uint8_t {
-    none,   ///< nothing: addresses are used up
-    small,  ///< memory of its own
+    none,   ///< none: the addresses are used up
+    small,  ///< its own memory
     pages,  ///< zero pages
-    real,   ///< a block that the real allocator made
+    real,   ///< a block from the real allocator
   };
 
   void* data = nullptr;
@@ -93,12 +92,12 @@ struct fake_block {
   std::uint8_t space = 0;
   memory behind = memory::none;
   bool is_recorded = true;
-  bool is_visible = false;               ///< a tensor has it, so it may have been written
-  std::atomic<bool> has_values = false;  ///< what is there is what the program computed
-  c10::DataPtr real;                     ///< what frees a real block, and records that
+  bool is_visible = false;               ///< a tensor uses it, so it may have been written
+  std::atomic<bool> has_values = false;  ///< the bytes are what the program computed
+  c10::DataPtr real;                     ///< frees a real block and records that
 };
 
-/// The memory space of a device: "cpu", "cuda:0". Its look-up takes the registry's lock, so it is kept.
+/// The memory space of a device: "cpu", "cuda:0". Cached, because the look-up takes the registry's lock.
 [[nodiscard]] inline std::uint8_t space_of(c10::Device device) {
   if (!device.is_cuda()) return cpu_space;
   static std::array<std::atomic<int>, 64> known{};  // id + 1
@@ -114,7 +113,7 @@ struct fake_block {
 
 /// Gives a block addresses that read as zeros.
 inline void find_memory(fake_block& block) {
-  constexpr std::size_t alignment = 64;  // as libtorch's allocator
+  constexpr std::size_t alignment = 64;  // as in libtorch's allocator
   if (block.bytes < page_classes::page_bytes) {
     const std::size_t rounded = (block.bytes + alignment - 1) / alignment * alignment;
     block.data = std::aligned_alloc(alignment, rounded);
@@ -127,7 +126,7 @@ inline void find_memory(fake_block& block) {
   if (block.data != nullptr) block.behind = fake_block::memory::pages;
 }
 
-/// What frees a fake block, which may be long after the capture. Its address tells fake storages from others.
+/// Frees a fake block, perhaps long after the capture. The address of this function identifies fake storages.
 [[gnu::visibility("default")]] inline void free_fake_block(void* context) noexcept {
   auto* const block = static_cast<fake_block*>(context);
   if (block->behind == fake_block::memory::real) {
@@ -141,8 +140,8 @@ inline void find_memory(fake_block& block) {
   delete block;
 }
 
-/// A new block, or none for no bytes, as with the allocators of the devices. `counted_on` is where its bytes count, `device` what
-/// the pointer says: the two differ within Meta kernels. `has_values`: zeros are what the program asked for.
+/// A new block, or none for zero bytes, as with the devices' allocators. `counted_on` is where its bytes count, `device` is the
+/// device of the pointer: the two differ within Meta kernels. `has_values`: zeros are what the program requested.
 [[nodiscard]] inline c10::DataPtr new_fake_block(std::size_t bytes, c10::Device counted_on, c10::Device device,
                                                  bool has_values = false) {
   if (bytes == 0) return {nullptr, nullptr, &c10::detail::deleteNothing, device};
@@ -160,7 +159,7 @@ inline void find_memory(fake_block& block) {
   return {device.is_meta() ? nullptr : block->data, block, &free_fake_block, device};
 }
 
-/// The same block for another device: what a Meta kernel has allocated becomes that of a tensor.
+/// The same block on another device: turns a Meta kernel's allocation into a tensor's.
 [[nodiscard]] inline c10::DataPtr moved_to(c10::DataPtr&& made, c10::Device device) {
   if (made.get_deleter() != &free_fake_block) return {nullptr, nullptr, &c10::detail::deleteNothing, device};
   auto* const block = static_cast<fake_block*>(made.release_context());
@@ -172,13 +171,13 @@ inline void find_memory(fake_block& block) {
   return storage.data_ptr().get_deleter() == &free_fake_block;
 }
 
-/// Null for a storage that is not fake.
+/// The fake block of a storage; null if the storage is not fake.
 [[nodiscard]] inline fake_block* block_of(const c10::StorageImpl& storage) {
   return is_fake(storage) ? static_cast<fake_block*>(storage.data_ptr().get_context()) : nullptr;
 }
 
-/// Makes the storage of a real block of this capture a fake one, with what is there. Null for blocks from outside the capture,
-/// and where there are no bytes.
+/// Turns the storage of a real block of this capture into a fake one and keeps its content. Null for blocks from outside the
+/// capture, and for zero bytes.
 inline fake_block* adopt(c10::StorageImpl& storage) {
   if (fake_block* const known = block_of(storage)) return known;
   if (storage.nbytes() == 0 || !kernel_allocator::is_own(storage.data_ptr())) return nullptr;
@@ -194,12 +193,12 @@ inline fake_block* adopt(c10::StorageImpl& storage) {
   return block;
 }
 
-/// From now on nothing is known of the bytes: they are zeros.
+/// Marks the content as unknown: it reads as zeros from now on.
 inline void forget_values(fake_block& block) {
   block.has_values.store(false, std::memory_order_relaxed);
   if (block.data == nullptr) return;
   if (block.behind == fake_block::memory::pages) return zero_pages::clear(block.data, block.bytes);
-  // Of a real block, whole pages go back to the system; what the allocator has on their rims is its own.
+  // Only whole pages of a real block go back to the system; the rest of its outer pages may belong to the allocator.
   auto* const first = static_cast<char*>(block.data);
   char* const last = first + block.bytes;
   const auto up = [](char* address) {
@@ -216,12 +215,12 @@ inline void forget_values(fake_block& block) {
   std::memset(last_page, 0, static_cast<std::size_t>(last - last_page));
 }
 
-/// What a fake storage asks when it is resized.
+/// The allocator that a fake storage uses when it is resized.
 class fake_allocator final : public c10::Allocator {
  public:
   explicit fake_allocator(c10::Device device) noexcept : device_(device) {}
 
-  // One of the two overrides, as in `forwarding_allocator`. NOLINTBEGIN(modernize-*)
+  // Only one of the two overrides, as in `forwarding_allocator`. NOLINTBEGIN(modernize-*)
   c10::DataPtr allocate(std::size_t bytes) const { return new_fake_block(bytes, device_, device_); }
   c10::DataPtr allocate(std::size_t bytes) { return new_fake_block(bytes, device_, device_); }
   void copy_data(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
@@ -231,7 +230,7 @@ class fake_allocator final : public c10::Allocator {
   c10::Device device_;
 };
 
-/// One for each device, for ever: storages outlive the capture.
+/// One per device, never destroyed: storages outlive the capture.
 [[nodiscard]] inline fake_allocator& allocator_of(c10::Device device) {
   const recording_suppressor hidden;
   static fake_allocator* const on_cpu = new fake_allocator{c10::Device{c10::kCPU}};

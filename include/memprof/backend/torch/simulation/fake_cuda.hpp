@@ -14,18 +14,17 @@
 #include <memory>
 
 /// @file
-/// One CUDA device that is only claimed, for programs that ask whether there is one before they move their model to it. Where
-/// libtorch finds a device itself, its own guard and hooks stay. A libtorch that was built with CUDA and finds none keeps its
-/// hooks, and gets the guard.
+/// A fake CUDA device, for programs that check for one before they move their model to it. If libtorch finds a real device, its
+/// own guard and hooks stay. A libtorch built with CUDA that finds no device keeps its hooks and gets only the guard.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 [[gnu::visibility("default")]] inline constinit std::atomic<bool> is_cuda_faked{false};
 
-// No function is marked as an override: which of them exist differs between versions, and clang wants all of a class or none.
+// No function is marked `override`: which of them exist differs between versions, and clang demands all of a class or none.
 // NOLINTBEGIN(modernize-use-override)
 
-/// What autograd and the guards of devices and streams ask: there is one device with one stream, and it is always ready.
+/// Answers autograd and the device and stream guards: there is one device with one stream, which is always ready.
 struct fake_cuda_guard final : c10::impl::DeviceGuardImplInterface {
   static c10::Device only_device() noexcept { return {c10::kCUDA, 0}; }
   static c10::Stream only_stream() noexcept { return c10::Stream{c10::Stream::DEFAULT, only_device()}; }
@@ -54,7 +53,7 @@ struct fake_cuda_guard final : c10::impl::DeviceGuardImplInterface {
 };
 // NOLINTEND(modernize-use-override)
 
-/// What `torch::cuda::is_available()` and the seeding of generators ask. Outside a capture that claims CUDA there is no device.
+/// Answers `torch::cuda::is_available()` and the seeding of generators. Outside a capture that fakes CUDA, there is no device.
 // As above. NOLINTBEGIN(modernize-use-override,readability-identifier-naming)
 struct fake_cuda_hooks final : at::CUDAHooksInterface {
   static const at::Generator& only_generator() {
@@ -83,8 +82,8 @@ struct fake_cuda_hooks final : at::CUDAHooksInterface {
 };
 // NOLINTEND(modernize-use-override,readability-identifier-naming)
 
-/// Puts the guard in the place of a missing one, or of one without a device (a CUDA build on a machine without). The slot stays
-/// taken after the capture: what was made in it may ask to the end of the process.
+/// Installs the guard if there is none, or only one without a device (a CUDA build on a machine without one). It stays after the
+/// capture: objects created during the capture may use it until the process ends.
 inline void install_fake_cuda_guard() {
   auto& slot = c10::impl::device_guard_impl_registry[static_cast<std::size_t>(c10::DeviceType::CUDA)];
   const c10::impl::DeviceGuardImplInterface* const present = slot.load();
@@ -93,8 +92,8 @@ inline void install_fake_cuda_guard() {
   slot.store(guard);
 }
 
-/// Registers the hooks, below any real ones: those of a CUDA library that is loaded later replace them. True, to be called when
-/// the program starts: libtorch asks for hooks once and keeps the answer.
+/// Registers the hooks with a lower priority than real ones: those of a CUDA library that is loaded later replace them. Always
+/// returns true, to be called at program start: libtorch looks the hooks up once and keeps the result.
 [[nodiscard]] inline bool register_fake_cuda_hooks() {
   auto* const registry = at::CUDAHooksRegistry();
   if (!registry->Has("CUDAHooks")) {

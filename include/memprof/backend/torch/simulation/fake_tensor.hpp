@@ -17,7 +17,7 @@
 #include <vector>
 
 /// @file
-/// Fake tensors: the sizes, strides, types, devices and storages of real ones, over fake blocks.
+/// Fake tensors: tensors with the sizes, strides, types, devices and storages of real ones, over fake blocks.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -25,7 +25,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return tensor.defined() && tensor.has_storage() && is_fake(*tensor.storage().unsafeGetStorageImpl());
 }
 
-/// A tensor over a storage. It carries the Fake key, so that an operation on it is intercepted wherever it runs.
+/// A tensor over a storage. It carries the Fake key, so that operations on it are intercepted wherever they run.
 [[nodiscard]] inline at::Tensor tensor_over(c10::Storage storage, caffe2::TypeMeta dtype, at::IntArrayRef sizes,
                                             at::IntArrayRef strides, std::int64_t offset) {
   const c10::Device device = storage.device();
@@ -39,7 +39,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return tensor;
 }
 
-/// A storage of `bytes` bytes on `device`. On the Meta device it counts where the operation that runs makes its tensors.
+/// A storage of `bytes` bytes on `device`. On the Meta device, it counts where the running operation makes its tensors.
 [[nodiscard]] inline c10::Storage fake_storage(std::size_t bytes, c10::Device device, bool has_values = false) {
   const c10::Device counted_on = device.is_meta() ? this_simulating_thread.meta_device.value_or(c10::Device{c10::kCPU}) : device;
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<std::int64_t>(bytes),
@@ -65,7 +65,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return strides;
 }
 
-/// The strides that `at::empty_like` gives: those of `like` if it has no gaps, else of the same order of dimensions.
+/// The strides that `at::empty_like` gives: those of `like` if it has no gaps, else the same order of dimensions.
 [[nodiscard]] inline std::vector<std::int64_t> strides_like(const at::Tensor& like) {
   if (like.is_non_overlapping_and_dense()) return like.strides().vec();
   return at::infer_dense_strides(like.sizes(), like.strides());

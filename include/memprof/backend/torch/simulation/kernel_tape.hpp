@@ -21,8 +21,8 @@
 #include <vector>
 
 /// @file
-/// What a real kernel allocated and returned, to be played again for calls with equal arguments: a kernel runs once for each
-/// shape, however many layers and steps a training has.
+/// Records what a real kernel allocated and returned, and replays it for calls with equal arguments: a kernel runs once per
+/// shape, however many layers and steps a training run has.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -30,7 +30,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 struct kernel_tape {
   struct step {
     std::size_t block;  ///< number of the block in the call
-    std::size_t bytes;  ///< 0: it is freed
+    std::size_t bytes;  ///< 0: the block is freed
   };
   struct result {
     enum class kind : std::uint8_t { undefined, argument, block };
@@ -47,8 +47,8 @@ struct kernel_tape {
   std::vector<result> results;
 };
 
-/// Writes down what kernels allocate. One call at a time in the process: others go unrecorded. A worker thread does not say for
-/// which call it works, so a call beside which another one ran is not kept either.
+/// Records what kernels allocate, for one call at a time in the process; others are not recorded. A worker thread does not reveal
+/// which call it works for, so a call that another one overlapped is discarded, too.
 class tape_recorder final : public kernel_listener {
  public:
   [[nodiscard]] static tape_recorder& instance() {
@@ -57,7 +57,7 @@ class tape_recorder final : public kernel_listener {
     return *one;
   }
 
-  /// False if another call runs.
+  /// False if another call is running.
   [[nodiscard]] bool begin() {
     const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
@@ -97,7 +97,7 @@ class tape_recorder final : public kernel_listener {
     live_.erase(known);
   }
 
-  /// Ends the recording of a call with these results and arguments; none if it cannot be played again.
+  /// Ends the recording of a call with these results and arguments; none if it cannot be replayed.
   [[nodiscard]] std::optional<kernel_tape> end(const torch::jit::Stack& results, const std::vector<at::Tensor>& arguments) {
     const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
@@ -105,7 +105,7 @@ class tape_recorder final : public kernel_listener {
     is_on_ = false;
     is_whole_ = is_whole_ && begun_kernels.load(std::memory_order_relaxed) == begun_before_ + 1;
     for (const c10::IValue& result : results) note_result(result, arguments);
-    // A block that no result has is kept by the kernel's library from its first call on.
+    // A remaining block that no result uses is kept by the kernel's library, since its first call.
     for (const auto& [address, block] : live_) is_whole_ = is_whole_ && is_result(block);
     if (!is_whole_) return std::nullopt;
     return std::move(tape_);
@@ -153,7 +153,7 @@ class tape_recorder final : public kernel_listener {
   std::unordered_map<const void*, std::size_t> live_;
 };
 
-/// Allocates and frees what is on a tape, and makes its results.
+/// Replays the allocations and frees of a tape and creates its results.
 [[nodiscard]] inline torch::jit::Stack play(const kernel_tape& tape, const std::vector<at::Tensor>& arguments) {
   std::vector<c10::Storage> blocks(tape.blocks);
   for (const kernel_tape::step& step : tape.steps) {
@@ -176,7 +176,7 @@ class tape_recorder final : public kernel_listener {
   return results;
 }
 
-/// The tapes of a capture, by what decides about a call's memory. Thread-safe; keeps up to `most_tapes`.
+/// The tapes of a capture, by everything that determines a call's memory. Thread-safe; keeps up to `most_tapes`.
 class kernel_tapes {
  public:
   static constexpr std::size_t most_tapes = 4096;
@@ -209,7 +209,7 @@ class kernel_tapes {
   std::unordered_map<std::string, std::shared_ptr<const kernel_tape>> tapes_;
 };
 
-/// Writes the bytes of numbers into a key.
+/// Appends the bytes of numbers to a key.
 class tape_key {
  public:
   explicit tape_key(const void* schema) {
@@ -233,7 +233,7 @@ class tape_key {
     add(static_cast<std::uint64_t>(tensor.scalar_type()) | (tensor.requires_grad() ? 256U : 0U));
     add(tensor.sizes());
     add(tensor.strides());
-    // Kernels may ask whether data is aligned.
+    // Kernels may check whether data is aligned.
     add(static_cast<std::uint64_t>(tensor.storage_offset()) % 64);
   }
 
@@ -243,7 +243,7 @@ class tape_key {
   std::string text_;
 };
 
-/// The key of a call; none for one that memory may depend on data of, or that has arguments of other kinds.
+/// The key of a call; none if its memory may depend on data, or if it has other kinds of arguments.
 [[nodiscard]] inline std::optional<std::string> key_of(const void* schema, const c10::IValue* first, std::size_t count) {
   tape_key key{schema};
   for (const c10::IValue* value = first; value != first + count; ++value) {

@@ -10,12 +10,12 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Stands before libtorch's allocator of the Meta device: what a Meta kernel allocates for a simulated operation is recorded.
+/// Wraps libtorch's allocator of the Meta device and records what a Meta kernel allocates for a simulated operation.
 class meta_allocator final : public c10::Allocator {
  public:
   explicit meta_allocator(c10::Allocator* previous) noexcept : previous_(previous) {}
 
-  // One of the two overrides, as in `torch_cpu_allocator`. NOLINTBEGIN(modernize-*)
+  // Only one of the two overrides, as in `forwarding_allocator`. NOLINTBEGIN(modernize-*)
   c10::DataPtr allocate(std::size_t bytes) const { return allocate_or_pass_on(bytes); }
   c10::DataPtr allocate(std::size_t bytes) { return allocate_or_pass_on(bytes); }
   void copy_data(void*, const void*, std::size_t) const {}
@@ -30,8 +30,8 @@ class meta_allocator final : public c10::Allocator {
   c10::Allocator* previous_;
 };
 
-/// Installs it, once; it stays, as storages refer to it. Call it while no other thread uses the Meta device: libtorch's table of
-/// allocators has no lock. Throws `memprof::error` if libtorch does not let it in.
+/// Installs the allocator once; it stays, because storages refer to it. Call this while no other thread uses the Meta device:
+/// libtorch's table of allocators has no lock. Throws `memprof::error` if libtorch does not accept it.
 inline void install_meta_allocator() {
   static meta_allocator* const allocator = new meta_allocator{c10::GetAllocator(c10::kMeta)};
   if (c10::GetAllocator(c10::kMeta) == allocator || set_allocator(c10::kMeta, *allocator)) return;

@@ -13,7 +13,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Gives a Meta tensor's storage a block of the size it has: a resize on the Meta device changes the size alone.
+/// Gives a Meta tensor's storage a block of its size: a resize on the Meta device changes only the size.
 inline void replace_resized_block(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_meta() || !tensor.has_storage()) return;
   c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
@@ -24,18 +24,18 @@ inline void replace_resized_block(const at::Tensor& tensor) {
   storage.set_data_ptr_noswap(new_fake_block(storage.nbytes(), counted_on, c10::Device{c10::kMeta}));
 }
 
-/// Throws `c10::Error` for what a fake tensor cannot stand for: sparse and opaque tensors consist of other tensors.
+/// Throws `c10::Error` for tensors that cannot be simulated: sparse and opaque tensors consist of other tensors.
 inline void check_has_storage(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.has_storage(), "NO_DISPATCH: a tensor of layout ", tensor.layout(),
               " has no storage that could be counted; use dense tensors in this capture, or torch_backend, which counts real "
               "ones");
 }
 
-/// The Meta tensors that stand for an operation's arguments while its Meta kernel runs, and the way back: a result on the storage
-/// of an argument becomes an alias of the argument, any other a fake tensor that takes the block over.
+/// The Meta tensors that stand for an operation's arguments while its Meta kernel runs, and the way back: a result on an
+/// argument's storage becomes an alias of the argument, any other result a fake tensor that takes over the block.
 class meta_views {
  public:
-  /// Where new tensors are made: the device that was asked for, else the first of an argument that is not the CPU.
+  /// Where new tensors are created: on the requested device, else on the first device of an argument other than the CPU.
   [[nodiscard]] c10::Device device() const noexcept { return device_; }
   void set_device(c10::Device device) noexcept {
     device_ = device.is_cuda() && !device.has_index() ? c10::Device{c10::kCUDA, 0} : device;
@@ -45,7 +45,7 @@ class meta_views {
   [[nodiscard]] at::Tensor view_of(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.is_meta()) return tensor;
     c10::TensorImpl* const implementation = tensor.unsafeGetTensorImpl();
-    // Numbers that became tensors stay what they are: they take no part in type promotion.
+    // Numbers that were wrapped in tensors stay marked as such: they take no part in type promotion.
     if (implementation->is_wrapped_number()) return tensor;
     check_has_storage(tensor);
     if (!is_asked_for_ && device_.is_cpu()) device_ = tensor.device();
@@ -82,7 +82,7 @@ class meta_views {
     return over(fake, result);
   }
 
-  /// Carries over to the arguments what the kernel did to their views: new sizes and strides, grown storages.
+  /// Applies to the arguments what the kernel did to their views: new sizes and strides, grown storages.
   void take_over_changes() {
     for (const tensor_pair& pair : tensors_) {
       c10::StorageImpl& original = *pair.original.storage().unsafeGetStorageImpl();
@@ -115,7 +115,7 @@ class meta_views {
     for (const storage_pair& known : storages_) {
       if (known.original.unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) return known.view;
     }
-    // Its context only says that there is a block, which belongs to the original.
+    // Its context only marks the presence of a block, which belongs to the original.
     static char block;
     c10::Storage view{
         c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<std::int64_t>(storage.nbytes()),

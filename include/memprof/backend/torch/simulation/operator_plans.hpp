@@ -32,50 +32,51 @@ struct argument_role {
   bool is_dtype = false;
 };
 
-/// A rule that was registered. Lives for ever.
+/// A registered rule. Never destroyed.
 struct kept_rule {
   torch_rule_function run;
   rule_use use;
 };
 
-/// How calls of one operator are simulated, and how many of them were estimates. Lives for ever.
+/// How calls of one operator are simulated, and how many of them were estimates. Never destroyed.
 struct operator_plan {
   const c10::FunctionSchema* schema = nullptr;
-  std::string name;                             ///< as in "aten::add.Tensor"
+  std::string name;                             ///< such as "aten::add.Tensor"
   std::atomic<const kept_rule*> rule{nullptr};  ///< null: there is none
   std::vector<argument_role> roles;
-  bool is_view = false;                        ///< the kernel of the CPU only makes another tensor over the same storage
+  bool is_view = false;                        ///< the CPU kernel only creates another tensor over the same storage
   bool is_composed = false;                    ///< the kernel is the same for all devices and calls other operators
-  bool has_cpu_kernel = false;                 ///< one that computes
+  bool has_cpu_kernel = false;                 ///< a kernel that computes
   bool has_shape_function = false;             ///< a Meta kernel
   bool is_exact = false;                       ///< the shape function allocates as the kernel does
   bool is_exact_if_plain = false;              ///< the same for plain tensors
-  cuda_memory on_cuda = cuda_memory::unknown;  ///< what CUDA's kernel holds
+  cuda_memory on_cuda = cuda_memory::unknown;  ///< what the CUDA kernel holds
   bool is_pointwise = false;                   ///< computes element by element
-  bool depends_on_data = false;                ///< the sizes of the results
-  bool depends_on_masks = false;               ///< on masks alone
+  bool depends_on_data = false;                ///< the sizes of the results do
+  bool depends_on_masks = false;               ///< the sizes depend only on masks
   bool holds_by_data = false;                  ///< scratch memory depends on data
-  bool refuses_zeros = false;                  ///< its kernel throws on them
-  bool computes_unseen = false;                ///< composed, but some of its results are computed past the dispatcher
-  std::atomic<const char*> cause{nullptr};     ///< why the last estimate was one
+  bool refuses_zeros = false;                  ///< its kernel throws if given zeros
+  bool computes_unseen = false;                ///< composed, but computes some of its results without the dispatcher
+  std::atomic<const char*> cause{nullptr};     ///< the reason for the last estimate
   std::atomic<std::int64_t> estimated_calls{0};
   std::atomic<std::int64_t> estimated_bytes{0};
 
   void count_estimate(const char* why, std::int64_t bytes) noexcept {
-    // Relaxed: numbers of their own, read when the profile is.
+    // Relaxed: independent numbers, read with the profile.
     cause.store(why, std::memory_order_relaxed);
     estimated_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    // Release pairs with the acquire of `estimates`: what is counted has a cause.
+    // Release pairs with the acquire in `estimates`: what is counted has a cause.
     estimated_calls.fetch_add(1, std::memory_order_release);
   }
 };
 
-/// Operators whose Meta kernels give results other sizes than the kernels do.
+/// Operators whose Meta kernels give results of other sizes than the real kernels.
 [[nodiscard]] inline bool has_wrong_shape_function(std::string_view name) {
   return name == "aten::addbmm_" || name.rfind("aten::isin.Scalar_Tensor", 0) == 0;
 }
 
-/// Operators without a CPU kernel of their own whose kernel for all devices computes itself, and does not leave it to others.
+/// Operators without a CPU kernel of their own whose kernel for all devices computes by itself instead of calling other
+/// operators.
 [[nodiscard]] inline bool computes_for_all_devices(std::string_view name) {
   constexpr std::string_view names[] = {"aten::copy_",
                                         "aten::convolution_backward",
@@ -94,7 +95,7 @@ struct operator_plan {
   return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
 }
 
-/// Operators whose scratch memory depends on data, though their results have sizes of their own.
+/// Operators whose scratch memory depends on data, although the sizes of their results do not.
 [[nodiscard]] inline bool has_memory_that_depends_on_data(std::string_view schema_name) {
   constexpr std::string_view names[] = {"aten::_fused_moving_avg_obs_fq_helper",
                                         "aten::_index_put_impl_",
@@ -106,14 +107,14 @@ struct operator_plan {
          schema_name.rfind("aten::_to_sparse", 0) == 0;
 }
 
-/// Operators whose kernels refuse zeros: pivots count from one, and nobody divides by nothing.
+/// Operators whose kernels refuse zeros: pivots count from one, and division by zero is an error.
 [[nodiscard]] inline bool has_kernel_that_refuses_zeros(std::string_view schema_name) {
   constexpr std::string_view names[] = {"aten::floor_divide", "aten::linalg_ldl_solve", "aten::linalg_lu_solve",
                                         "aten::lu_unpack", "aten::multinomial"};
   return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
 }
 
-/// Reads from the dispatcher how calls of an operator are to be simulated.
+/// Determines from the dispatcher how to simulate calls of an operator.
 inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called) {
   using c10::DispatchKey;
   const c10::FunctionSchema& schema = called.schema();
@@ -133,7 +134,7 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
         {is_written, is_overwritten, argument.name() == "device", argument.name() == "pin_memory", argument.name() == "dtype"});
   }
 
-  // Asked one by one: libtorch answers for Meta itself with a kernel that throws.
+  // Queried one by one: for Meta itself, libtorch returns a kernel that throws.
   const bool is_composed = called.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
                            called.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
                            called.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
@@ -157,21 +158,21 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape);
 }
 
-/// The plans of all operators that were called, and the rules they are made of. Thread-safe.
+/// The plans of all operators called so far, and their rules. Thread-safe.
 class operator_plans {
  public:
-  /// The plan of an operator: a look-up without a lock, except for its first call.
+  /// The plan of an operator, looked up without a lock except for its first call.
   [[nodiscard]] operator_plan& plan_of(const c10::OperatorHandle& called) {
     const c10::FunctionSchema* const schema = &called.schema();
     for (std::size_t probe = first_slot(schema);; probe = (probe + 1) % slots_.size()) {
-      // Acquire pairs with the release of `publish`: the plan is complete.
+      // Acquire pairs with the release in `publish`: the plan is complete.
       operator_plan* const plan = slots_[probe].load(std::memory_order_acquire);
       if (plan == nullptr) return find_or_make(called);
       if (plan->schema == schema) return *plan;
     }
   }
 
-  /// Replaces the rule of an operator. Rules that were replaced are kept: another thread may be running them.
+  /// Replaces the rule of an operator. Replaced rules are kept: another thread may be running them.
   void set_rule(std::string_view name, torch_rule_function rule) {
     const hidden_lock guard{lock_};
     rules_kept_.push_back(std::make_unique<kept_rule>(kept_rule{std::move(rule), rule_use::always}));
@@ -183,7 +184,7 @@ class operator_plans {
     }
   }
 
-  /// Adds a rule that comes with memprof, unless the user has set one.
+  /// Adds one of memprof's own rules, unless the user has set one.
   void add_rule(const known_rule& known) {
     const hidden_lock guard{lock_};
     const auto [place, is_new] = rules_.try_emplace(known.name, nullptr);
@@ -200,12 +201,12 @@ class operator_plans {
     }
   }
 
-  /// The estimates since, the one with the most bytes first.
+  /// The estimates since `forget_estimates`, those with the most bytes first.
   [[nodiscard]] std::vector<approximated_operation> estimates() const {
     const hidden_lock guard{lock_};
     std::vector<approximated_operation> rows;
     for (const auto& [schema, plan] : plans_) {
-      // Acquire pairs with the release of `count_estimate`.
+      // Acquire pairs with the release in `count_estimate`.
       const std::int64_t calls = plan->estimated_calls.load(std::memory_order_acquire);
       if (calls == 0) continue;
       rows.push_back({plan->name, plan->cause.load(std::memory_order_relaxed), calls,
@@ -218,14 +219,14 @@ class operator_plans {
   }
 
  private:
-  /// Nothing is recorded while the lock is held: a profile is read under the profiler's own lock, which recording may take.
+  /// Nothing may be recorded while the lock is held: a profile is read under the profiler's own lock, which recording may take.
   struct [[nodiscard]] hidden_lock {
     explicit hidden_lock(std::mutex& lock) : hidden(activity::internal), guard(lock) {}
     activity_guard hidden;
     std::lock_guard<std::mutex> guard;
   };
 
-  static constexpr std::size_t most_slots = 16384;  // libtorch 2.13 has some 3,500 operators
+  static constexpr std::size_t most_slots = 16384;  // libtorch 2.13 has about 3,500 operators
   static constexpr std::size_t most_filled = most_slots / 2;
 
   [[nodiscard]] static std::size_t first_slot(const c10::FunctionSchema* schema) noexcept {
@@ -245,12 +246,12 @@ class operator_plans {
     return *plan;
   }
 
-  /// Under the lock. A process with more operators than slots looks the rest up under the lock.
+  /// Call with the lock held. If a process has more operators than slots, the rest are looked up under the lock.
   void publish(operator_plan& plan) noexcept {
     if (plans_.size() > most_filled) return;
     std::size_t place = first_slot(plan.schema);
     while (slots_[place].load(std::memory_order_relaxed) != nullptr) place = (place + 1) % slots_.size();
-    // Release pairs with the acquire of `plan_of`.
+    // Release pairs with the acquire in `plan_of`.
     slots_[place].store(&plan, std::memory_order_release);
   }
 
@@ -261,7 +262,7 @@ class operator_plans {
   std::array<std::atomic<operator_plan*>, most_slots> slots_{};
 };
 
-/// The plans of the process; for ever, as tensors outlive captures and `main`.
+/// The plans of the process. Never destroyed, because tensors outlive captures and `main`.
 [[nodiscard, gnu::visibility("default")]] inline operator_plans& all_operator_plans() {
   static operator_plans* const all = new operator_plans;
   return *all;

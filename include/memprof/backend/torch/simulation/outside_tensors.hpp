@@ -13,18 +13,18 @@
 #include <utility>
 
 /// @file
-/// Tensors from before the capture. A simulated operation must not write to them, so the first that does gives their storage a
-/// shadow, which stands for it until the capture ends: with a copy of what is there if that is small, else without values.
+/// Tensors from before the capture. Simulated operations must not write to them, so the first write gives their storage a shadow
+/// that replaces it until the capture ends: with a copy of its content if that is small, else without values.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether a storage holds data that the capture has not seen being made.
+/// Whether a storage holds data from outside the capture.
 [[nodiscard]] inline bool is_outside(const c10::StorageImpl& storage) {
   return !is_fake(storage) && storage.nbytes() != 0 && !kernel_allocator::is_own(storage.data_ptr());
 }
 
-/// Gives a storage a larger block, as a resize does: the new one before the old one is freed. What a storage from outside the
-/// capture of the CPU holds goes along.
+/// Gives a storage a larger block as a resize does: allocates the new one before freeing the old one. The content of a CPU
+/// storage from outside the capture is copied.
 inline void enlarge(c10::StorageImpl& storage, std::size_t bytes, c10::Device device) {
   const std::size_t kept = is_outside(storage) && device.is_cpu() ? storage.nbytes() : 0;
   const c10::DataPtr old = storage.set_data_ptr(new_fake_block(bytes, device, device));
@@ -42,9 +42,9 @@ class outside_shadows {
     return *all;
   }
 
-  /// An empty one if the storage was not written yet.
+  /// The shadow of a storage; empty if it has not been written yet.
   [[nodiscard]] c10::Storage find(const c10::StorageImpl& storage) {
-    // Relaxed: a write by another thread that the program has not ordered may be missed.
+    // Relaxed: an unsynchronised write by another thread may be missed.
     if (count_.load(std::memory_order_relaxed) == 0) return {};
     const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
@@ -52,7 +52,7 @@ class outside_shadows {
     return known == shadows_.end() ? c10::Storage{} : known->second.shadow;
   }
 
-  /// To be called before a write; storages of at most `most_copied` bytes keep their values.
+  /// Call before a write; storages of at most `most_copied` bytes keep their values.
   [[nodiscard]] c10::Storage find_or_make(const c10::Storage& storage, std::size_t most_copied) {
     const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
@@ -75,7 +75,7 @@ class outside_shadows {
 
  private:
   struct entry {
-    c10::weak_intrusive_ptr<c10::StorageImpl> original;  ///< keeps its address from being used again
+    c10::weak_intrusive_ptr<c10::StorageImpl> original;  ///< keeps its address from being reused
     c10::Storage shadow;
   };
 

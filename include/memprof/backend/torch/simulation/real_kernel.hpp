@@ -16,16 +16,16 @@
 #include <vector>
 
 /// @file
-/// Real kernels of the CPU in a simulated run. What they allocate and free is recorded, so their memory is right by construction;
-/// what they compute is kept if all that they read has values, and is given back to the system otherwise.
+/// Real CPU kernels in a simulated run. What they allocate and free is recorded, so their memory is right by construction. Their
+/// results are kept if everything they read has values, and otherwise given back to the system.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// How much a kernel may allocate in all.
+/// How much a kernel may allocate in total.
 inline constexpr std::size_t most_kernel_bytes = std::size_t{1} << 30;
-/// How much its arguments may hold, which as zeros take no memory.
+/// How many bytes its arguments may have, which take no memory as zeros.
 inline constexpr std::size_t most_argument_bytes = std::size_t{16} << 30;
-/// Kernels that read no more run for real though there is a rule: that takes some microseconds. Tests of rules set it to 0.
+/// Kernels that read at most this much run for real even if there is a rule: that takes microseconds. Tests of rules set it to 0.
 [[gnu::visibility("default")]] inline constinit std::atomic<std::size_t> small_kernel_bytes{std::size_t{64} << 10};
 
 /// Lets this thread run kernels for real until the end of the scope.
@@ -57,7 +57,7 @@ class [[nodiscard]] kernel_scope {
   bool is_hidden_;
 };
 
-/// The arguments of a call, to be put back if a kernel does not get through.
+/// The arguments of a call, to be restored if a kernel fails.
 class saved_arguments {
  public:
   explicit saved_arguments(torch_call& call)
@@ -76,7 +76,7 @@ class saved_arguments {
   std::vector<c10::IValue> arguments_;
 };
 
-/// Puts stand-ins in place of the arguments.
+/// Replaces the arguments with stand-ins.
 inline void stand_in_for_arguments(torch_call& call, const operator_plan& plan, stand_ins& replaced) {
   for (std::size_t index = 0; index < call.size(); ++index) {
     c10::IValue& value = call.argument(index);
@@ -92,7 +92,7 @@ inline void stand_in_for_arguments(torch_call& call, const operator_plan& plan, 
   }
 }
 
-/// A tensor that a real kernel has made, as one of the program's. Its block is recorded already.
+/// Turns a tensor made by a real kernel into one of the program's. Its block has already been recorded.
 [[nodiscard]] inline at::Tensor simulated_result(const at::Tensor& made, bool has_values) {
   if (!made.has_storage() || !is_dense(made) || !made.is_cpu()) return made;
   c10::StorageImpl& storage = *made.storage().unsafeGetStorageImpl();
@@ -102,7 +102,7 @@ inline void stand_in_for_arguments(torch_call& call, const operator_plan& plan, 
     if (block == nullptr) return made;  // from outside the capture
     const bool is_small = block->bytes <= most_valued_bytes(made.scalar_type());
     block->has_values.store(has_values && is_small, std::memory_order_relaxed);
-    // What is small keeps its bytes, though they are worth nothing: indices among them are valid ones.
+    // Small tensors keep their bytes, although they are meaningless: any indices among them are valid.
     if (!is_small) forget_values(*block);
   }
   if (made.key_set().has(c10::DispatchKey::Fake)) return made;
@@ -121,7 +121,7 @@ void for_each_result(torch_call& call, Visit visit) {
   }
 }
 
-/// Below the Fake key: the keys by which the dispatcher finds the kernel of the CPU.
+/// The keys below the Fake key by which the dispatcher finds the CPU kernel.
 [[nodiscard]] inline c10::DispatchKeySet kernel_keys(c10::DispatchKeySet keys, bool has_cuda_tensor) {
   if (has_cuda_tensor) return c10::DispatchKeySet{c10::DispatchKey::CPU};
   return keys & c10::DispatchKeySet{c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake};
@@ -135,8 +135,8 @@ void for_each_result(torch_call& call, Visit visit) {
   return written;
 }
 
-/// Runs the kernel of the CPU on what tensors of the CPU hold, and ends the call with its results. What it throws, also
-/// `kernel_too_large` if it wants more than `most_bytes`, is thrown on, with the arguments as they were.
+/// Runs the CPU kernel on what CPU tensors hold, and ends the call with its results. Rethrows what the kernel throws, including
+/// `kernel_too_large` if it requests more than `most_bytes`, with the arguments unchanged.
 /// `after(results)` is called before the results become the program's.
 template <class After>
 void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values, std::size_t most_bytes,
@@ -172,7 +172,7 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
   run_kernel(call, plan, keys, has_values, most_bytes, [](const torch::jit::Stack&) {});
 }
 
-/// The same on true values: either the whole call happens, or nothing of it does, and the answer is false.
+/// The same on true values: the call either happens completely, or not at all and returns false.
 [[nodiscard]] inline bool run_on_values(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   pending_events events;
@@ -185,8 +185,8 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
   return true;
 }
 
-/// What the kernel of the CPU computes for fake tensors of CUDA. Nothing of it is recorded, and the call goes on as if nothing
-/// had happened, except that arguments which it writes are written.
+/// What the CPU kernel computes for fake CUDA tensors. Nothing is recorded, and the call goes on as if nothing had happened,
+/// except that the arguments that the kernel writes are written.
 [[nodiscard]] inline torch::jit::Stack compute_hidden(const torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
                                                       stand_ins& replaced, std::size_t most_bytes) {
   torch::jit::Stack stack;
@@ -200,7 +200,7 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
   return stack;
 }
 
-/// The same for a call on values; none if the kernel wants too much, or refuses them.
+/// The same for a call on values; none if the kernel needs too much memory, or refuses them.
 [[nodiscard]] inline std::optional<torch::jit::Stack> compute_for_cuda(const torch_call& call, const operator_plan& plan,
                                                                        c10::DispatchKeySet keys) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
@@ -214,7 +214,7 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
   }
 }
 
-/// Tensors of fake CUDA like those that a kernel of the CPU has made, which may share their memory.
+/// Fake CUDA tensors like those made by a CPU kernel, which may share their memory.
 class fake_cuda_copies {
  public:
   [[nodiscard]] at::Tensor copy_of(const at::Tensor& made) {
@@ -237,7 +237,7 @@ class fake_cuda_copies {
   std::vector<std::pair<c10::Storage, c10::Storage>> copies_;
 };
 
-/// Gives the results of a call, which have ended it, the values that were computed for them.
+/// Gives the results of a finished call the values that were computed for them.
 inline void take_over_values(torch_call& call, const torch::jit::Stack& computed) {
   std::size_t index = 0;
   for_each_result(call, [&](c10::IValue& result) {

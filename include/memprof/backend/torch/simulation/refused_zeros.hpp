@@ -10,12 +10,12 @@
 #include <vector>
 
 /// @file
-/// Kernels that refuse zeros, as the inverse of a matrix or a draw from probabilities does: they are tried again with identity
-/// matrices and ones.
+/// Kernels that refuse zeros, such as matrix inversion or sampling from probabilities, are retried with identity matrices and
+/// ones.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Gives arguments without values data that most kernels take, and zeros again at the end of the scope.
+/// Fills arguments without values with data that most kernels accept, and with zeros again at the end of the scope.
 class [[nodiscard]] suitable_data {
  public:
   suitable_data(const torch_call& call, const operator_plan& plan, bool fills_integers) {
@@ -29,7 +29,7 @@ class [[nodiscard]] suitable_data {
     stand_ins replaced;
     for (const at::Tensor& tensor : filled_) {
       at::Tensor memory = replaced.stand_in_of(tensor, true);
-      for (std::int64_t dimension = 0; dimension < memory.dim(); ++dimension) {  // what is expanded is written once
+      for (std::int64_t dimension = 0; dimension < memory.dim(); ++dimension) {  // expanded dimensions are written once
         if (memory.stride(dimension) == 0 && memory.size(dimension) > 1) memory = memory.narrow(dimension, 0, 1);
       }
       const bool is_square = memory.dim() >= 2 && memory.size(-1) == memory.size(-2);
@@ -49,8 +49,8 @@ class [[nodiscard]] suitable_data {
   std::vector<at::Tensor> filled_;
 };
 
-/// Calls `run`. If it throws and has left nothing behind, nothing of it is recorded; with a kernel that is not known to refuse
-/// zeros, what came before it threw.
+/// Calls `run`. If it throws and has left nothing allocated, nothing is recorded. Of a kernel that is not known to refuse zeros,
+/// the allocations before the exception are recorded.
 template <class Run>
 void run_or_forget(const operator_plan& plan, Run run) {
   if (!plan.refuses_zeros) return run();
@@ -64,8 +64,8 @@ void run_or_forget(const operator_plan& plan, Run run) {
   events.commit();
 }
 
-/// Calls `run`, and again with other data if it throws `c10::Error`: first with other floating-point numbers, then with other
-/// integers as well. If that is of no use either, throws what it threw first.
+/// Calls `run`, and again with other data if it throws `c10::Error`: first with other floating-point numbers, then also with
+/// other integers. If that fails, too, rethrows the first exception.
 template <class Run>
 void with_data_that_suits(torch_call& call, const operator_plan& plan, Run run) {
   try {
@@ -75,7 +75,7 @@ void with_data_that_suits(torch_call& call, const operator_plan& plan, Run run) 
       try {
         const suitable_data filled{call, plan, fills_integers};
         return run_or_forget(plan, run);
-      } catch (const c10::Error&) {  // the first one is thrown
+      } catch (const c10::Error&) {  // the first exception is rethrown
         continue;
       }
     }

@@ -18,7 +18,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Where new tensors of the Meta kernel that runs are counted, until the end of the scope.
+/// Sets the device on which new tensors of the running Meta kernel count, until the end of the scope.
 class [[nodiscard]] meta_device_scope {
  public:
   explicit meta_device_scope(c10::Device device) : outer_(std::exchange(this_simulating_thread.meta_device, device)) {}
@@ -30,18 +30,18 @@ class [[nodiscard]] meta_device_scope {
   std::optional<c10::Device> outer_;
 };
 
-/// Runs the Meta kernel on arguments that are on the Meta device.
+/// Runs the Meta kernel on arguments on the Meta device.
 inline void run_on_meta(torch_call& call) {
   const std::size_t results = call.called().schema().returns().size();
   call.called().redispatchBoxed(c10::DispatchKeySet{c10::DispatchKey::Meta}, &call.stack());
   torch::jit::Stack& stack = call.stack();
-  if (!this_simulating_thread.meta_device.has_value()) return;  // the program's own
+  if (!this_simulating_thread.meta_device.has_value()) return;  // the program's own use of the Meta device
   for (std::size_t index = stack.size() - results; index < stack.size(); ++index) {
     if (stack[index].isTensor()) replace_resized_block(stack[index].toTensor());
   }
 }
 
-/// Puts views on the Meta device in place of all tensors, and the Meta device in place of others.
+/// Replaces all tensors with views on the Meta device, and all other devices with the Meta device.
 inline void view_arguments(torch_call& call, meta_views& views) {
   const std::vector<c10::Argument>& schema = call.called().schema().arguments();
   bool has_tensor = false;
@@ -62,11 +62,11 @@ inline void view_arguments(torch_call& call, meta_views& views) {
       });
     }
   }
-  // A factory without a device makes its tensor on the CPU; what has an input takes the device from that.
+  // A factory without a device creates its tensor on the CPU; other operators take the device from their input.
   if (!has_tensor && missing_device.has_value()) call.argument(*missing_device) = c10::IValue{c10::Device{c10::kMeta}};
 }
 
-/// Runs the operator's Meta kernel on views of the arguments, and turns its results into fake tensors.
+/// Runs the operator's Meta kernel on views of the arguments and turns its results into fake tensors.
 inline void run_shape_function(torch_call& call) {
   bool is_on_meta = false;
   for (std::size_t index = 0; index < call.size() && !is_on_meta; ++index) {

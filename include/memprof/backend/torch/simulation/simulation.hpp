@@ -22,24 +22,24 @@
 #include <string_view>
 
 /// @file
-/// Begin and end of a simulation in the process: the file to begin with. What the others of this folder have:
+/// Beginning and end of a simulation in the process. Start reading here; the other files of this folder:
 ///
 /// | subject | files |
 /// |---|---|
-/// | the way of a call through the simulation | dispatch, operator_plans, composite_overrides |
+/// | the path of a call through the simulation | dispatch, operator_plans, composite_overrides |
 /// | tensors without data, and their bytes | fake_tensor, fake_block, zero_pages, outside_tensors |
 /// | which tensors hold values | values, unknown_reads |
 /// | real kernels on zeros | real_kernel, stand_ins, refused_zeros, kernel_tape, taped_kernel |
 /// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
-/// | rules | torch_call, which they are written with; the folder rules, from rule_table on |
+/// | rules | torch_call, the interface for writing them; the folder rules, starting with rule_table |
 /// | guesses | estimated_call |
 /// | CUDA without a device | fake_cuda, cuda_memory, cublas_workspace |
 /// | threads | threads, simulating_thread |
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Gives libtorch our kernels for the keys that it keeps for out-of-tree fake tensors. Empty, or why that failed. For ever: a
-/// registration cannot be taken back while tensors carry the key.
+/// Registers our kernels with libtorch for the keys that it reserves for out-of-tree fake tensors. Returns why that failed; empty
+/// on success. Permanent: a registration cannot be withdrawn while tensors carry the key.
 [[nodiscard]] inline const std::string& register_kernels() {
   static const std::string* const fault = [] {
     auto* const text = new std::string;
@@ -58,7 +58,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return *fault;
 }
 
-/// Whether a described device is a CUDA one: by its own name, or by that of a memory space.
+/// Whether a described device is a CUDA device, by its own name or by that of a memory space.
 [[nodiscard]] inline bool is_cuda(const device_description& device) {
   const auto begins = [](const short_name& name) { return name.view().substr(0, 4) == "cuda"; };
   bool found = begins(device.name);
@@ -66,14 +66,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return found;
 }
 
-/// The handle of the callback by which threads join.
+/// The handle of the callback through which threads join the simulation.
 [[nodiscard]] inline at::CallbackHandle& join_callback() noexcept {
   static at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
   return handle;
 }
 
-/// Throws `memprof::error` if libtorch does not take our kernels or allocators, if tensors are recorded already, or if there are
-/// no addresses.
+/// Throws `memprof::error` if libtorch does not accept our kernels or allocators, if tensors are already recorded, or if no
+/// addresses can be reserved.
 inline void begin_simulation(const device_description& device) {
   check_no_tensors_are_recorded();
   if (const std::string& fault = register_kernels(); !fault.empty()) {
@@ -84,7 +84,7 @@ inline void begin_simulation(const device_description& device) {
   }
   if (!process_zero_pages().is_usable()) {
     raise(
-        "torch_no_dispatch: the system gives no 64 GiB of addresses, which take no memory; raise `ulimit -v`, and set "
+        "torch_no_dispatch: cannot reserve 64 GiB of addresses (they take no memory); raise `ulimit -v`, and set "
         "vm.overcommit_memory to 0 or 1");
   }
   add_known_rules();
@@ -109,7 +109,7 @@ inline void begin_simulation(const device_description& device) {
   simulate_this_thread();
 }
 
-/// Threads other than this one leave at their next operation.
+/// Other threads leave the simulation at their next operation.
 inline void end_simulation() noexcept {
   is_simulating.store(false, std::memory_order_relaxed);
   are_tensors_recorded.store(false, std::memory_order_relaxed);

@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Replaces every tensor of an argument or result by `map(tensor)`, also within lists.
+/// Replaces every tensor in an argument or result with `map(tensor)`, including those in lists.
 template <class Map>
 void map_tensors(c10::IValue& value, Map map) {
   if (value.isTensor()) {
@@ -21,7 +21,7 @@ void map_tensors(c10::IValue& value, Map map) {
       if (tensor.defined()) tensor = map(tensor);
     }
     value = c10::IValue{std::move(tensors)};
-  } else if (value.isList()) {  // of optional tensors, or of numbers
+  } else if (value.isList()) {  // a list of optional tensors, or of numbers
     bool has_tensor = false;
     for (const c10::IValue& element : value.toListRef()) has_tensor |= element.isTensor() && element.toTensor().defined();
     if (!has_tensor) return;
@@ -34,9 +34,9 @@ void map_tensors(c10::IValue& value, Map map) {
   }
 }
 
-/// The tensors that a real kernel of the CPU gets in place of a call's own: those of CUDA as tensors of the CPU over the same
-/// memory, those from outside the capture as their shadows if they have or get one. All others go as they are. And the way back
-/// for results.
+/// The tensors that a real CPU kernel gets in place of a call's own: CUDA tensors become CPU tensors over the same memory;
+/// tensors from outside the capture become their shadows, if they have or get one; all others stay as they are. Also maps results
+/// back.
 class stand_ins {
  public:
   [[nodiscard]] at::Tensor stand_in_of(const at::Tensor& tensor, bool is_written) {
@@ -63,7 +63,7 @@ class stand_ins {
     return stand_in;
   }
 
-  /// The program's own tensor for one that a kernel returns; undefined: it is none of these.
+  /// The program's own tensor for one that a kernel returns; undefined if it is not a stand-in.
   [[nodiscard]] at::Tensor original_of(const at::Tensor& result) const {
     for (const pair& known : pairs_) {
       if (known.stand_in.unsafeGetTensorImpl() == result.unsafeGetTensorImpl()) return known.original;
@@ -77,7 +77,7 @@ class stand_ins {
     return {};
   }
 
-  /// Carries over what the kernel did to the sizes of arguments.
+  /// Applies what the kernel did to the sizes of arguments.
   void take_over_sizes() {
     for (const pair& one : pairs_) {
       c10::StorageImpl& original = *one.original.storage().unsafeGetStorageImpl();
@@ -103,7 +103,7 @@ class stand_ins {
     c10::Storage stand_in;
   };
 
-  /// A storage of the CPU over the memory of `source`, which lives as long as the call.
+  /// A CPU storage over the memory of `source`, which lives as long as the call.
   [[nodiscard]] c10::Storage on_cpu(const c10::Storage& original, const c10::Storage& source) {
     for (const storage_pair& known : storages_) {
       if (known.original.unsafeGetStorageImpl() == original.unsafeGetStorageImpl()) return known.stand_in;

@@ -13,11 +13,11 @@
 #include <vector>
 
 /// @file
-/// Real kernels that run once for each shape; and convolutions of large batches, which run for two small ones instead.
+/// Real kernels that run once per shape, and convolutions of large batches, which run for two small batches instead.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Records the calls of its scope, if no other is being recorded.
+/// Records the calls in its scope, unless another is being recorded.
 class [[nodiscard]] tape_scope {
  public:
   tape_scope() : is_on_(tape_recorder::instance().begin()) {}
@@ -43,7 +43,7 @@ class [[nodiscard]] tape_scope {
   return tensors;
 }
 
-/// Sizes and strides, and the bytes of storages.
+/// Sizes, strides, and the bytes of storages.
 [[nodiscard]] inline std::vector<std::vector<std::int64_t>> shapes_of(const std::vector<at::Tensor>& tensors) {
   std::vector<std::vector<std::int64_t>> shapes;
   for (const at::Tensor& tensor : tensors) {
@@ -56,14 +56,14 @@ class [[nodiscard]] tape_scope {
   return shapes;
 }
 
-/// Ends a call with what is on a tape.
+/// Ends a call by replaying a tape.
 inline void play_call(torch_call& call, const kernel_tape& tape) {
   torch::jit::Stack results = play(tape, tensor_arguments(call));
   torch::jit::drop(call.stack(), call.size());
   for (c10::IValue& result : results) call.stack().push_back(std::move(result));
 }
 
-/// Runs the kernel of the CPU on what tensors hold, or plays what it did for equal arguments.
+/// Runs the CPU kernel on what tensors hold, or replays what it did for equal arguments.
 inline void run_or_play_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, std::size_t bytes) {
   const bool is_large = bytes >= small_kernel_bytes.load(std::memory_order_relaxed);
   const bool is_playable = is_large && !plan.depends_on_data && !plan.holds_by_data;
@@ -88,7 +88,7 @@ struct convolution_arguments {
   std::size_t weight;
 };
 
-/// Empty for operators that are no convolutions.
+/// Empty for operators that are not convolutions.
 [[nodiscard]] inline std::optional<convolution_arguments> convolution_of(const std::string& name) {
   if (name == "aten::mkldnn_convolution" || name == "aten::_nnpack_spatial_convolution" || name == "aten::_slow_conv2d_forward" ||
       name == "aten::slow_conv3d_forward" || name == "aten::slow_conv_dilated2d" || name == "aten::slow_conv_dilated3d" ||
@@ -99,7 +99,8 @@ struct convolution_arguments {
   return std::nullopt;
 }
 
-/// Multiplications of a convolution, at most: each number of the larger image with each weight of one output channel.
+/// An upper bound for the multiplications of a convolution: each element of the larger image with each weight of one output
+/// channel.
 [[nodiscard]] inline double work_of(const torch_call& call, const convolution_arguments& where) {
   const at::Tensor weight = call.tensor(where.weight);
   double greatest = 0;
@@ -111,8 +112,8 @@ struct convolution_arguments {
   return greatest * static_cast<double>(weight.numel());
 }
 
-/// The tape of a batch of `wanted` by those of two smaller ones: each size grows in step with the batch. None if they differ in
-/// more than sizes.
+/// The tape for a batch of `wanted`, extrapolated linearly from those of two smaller batches. None if they differ in more than
+/// sizes.
 [[nodiscard]] inline std::optional<kernel_tape> extrapolate(const kernel_tape& small, std::int64_t small_batch,
                                                             const kernel_tape& large, std::int64_t large_batch,
                                                             std::int64_t wanted) {
@@ -135,7 +136,7 @@ struct convolution_arguments {
   for (kernel_tape::result& one : result.results) {
     if (one.is == kernel_tape::result::kind::block && one.sizes.size() >= 2 && one.sizes[0] == small_batch) one.sizes[0] = wanted;
   }
-  for (std::size_t index = 0; index < result.results.size(); ++index) {  // a weight may have as many rows as the batch
+  for (std::size_t index = 0; index < result.results.size(); ++index) {  // a weight may happen to have as many rows as the batch
     const kernel_tape::result& other = large.results[index];
     if (other.sizes.empty() || other.sizes[0] != small.results[index].sizes[0]) continue;
     result.results[index].sizes = other.sizes;
@@ -143,12 +144,12 @@ struct convolution_arguments {
   return result;
 }
 
-/// What the kernel does for the first `batch` of a batch.
+/// The tape of the kernel for the first `batch` elements of a batch.
 [[nodiscard]] inline std::optional<kernel_tape> tape_of_batch(const torch_call& call, const operator_plan& plan,
                                                               c10::DispatchKeySet keys, const convolution_arguments& where,
                                                               std::int64_t batch) {
   std::optional<kernel_tape> tape;
-  for (int round = 0; round < 2 && !tape.has_value(); ++round) {  // libraries keep some memory of their first call
+  for (int round = 0; round < 2 && !tape.has_value(); ++round) {  // libraries keep some memory from their first call
     torch::jit::Stack stack;
     for (std::size_t index = 0; index < call.size(); ++index) stack.push_back(call.argument(index));
     for (const std::size_t position : where.batches) {
@@ -167,9 +168,9 @@ struct convolution_arguments {
   return tape;
 }
 
-/// Simulates a convolution that would take long by two smaller batches. False, and nothing done, if it need not, or cannot.
+/// Simulates a slow convolution by two smaller batches. Returns false and does nothing if that is unnecessary or impossible.
 [[nodiscard]] inline bool run_smaller_batches(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
-  constexpr double most_work = 1e9;  // some tens of milliseconds
+  constexpr double most_work = 1e9;  // tens of milliseconds
   constexpr std::int64_t small_batch = 4;
   constexpr std::int64_t large_batch = 8;
   const auto where = convolution_of(plan.name);
@@ -189,7 +190,7 @@ struct convolution_arguments {
     tape = kernel_tapes::instance().find(*key);
     if (tape == nullptr) return false;
   }
-  call.approximate("scratch memory of a large batch is that of two smaller ones, extended");
+  call.approximate("scratch memory of a large batch is extrapolated from two smaller ones");
   play_call(call, *tape);
   return true;
 }

@@ -12,18 +12,18 @@
 #include <memory>
 
 /// @file
-/// Which threads are simulated: the one that begins the capture, those that inherit its state (autograd's, at::launch), and every
-/// other from its second operation on.
+/// Decides which threads are simulated: the one that begins the capture, those that inherit its state (autograd's, at::launch),
+/// and every other thread from its second operation on.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Lets the dispatcher call our kernels for every operation of this thread.
+/// Makes the dispatcher call our kernels for every operation of this thread.
 inline void simulate_this_thread() noexcept {
   if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Fake)) return;
   c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, true);
   c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::DeferredInit, true);
-  // Backward passes of claimed CUDA tensors run on the calling thread: autograd's threads for devices are made at its first use,
-  // when there may have been no device.
+  // Backward passes of fake CUDA tensors run on the calling thread: autograd creates its device threads at first use, when there
+  // may have been no device.
   this_simulating_thread.was_multithreading = c10::AutogradState::get_tls_state().get_multithreading_enabled();
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
@@ -35,13 +35,13 @@ inline void leave_this_thread() noexcept {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(this_simulating_thread.was_multithreading);
 }
 
-/// Whether this thread works for a real kernel that another one has called.
+/// Whether this thread works for a real kernel that another thread has called.
 [[nodiscard]] inline bool is_worker_of_kernel() {
   return running_kernels.load(std::memory_order_relaxed) != 0 && at::in_parallel_region();
 }
 
-/// The kernel of the Fake key, which stands between autograd and the kernels of the devices: it is called for every operation of
-/// a simulated thread, and for every operation on a fake tensor.
+/// The kernel of the Fake key, between autograd and the devices' kernels: called for every operation of a simulated thread, and
+/// for every operation on a fake tensor.
 inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   torch_call call{called, *stack, run_shape_function};
   if (!is_simulating.load(std::memory_order_relaxed)) leave_this_thread();
@@ -51,7 +51,7 @@ inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchK
   simulate(call, keys);
 }
 
-/// Called before every operation of every thread. The dispatcher has chosen the kernel of this one already.
+/// Called before every operation of every thread. The dispatcher has already chosen the kernel of that operation.
 inline std::unique_ptr<at::ObserverContext> join_simulation(const at::RecordFunction&) {
   if (is_simulating.load(std::memory_order_relaxed) && !is_worker_of_kernel()) simulate_this_thread();
   return nullptr;

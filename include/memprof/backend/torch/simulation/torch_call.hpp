@@ -18,11 +18,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// One call of a PyTorch operator in a simulated run, as a rule sees it (`register_torch_rule`). A rule makes the tensors that
-/// the operator's kernel makes, results and scratch memory alike, in the same order; what it lets go of is recorded as freed. It
-/// computes nothing.
+/// One call of a PyTorch operator in a simulated run, as a rule sees it (`register_torch_rule`). A rule creates the tensors that
+/// the operator's kernel creates, both results and scratch memory, in the same order; tensors that it destroys are recorded as
+/// freed. It computes nothing.
 ///
-/// Arguments are named by their position in the operator's schema; a wrong one, or one of another type, throws `c10::Error`.
+/// Arguments are identified by their position in the operator's schema; a wrong position or type throws `c10::Error`.
 class torch_call {
  public:
   using kernel_runner = void (*)(torch_call&);
@@ -40,25 +40,25 @@ class torch_call {
   [[nodiscard]] const c10::IValue& argument(std::size_t index) const { return stack_.at(first_ + index); }
   [[nodiscard]] c10::IValue& argument(std::size_t index) { return stack_.at(first_ + index); }
   [[nodiscard]] bool has(std::size_t index) const { return !argument(index).isNone(); }
-  /// Undefined if the argument was left out.
+  /// Undefined if the argument was omitted.
   [[nodiscard]] at::Tensor tensor(std::size_t index) const { return has(index) ? argument(index).toTensor() : at::Tensor{}; }
   [[nodiscard]] std::vector<at::Tensor> tensors(std::size_t index) const { return argument(index).toTensorVector(); }
   [[nodiscard]] std::int64_t integer(std::size_t index) const { return argument(index).toInt(); }
   [[nodiscard]] bool flag(std::size_t index) const { return argument(index).toBool(); }
   [[nodiscard]] double number(std::size_t index) const { return argument(index).toScalar().toDouble(); }
-  /// An integer as a list of one; empty if the argument was left out.
+  /// A single integer gives a list of one; empty if the argument was omitted.
   [[nodiscard]] std::vector<std::int64_t> integers(std::size_t index) const {
     if (!has(index)) return {};
     if (argument(index).isInt()) return {argument(index).toInt()};
     return argument(index).toIntVector();
   }
-  /// Whether a result is wanted, of an argument like `output_mask`.
+  /// Whether a result is wanted, according to an argument like `output_mask`.
   [[nodiscard]] bool wants(std::size_t index, std::size_t result) const { return argument(index).toBoolList().get(result); }
   [[nodiscard]] std::optional<at::ScalarType> dtype(std::size_t index) const {
     return has(index) ? std::optional{argument(index).toScalarType()} : std::nullopt;
   }
 
-  /// A new contiguous tensor, on the device of `like`, and of its type or the one that is given.
+  /// A new contiguous tensor on the device of `like`, of the given type or that of `like`.
   [[nodiscard]] static at::Tensor empty(at::IntArrayRef sizes, const at::Tensor& like,
                                         std::optional<at::ScalarType> dtype = std::nullopt) {
     return in_format(sizes, like, c10::MemoryFormat::Contiguous, dtype);
@@ -68,7 +68,7 @@ class torch_call {
                                             std::optional<at::ScalarType> dtype = std::nullopt) {
     return detail::fake_strided(sizes, detail::strides_in(sizes, format), type_of(like, dtype), like.device());
   }
-  /// A new tensor of the sizes of `like`, with its order of dimensions, as `at::empty_like`.
+  /// A new tensor with the sizes and the order of dimensions of `like`, as `at::empty_like`.
   [[nodiscard]] static at::Tensor empty_like(const at::Tensor& like, std::optional<at::ScalarType> dtype = std::nullopt) {
     return detail::fake_strided(like.sizes(), detail::strides_like(like), type_of(like, dtype), like.device());
   }
@@ -76,7 +76,7 @@ class torch_call {
   [[nodiscard]] static at::Tensor contiguous(const at::Tensor& like, c10::MemoryFormat format = c10::MemoryFormat::Contiguous) {
     return like.is_contiguous(format) ? like : in_format(like.sizes(), like, format);
   }
-  /// Another order of two dimensions over the same storage.
+  /// A view with two dimensions exchanged, over the same storage.
   [[nodiscard]] static at::Tensor transposed(const at::Tensor& from, std::int64_t first, std::int64_t second) {
     std::vector<std::int64_t> sizes = from.sizes().vec();
     std::vector<std::int64_t> strides = from.strides().vec();
@@ -84,44 +84,44 @@ class torch_call {
     std::swap(strides[static_cast<std::size_t>(first)], strides[static_cast<std::size_t>(second)]);
     return detail::tensor_over(from.storage(), from.dtype(), sizes, strides, from.storage_offset());
   }
-  /// Whether a tensor's kernels are those of CUDA; one within a Meta kernel has those of the device that it is made for.
+  /// Whether CUDA kernels handle a tensor; within a Meta kernel, the device for which the tensor is made counts.
   [[nodiscard]] static bool is_on_cuda(const at::Tensor& tensor) noexcept {
     const auto& made_for = detail::this_simulating_thread.meta_device;
     return tensor.is_cuda() || (tensor.is_meta() && made_for.has_value() && made_for->is_cuda());
   }
-  /// Other sizes over the storage of a contiguous tensor.
+  /// A view with other sizes over the storage of a contiguous tensor.
   [[nodiscard]] static at::Tensor viewed(const at::Tensor& from, at::IntArrayRef sizes) {
     return detail::tensor_over(from.storage(), from.dtype(), sizes, detail::strides_in(sizes, c10::MemoryFormat::Contiguous),
                                from.storage_offset());
   }
 
-  /// Scratch memory of the kernel, until the end of the returned object; as `empty`, but none where `is_needed` is false.
+  /// Scratch memory of the kernel that lives as long as the returned object; as `empty`, but none if `is_needed` is false.
   [[nodiscard]] static at::Tensor scratch(at::IntArrayRef sizes, const at::Tensor& like,
                                           std::optional<at::ScalarType> dtype = std::nullopt, bool is_needed = true) {
     return is_needed ? empty(sizes, like, dtype) : at::Tensor{};
   }
-  /// The same in bytes.
+  /// The same, with a size in bytes.
   [[nodiscard]] static at::Tensor scratch_bytes(std::int64_t bytes, const at::Tensor& like) {
     return empty({bytes}, like, at::kByte);
   }
-  /// What a kernel makes of an input that it reads in another type: a copy, or none.
+  /// The copy that a kernel makes of an input that it reads as another type; none if the type is the same.
   [[nodiscard]] static at::Tensor converted(const at::Tensor& input, at::ScalarType to) {
     return !input.defined() || input.scalar_type() == to ? at::Tensor{} : empty_like(input, to);
   }
 
-  /// Ends the call with these results, one for each that the schema has.
+  /// Ends the call with these results, one for each in the schema.
   template <class... Results>
   void returns(Results&&... results) {
     torch::jit::drop(stack_, size());
     (stack_.emplace_back(std::forward<Results>(results)), ...);
   }
-  /// Ends the call with what the operator's own shape function makes: for rules that only add scratch memory to it.
+  /// Ends the call with the results of the operator's own shape function: for rules that only add scratch memory to it.
   void run_shape_function() { shape_function_(*this); }
-  /// Ends the call as if there were no rule: for rules of some devices or types only. On the CPU the real kernel runs.
+  /// Ends the call as if there were no rule: for rules that cover only some devices or types. On the CPU, the real kernel runs.
   void run_without_rule() { runs_without_rule_ = true; }
   [[nodiscard]] bool runs_without_rule() const noexcept { return runs_without_rule_; }
 
-  /// Says that this call's memory is an estimate, and why: the profile lists it. `cause` must live for ever.
+  /// Marks this call's memory as an estimate, which the profile lists with `cause`. `cause` must never be destroyed.
   void approximate(const char* cause) noexcept { cause_ = cause; }
   [[nodiscard]] const char* cause() const noexcept { return cause_; }
 
@@ -138,26 +138,26 @@ class torch_call {
   bool runs_without_rule_ = false;
 };
 
-/// What a rule is: see `register_torch_rule`.
+/// The type of a rule; see `register_torch_rule`.
 using torch_rule_function = std::function<void(torch_call&)>;
 
 namespace detail {
 
-/// When a rule stands in for the real kernel.
+/// When a rule replaces the real kernel.
 enum class rule_use : std::uint8_t {
-  unless_small,    ///< where the kernel would take long: its memory is what counts
-  without_values,  ///< where the kernel would read values that are not known
-  always           ///< as the user asked
+  unless_small,    ///< unless what the kernel reads is small
+  without_values,  ///< if the kernel would read unknown values
+  always           ///< for the user's rules
 };
 
-/// A line of the tables of rules that come with memprof.
+/// An entry in the tables of memprof's own rules.
 struct known_rule {
   const char* name;
   void (*rule)(torch_call&);
   rule_use use = rule_use::unless_small;
 };
 
-/// The type in which kernels add up numbers of a 16-bit type.
+/// The type in which kernels accumulate numbers of a 16-bit type.
 [[nodiscard]] inline at::ScalarType accumulation_type(at::ScalarType dtype) noexcept {
   return dtype == at::kBFloat16 || dtype == at::kHalf ? at::kFloat : dtype;
 }

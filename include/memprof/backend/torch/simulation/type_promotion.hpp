@@ -11,12 +11,12 @@
 #include <vector>
 
 /// @file
-/// What the kernels of the CPU that compute element by element add to their results: copies of inputs and outputs whose type is
-/// not that in which they compute (aten/src/ATen/TensorIterator.cpp, `compute_types`).
+/// What element-wise CPU kernels allocate besides their results: copies of inputs and outputs whose type differs from the type in
+/// which they compute (aten/src/ATen/TensorIterator.cpp, `compute_types`).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Ends a call of an operator that computes element by element, with what its shape function makes and with such copies.
+/// Ends a call of an element-wise operator with the results of its shape function and with such copies.
 inline void run_with_promotion(torch_call& call, const operator_plan& plan) {
   std::vector<at::Tensor> inputs;
   std::vector<at::Tensor> outputs;

@@ -15,12 +15,12 @@
 #include <vector>
 
 /// @file
-/// Values that the program asked for and the simulation does not know, by `item()` or a comparison that steers a loop: the
-/// program may go another way than it does for real. So the profile lists them, with the operation that asked.
+/// Values that the program reads but the simulation does not know, through `item()` or a comparison that controls a loop: the
+/// program may take another path than in a real run. The profile therefore lists them, with the operation that read them.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The reads of a capture. Thread-safe; grows with the number of different operations.
+/// The unknown reads of a capture. Thread-safe; grows with the number of different operations.
 class unknown_reads {
  public:
   [[nodiscard]] static unknown_reads& instance() {
@@ -35,7 +35,7 @@ class unknown_reads {
     counts_.clear();
   }
 
-  /// The calling thread reads such a value now.
+  /// Call when the current thread reads such a value.
   void add() {
     const std::pair<label, label> reader{outermost_operator(), event_sink{}.innermost_name()};
     const recording_suppressor hidden;
@@ -59,12 +59,12 @@ class unknown_reads {
     return name == 0 ? std::string{} : std::string{event_sink{}.text_of(name)};
   }
 
-  /// That of libtorch which the program called; 0 if there is none.
+  /// The libtorch operator that the program called; 0 if there is none.
   [[nodiscard]] static label outermost_operator() noexcept {
     const torch_thread* const self = this_torch_thread();
     if (self == nullptr) return 0;
     std::uint32_t first = self->open_count;
-    while (first != 0 && self->open[first - 1].end == nullptr) --first;  // what has an end of its own is the program's
+    while (first != 0 && self->open[first - 1].end == nullptr) --first;  // a scope with its own end is the program's
     while (first != self->open_count && self->open[first].scope.name == 0) ++first;
     return first == self->open_count ? 0 : self->open[first].scope.name;
   }

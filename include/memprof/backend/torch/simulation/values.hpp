@@ -10,20 +10,20 @@
 #include <cstddef>
 
 /// @file
-/// Which tensors hold what the program computed. Small ones do, as long as they are made of others that do: lengths, indices,
+/// Which tensors hold what the program computed. Small ones do, as long as they result from others that do: lengths, indices,
 /// masks, counters, permutations, biases before the first step. All others read as zeros.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Up to how many bytes a tensor holds values. Integers steer programs (indices, permutations of a data set); floating-point
-/// numbers seldom do.
+/// The number of bytes up to which a tensor holds values. Integers control programs (indices, permutations of a data set);
+/// floating-point numbers rarely do.
 [[nodiscard]] inline std::size_t most_valued_bytes(c10::ScalarType dtype) noexcept {
   constexpr std::size_t of_numbers = std::size_t{64} << 10;
   constexpr std::size_t of_integers = std::size_t{16} << 20;
   return c10::isIntegralType(dtype, true) ? of_integers : of_numbers;
 }
 
-/// Whether what a tensor reads is what the program computed.
+/// Whether the content of a tensor is what the program computed.
 [[nodiscard]] inline bool has_values(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return !tensor.defined();
   const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
@@ -39,7 +39,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return !tensor.defined() || tensor.nbytes() <= most_valued_bytes(tensor.scalar_type());
 }
 
-/// The block that is written where a tensor is; null if its bytes are not the simulation's.
+/// The block that a write to a tensor changes; null if its bytes are not the simulation's.
 [[nodiscard]] inline fake_block* written_block(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return nullptr;
   c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
@@ -49,7 +49,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return shadow ? block_of(*shadow.unsafeGetStorageImpl()) : nullptr;
 }
 
-/// After a simulated operation has written a tensor: nothing is known of what is there.
+/// Call after a simulated operation has written a tensor: its content is now unknown.
 inline void forget_values(const at::Tensor& tensor) {
   if (tensor.defined() && tensor.has_storage() && is_outside(*tensor.storage().unsafeGetStorageImpl())) {
     (void)outside_shadows::instance().find_or_make(tensor.storage(), 0);
@@ -58,7 +58,7 @@ inline void forget_values(const at::Tensor& tensor) {
   if (block != nullptr && block->has_values.load(std::memory_order_relaxed)) forget_values(*block);
 }
 
-/// After a real kernel has written a tensor from zeros: what is small keeps its bytes, which are worth nothing.
+/// Call after a real kernel has computed a tensor from zeros: a small one keeps its bytes, although they are meaningless.
 inline void discard_values(const at::Tensor& tensor) {
   fake_block* const block = written_block(tensor);
   if (block == nullptr) return;
@@ -66,7 +66,8 @@ inline void discard_values(const at::Tensor& tensor) {
   if (block->bytes > most_valued_bytes(tensor.scalar_type())) forget_values(*block);
 }
 
-/// After a real kernel has written a tensor, from values alone: they are kept if the whole storage has some now and is small.
+/// Call after a real kernel has computed a tensor from values only: they are kept if the whole storage now has values and is
+/// small.
 inline void keep_values(const at::Tensor& tensor) {
   fake_block* const block = written_block(tensor);
   if (block == nullptr) return;
@@ -78,7 +79,7 @@ inline void keep_values(const at::Tensor& tensor) {
     forget_values(*block);
 }
 
-/// Calls `visit(tensor, role)` for every tensor among the arguments of a call, also within lists.
+/// Calls `visit(tensor, role)` for every tensor among the arguments of a call, including those in lists.
 template <class Visit>
 void for_each_tensor(const torch_call& call, const operator_plan& plan, Visit visit) {
   for (std::size_t index = 0; index < call.size(); ++index) {
@@ -93,26 +94,26 @@ void for_each_tensor(const torch_call& call, const operator_plan& plan, Visit vi
   }
 }
 
-/// What decides how a call is simulated, besides its operator.
+/// What determines how a call is simulated, besides its operator.
 struct call_facts {
-  bool is_on_meta = false;  ///< within a Meta kernel, or the program's own on the Meta device: there is no data anyway
+  bool is_on_meta = false;  ///< within a Meta kernel, or the program's own use of the Meta device: there is no data
   bool has_tensor = false;
-  bool is_dense = true;      ///< every tensor is a strided one
-  bool is_on_cuda = false;   ///< some of it, or to be made there
-  bool has_values = true;    ///< in all that is read
-  bool has_masks = true;     ///< in all that is read and may be a mask
-  bool is_small = true;      ///< all of it
+  bool is_dense = true;      ///< every tensor is strided
+  bool is_on_cuda = false;   ///< some tensor is, or is to be created there
+  bool has_values = true;    ///< everything that is read has values
+  bool has_masks = true;     ///< everything that is read and may be a mask has values
+  bool is_small = true;      ///< everything that is read is small
   bool is_plain = true;      ///< contiguous, numbers of one type of 32 or 64 bits, indices of 64 bits
-  bool has_one_type = true;  ///< of all tensors
+  bool has_one_type = true;  ///< all tensors have the same type
   bool is_contiguous = true;
-  bool names_other_type = false;  ///< it is to compute in another type than that of its tensors
+  bool names_other_type = false;  ///< an argument names another type to compute in
   bool writes = false;
-  std::size_t bytes = 0;                                     ///< of the tensors
+  std::size_t bytes = 0;                                     ///< of all tensors
   c10::ScalarType type = c10::ScalarType::Undefined;         ///< of the last tensor
-  c10::ScalarType number_type = c10::ScalarType::Undefined;  ///< of the last one of floating-point numbers
+  c10::ScalarType number_type = c10::ScalarType::Undefined;  ///< of the last floating-point tensor
 };
 
-/// Not sparse, not quantized, and not of a library's own format: one storage that is read element by element.
+/// Whether a tensor has one storage that is read element by element: not sparse, quantized, or in a library's own format.
 [[nodiscard]] inline bool is_dense(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized();
 }

@@ -13,7 +13,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Sizes of blocks of pages, four to each power of two.
+/// The size classes of blocks of pages, four per power of two.
 struct page_classes {
   static constexpr std::size_t page_bytes = 4096;
   static constexpr std::size_t count = std::size_t{4} * 33;
@@ -21,7 +21,7 @@ struct page_classes {
   [[nodiscard]] static constexpr std::size_t whole_pages(std::size_t bytes) noexcept {
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
   }
-  /// `count` or more: there is no such class.
+  /// The class of a size; `count` or more if there is none.
   [[nodiscard]] static constexpr std::size_t class_of(std::size_t bytes) noexcept {
     const std::size_t pages = whole_pages(bytes) / page_bytes;
     if (pages <= 4) return pages == 0 ? 0 : pages - 1;
@@ -41,10 +41,10 @@ static_assert(page_classes::bytes_of(4) == 5 * 4096 && page_classes::bytes_of(7)
 static_assert(page_classes::class_of(8 * 4096) == 7 && page_classes::class_of(9 * 4096) == 8);
 static_assert(page_classes::bytes_of(8) == 10 * 4096 && page_classes::class_of(page_classes::bytes_of(131)) == 131);
 
-/// Addresses that read as zeros, and take memory only where something is written.
+/// Addresses that read as zeros and take memory only where something is written.
 ///
-/// They come from one range of the address space. A block that is given back serves a later one of about its size: sizes are
-/// rounded up to a power of two or one of three steps between, which costs addresses and no memory. Thread-safe.
+/// They come from one range of the address space. A returned block is reused for a later one of about its size: sizes are rounded
+/// up to a power of two or one of three steps between, which costs addresses but no memory. Thread-safe.
 class zero_pages {
  public:
   /// Reserves as much of the address space as the system allows, up to 32 TiB.
@@ -57,7 +57,7 @@ class zero_pages {
       void* const range = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
       if (range == MAP_FAILED) continue;
 #if defined(MADV_NOHUGEPAGE)
-      ::madvise(range, bytes, MADV_NOHUGEPAGE);  // a byte that is written shall take a page, not two MiB
+      ::madvise(range, bytes, MADV_NOHUGEPAGE);  // a written byte should take a page, not two MiB
 #endif
       next_ = static_cast<char*>(range);
       end_ = next_ + bytes;
@@ -66,12 +66,13 @@ class zero_pages {
   }
   zero_pages(const zero_pages&) = delete;
   zero_pages& operator=(const zero_pages&) = delete;
-  ~zero_pages() = delete;  // there is one, and tensors outlive everything
+  ~zero_pages() = delete;  // there is only one, and tensors may outlive everything else
 
   /// False if the system refused even the smallest range.
   [[nodiscard]] bool is_usable() const noexcept { return end_ != nullptr; }
 
-  /// Null if the range is used up. Without memory for the list of free blocks `give_back` forgets them, which costs addresses.
+  /// Null if the range is used up. If `give_back` has no memory for the list of free blocks, it forgets them, which costs
+  /// addresses.
   [[nodiscard]] void* take(std::size_t bytes) noexcept {
     const std::size_t size_class = page_classes::class_of(bytes);
     if (size_class >= page_classes::count) return nullptr;
@@ -89,7 +90,7 @@ class zero_pages {
     return taken;
   }
 
-  /// The block reads as zeros again when it is taken the next time; `was_touched`: somebody may have read or written it.
+  /// The block reads as zeros again when it is next taken. `was_touched`: it may have been read or written.
   void give_back(void* address, std::size_t bytes, bool was_touched) noexcept {
     if (was_touched) clear(address, bytes);
     const recording_suppressor hidden;
@@ -101,7 +102,7 @@ class zero_pages {
     }
   }
 
-  /// Makes a block zero, and gives its memory back to the system.
+  /// Zeroes a block and gives its memory back to the system.
   static void clear(void* address, std::size_t bytes) noexcept {
     ::madvise(address, page_classes::whole_pages(bytes), MADV_DONTNEED);
   }
@@ -113,7 +114,7 @@ class zero_pages {
   std::array<std::vector<void*>, page_classes::count> free_;
 };
 
-/// Those of the process.
+/// The process's zero pages.
 [[nodiscard, gnu::visibility("default")]] inline zero_pages& process_zero_pages() {
   const recording_suppressor hidden;
   static auto* const pages = new zero_pages;
