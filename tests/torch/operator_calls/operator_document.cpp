@@ -108,8 +108,8 @@ void write_document(std::ostream& out, const findings& found) {
          "## Calls by kind\n\n"
          "In forward calls only sizes are known; in backward passes also the values of integers, such as labels and indices. A "
          "backward\n"
-         "pass begins with the sum of the results, whose gradient is one number, expanded. Net differs only where sizes depend on "
-         "data "
+         "pass begins with the sum of the results, whose gradient is one number, expanded. Net differs only where sizes depend "
+         "on data "
          "that\nis not known, and for `_lazy_clone`, which is cloned at once.\n\n"
          "| calls | judged | equal results | equal net | equal peak | equal sum | listed | differ silently "
          "|\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
