@@ -96,20 +96,20 @@ void write_document(std::ostream& out, const findings& found) {
   out << "# libtorch's operators, and how each is simulated\n\n"
          "Written by `memprof_torch_tests \"torch no_dispatch: writes docs/torch_operators.md\"`, with libtorch "
       << TORCH_VERSION << ": all " << states.size()
-      << " operators of `aten` that have a kernel of the CPU, or one that is composed of others. Each is called for real\n"
-         "and simulated; `tests/torch/operator_calls` has the calls. What counts is the types, sizes and strides of results and\n"
+      << " operators of `aten` that have a CPU kernel or are composed of other operators. Each is called for real\n"
+         "and simulated; `tests/torch/operator_calls` has the calls. Compared are the types, sizes and strides of results and\n"
          "gradients, the bytes that stay (net), the peak, and the sum of all allocations. Calls that differ are in the profile's "
          "list of approximations or of "
          "unknown\n"
          "reads, unless the last column counts them.\n\n"
-         "A test holds the list of operators, the ways and the families against the code. It holds the counts against limits "
-         "alone,\n"
+         "A test compares the list of operators, the ways and the families with the code. It checks the counts only against "
+         "limits,\n"
          "since what oneDNN and MKL allocate depends on the processor.\n\n"
          "## Calls by kind\n\n"
-         "Forward, nothing but sizes is known; in backward passes also the values of integers, as of labels and indices. A "
+         "In forward calls only sizes are known; in backward passes also the values of integers, such as labels and indices. A "
          "backward\n"
-         "pass begins with the sum of the results, whose gradient is one number, expanded. Net differs only where sizes hang on "
-         "data "
+         "pass begins with the sum of the results, whose gradient is one number, expanded. Net differs only where sizes depend "
+         "on data "
          "that\nis not known, and for `_lazy_clone`, which is cloned at once.\n\n"
          "| calls | judged | equal results | equal net | equal peak | equal sum | listed | differ silently "
          "|\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
@@ -137,9 +137,9 @@ void write_document(std::ostream& out, const findings& found) {
       write_counts(out, counts->second);
     }
   }
-  out << "\n## Not judged\n\nOperators of which no call is written: of sparse, nested and quantized tensors, of other devices' "
-         "libraries, which\n"
-         "have a kernel for the CPU in name only, of tests, and those that take no tensor.\n\n";
+  out << "\n## Not judged\n\nOperators without a written call: those of sparse, nested and quantized tensors, of other devices' "
+         "libraries (which\n"
+         "have a CPU kernel in name only), of tests, and those that take no tensor.\n\n";
   for (std::size_t index = 0; index < not_judged.size(); ++index)
     out << (index == 0 ? "" : ", ") << "`" << not_judged[index] << "`";
   out << "\n";

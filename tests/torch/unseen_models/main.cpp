@@ -155,7 +155,7 @@ std::vector<row> compare_all(const std::vector<unseen::family>& families, const 
 // --- the document -----------------------------------------------------------------------------------------------------
 
 void write_table(std::ostream& out, const std::vector<row>& rows) {
-  out << "| model | peak, one thread: real | simulated | two threads: real | simulated | difference | allocated in all, one "
+  out << "| model | peak, one thread: real | simulated | two threads: real | simulated | difference | allocated in total, one "
          "thread: real | simulated | two threads: real | simulated | listed |\n"
          "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n";
   for (const row& one : rows) {
@@ -187,7 +187,7 @@ void write_what_is_off(std::ostream& out, const std::vector<row>& rows) {
   }
   out << "Of " << rows.size() << ", " << equal << " have the real peak with one thread and with two, and " << equal_sums
       << " the real sum of all allocations.";
-  if (!off.str().empty()) out << " Off, for which the profile lists something:\n\n" << off.str();
+  if (!off.str().empty()) out << " Off, but listed in the profile:\n\n" << off.str();
   out << (off.str().empty() ? "\n\n" : "\n");
 }
 
@@ -195,32 +195,32 @@ void write_document(std::ostream& out, const std::vector<row>& rows, const std::
   out << R"(# Models that no rule was written for, real and simulated
 
 `build/torch/tests/torch/torch_unseen_models --document docs/torch_unseen_models.md` writes this. Without arguments it is a test, which fails
-if a peak differs without a reason below, or if one is off and the profile does not list anything. The models are in
-`tests/torch/unseen_models`. Each trains for two steps on the CPU, in float32 with AdamW if its name or its source does not say otherwise, with
-one thread and with two. Bytes, without scalars of 16 bytes or less. Listed is what the profile has in `approximations` and `unknown_reads`.
+if a peak differs without a reason below, or if one is off and the profile lists nothing. The models are in
+`tests/torch/unseen_models`. Each trains for two steps on the CPU, in float32 with AdamW unless its name or source says otherwise, with
+one thread and with two. Numbers are bytes, without scalars of 16 bytes or less. Listed are the profile's `approximations` and `unknown_reads`.
 
 libtorch )"
       << TORCH_VERSION << R"(.
 
 ## Families
 
-Each was written, and measured, before any rule was changed for it. Changed since, by single operators of other sizes:
+Each was written and measured before any rule was changed for it. Rules changed since, using single operators of other sizes:
 
 - convolutions (ResNet, ViT, UNet) and oneDNN's LSTM (LSTM language model), whose peaks had been off;
 - attention in 16-bit types (GPT under autocast and in bfloat16): a fifth of the sum of all allocations was missing and not listed, while the
   peaks were equal;
-- resampling to larger images (UNet, diffusion, StyleGAN-like, DeepLab-like): it was listed, with copies that DeepLab's kernel does not make;
+- resampling to larger images (UNet, diffusion, StyleGAN-like, DeepLab-like): was listed, with copies that DeepLab's kernel does not make;
   the peaks were equal.
 
 )";
   write_what_is_off(out, rows);
   write_table(out, rows);
   out << R"(
-## Kept aside
+## Held out
 
-Families to judge by. They were measured once, before the changes for attention and resampling, with the peaks of this table; no rule is
-changed on their account. What the two towers allocate in all is off by 0.01 %, and not listed: their batches are drawn after large
-weights, whose numbers are not drawn, so that they have other rows, and other numbers of rows.
+These families serve only to judge. They were measured once, before the changes for attention and resampling, with the peaks in this table; no rule is
+changed for them. The two towers' sum of all allocations is off by 0.01 % and not listed: their batches are drawn after large
+weights, whose numbers are not drawn, so they have different rows, and different numbers of rows.
 
 )";
   write_what_is_off(out, held_out);

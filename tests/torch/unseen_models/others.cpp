@@ -356,7 +356,7 @@ std::vector<family> others() {
           {"Gaussian process in float64", gaussian_process},
           {"complex-valued network", complex_valued},
           {"LBFGS", lbfgs,
-           "its search along a line reads losses and slopes, which are not known: it ends at once, and its history stays empty"},
+           "its line search reads losses and slopes, which are unknown: it ends at once, and its history stays empty"},
           {"MAML", meta_learning}};
 }
 

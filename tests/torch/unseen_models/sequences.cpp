@@ -205,7 +205,7 @@ std::vector<family> sequences() {
           {"TCN", temporal_convolutions},
           {"CTC speech", speech},
           {"LSTM with projections, adaptive softmax", adaptive_softmax,
-           "its words are drawn after large weights, whose numbers are not drawn: other words, of other groups of the head"},
+           "its words are drawn after large weights, whose numbers are not drawn: other words, in other groups of the head"},
           {"conditional random field", random_field}};
 }
 
