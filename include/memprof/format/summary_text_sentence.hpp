@@ -52,7 +52,7 @@ inline void read_place(profile& summary, std::string_view peak) {
   const std::string_view rest = peak.substr(begin + before_space.size());
   const std::size_t time = rest.find(before_time);
   std::string_view name = rest.substr(0, time);
-  constexpr std::string_view on_cores = " on all cores together";
+  constexpr std::string_view on_cores = " across all cores";
   if (name.ends_with(on_cores)) name.remove_suffix(on_cores.size());
   space.name = name;
   const std::size_t place = time == std::string_view::npos ? time : rest.find(before_segment, time);
