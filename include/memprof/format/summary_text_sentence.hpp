@@ -17,12 +17,12 @@
 #include <vector>
 
 /// @file
-/// The sentences of `to_text`, as its reader takes them.
+/// Parsers of the sentences of `to_text`.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; what cannot be read is
-/// left out.
+/// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; unreadable parts are
+/// skipped.
 [[nodiscard]] inline std::vector<owned_bytes> categories_of(std::string_view text) {
   std::vector<owned_bytes> categories;
   while (!text.empty()) {
@@ -67,7 +67,7 @@ inline void read_place(profile& summary, std::string_view peak) {
   }
 }
 
-/// The largest category takes what rounding left over, so that their sum is the peak.
+/// The largest category absorbs the rounding error, so that their sum is the peak.
 inline void read_categories(profile& summary, std::string_view owners) {
   space_profile& space = space_of(summary);
   std::vector<owned_bytes> categories = categories_of(owners);
