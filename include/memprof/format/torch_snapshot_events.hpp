@@ -41,7 +41,7 @@ struct snapshot_segment {
   label stream = 0;
 };
 
-/// The limit of addresses that a JavaScript viewer, whose numbers are doubles, can still tell apart.
+/// The end of the addresses that viewers in JavaScript, whose numbers are doubles, can tell apart.
 inline constexpr std::uint64_t snapshot_address_limit = std::uint64_t{1} << 53;
 
 /// The number of changes of a memory space, and the index of its peak among them.
@@ -189,7 +189,7 @@ class snapshot_fold : public replay_handler {
   }
 
   /// The address of a block in the snapshot. Blocks on cores, each of which has its own memory, get made-up addresses: 2^36 bytes
-  /// for each first core, and for each byte of a core as many as a device may have cores.
+  /// for each first core, in which a byte of a core takes as many addresses as a device may have cores.
   [[nodiscard]] static bool map_address(const replayed_block& block, std::uint64_t& address) noexcept {
     constexpr std::uint64_t most_cores = 4096;
     constexpr unsigned core_bits = 36;

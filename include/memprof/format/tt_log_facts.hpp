@@ -21,10 +21,10 @@ struct tt_memory_fact {
   std::int64_t peak_free_bytes = 0;
   std::int64_t peak_largest_free_bytes = 0;
   double peak_fragmentation = 0;
-  std::string peak_before;     ///< the first operation that the log shows after it
+  std::string peak_before;     ///< the first operation with that peak in the state before it
   std::int64_t peak_line = 0;  ///< in the log
   double greatest_fragmentation = 0;
-  std::string greatest_before;  ///< the first operation that the log shows after it
+  std::string greatest_before;  ///< the first operation with that fragmentation in the state before it
   std::int64_t greatest_line = 0;
   std::int64_t states = 0;
 

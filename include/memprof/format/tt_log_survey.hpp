@@ -124,7 +124,7 @@ class tt_log_survey {
   std::vector<tt_out_of_memory_fact> failures;
   std::vector<missing_source> missing;
   tt_splits splits;
-  std::int64_t rounding = 1;  ///< precision of the levels of a memory in bytes, at worst
+  std::int64_t rounding = 1;  ///< the coarsest precision of any memory, in bytes
 
  private:
   struct memory_survey {

@@ -179,7 +179,7 @@ class tt_log_walk {
       target_.leave();
       if (has_blocks_) end_segment(self, tt_before_segment);
     } else {
-      // If the operation that had the last state is over, the last operation begun without a state caused the change.
+      // If the operation with the last state is over, the change belongs to the last operation begun since, if any.
       std::size_t count = 0;
       for (std::size_t index = self.is_last_open ? 0 : self.pending.size(); index > 0 && count == 0; --index) {
         if (self.pending[index - 1].kind == action_kind::enter) count = index;

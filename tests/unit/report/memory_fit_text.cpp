@@ -60,7 +60,7 @@ TEST_CASE("memory fit text: what does not fit is shown with the operation, the r
   CHECK(to_text(fit).find("outside every operation (event 7)") != std::string::npos);
   CHECK(to_text(fit).find("fragmentation") == std::string::npos);
   fit.first_failure->allocated = 80 * mib;
-  CHECK(to_text(fit).find("of which 80.00 MB are allocated.\n") != std::string::npos);
+  CHECK(to_text(fit).find("reserved: 80.00 MB allocated.\n") != std::string::npos);
 }
 
 }  // namespace memprof_tests::report_memory_fit_text
