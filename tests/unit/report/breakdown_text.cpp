@@ -205,7 +205,7 @@ TEST_CASE("breakdown text: parts that exceed the peak are reported") {
 TEST_CASE("breakdown text: remarks of the log and of the division are notes") {
   const std::string text = report(memory_efficient_text().substr(header_text.size()));
   CHECK(contains(text, "\n--- Notes ---\n  the line \"=== Memory Usage Summary ===\" is missing: "));
-  CHECK(contains(text, "  the peak is divided with the measured size of the model.\n"));
+  CHECK(contains(text, "  the peak is divided using the measured size of the model.\n"));
 }
 
 TEST_CASE("breakdown text: the logs are named only where numbers come from logs") {
