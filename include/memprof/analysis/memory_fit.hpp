@@ -139,8 +139,7 @@ namespace detail {
 [[nodiscard]] inline std::optional<std::int64_t> smallest_capacity(const allocation_sequence& sequence,
                                                                    const caching_allocator_options& options) {
   if (sequence.steps().empty()) return 0;
-  constexpr std::int64_t step =
-      detail::small_segment_size;  // segments and pages are multiples of it, unless options prevent that
+  constexpr std::int64_t step = detail::small_segment_size;  // segments and pages are multiples of it, barring odd options
   constexpr std::int64_t most = (std::int64_t{1} << 61) / step;
   const memory_fit needed = fit_memory(sequence, detail::with_capacity(options, 0));
   if (!needed.fits()) return std::nullopt;
