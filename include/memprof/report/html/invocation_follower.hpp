@@ -29,9 +29,8 @@ struct invocation {
   std::uint32_t depth = 0;      ///< 0: outermost
   std::uint32_t operation = 0;  ///< node of the ledger's tree
   moment begin;
-  const std::int64_t* before =
-      nullptr;  ///< by space: what its thread had allocated minus what it had freed when the invocation began
-  const std::int64_t* after = nullptr;  ///< the same now
+  const std::int64_t* before = nullptr;  ///< by space: allocated minus freed bytes of its thread when it began,
+  const std::int64_t* after = nullptr;   ///< and now
 
   [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return after[space] - before[space]; }
 };
