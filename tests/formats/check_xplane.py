@@ -379,7 +379,7 @@ group = "Temporary"
     for data, fault in ((b"", "it is empty"), (b"\n\n\n{}", "a snapshot has"), (b"\n{\"x\": 1}", "a snapshot has"),
                         (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f" + bytes(56), "Riegeli"),
                         (space_of(message((2, "/host:CPU"))), "it has no program of XLA"),
-                        (message((1, message((2, "/host:metadata"), (4, message((2, message((5, 3)))))))), "field 5 is not a text"),
+                        (message((1, message((2, "/host:metadata"), (4, message((2, message((5, 3)))))))), "field 5 is not a string"),
                         (message((1, message((2, "/host:metadata"), (4, b"\x0a\xff"))) ), "extends past the end"),
                         (message((1, message((2, "x"), (4, b"\x08" + b"\xff" * 11))), (1, b"\x0b")), "unknown wire type 3")):
         path = check.write(data, "bad.pb")

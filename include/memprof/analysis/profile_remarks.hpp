@@ -56,7 +56,7 @@ namespace detail {
   }
   if (!of.exact) remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
   for (const auto& [path] : rows_of<unrecorded_module>(of.facts)) {
-    remarks.push_back("what " + path + " allocated is missing: it has its own registry; link the executable with -rdynamic");
+    remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
   }
   if (!of.complete && of.provenance.format.empty()) {
     remarks.emplace_back("the capture was still open: these are the bytes so far");

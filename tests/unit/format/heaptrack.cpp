@@ -205,7 +205,7 @@ TEST_CASE("heaptrack: what is no line of heaptrack is an error with its number",
     CHECK_THROWS_MATCHES(read(other), memprof::error, says("'app.heaptrack': not a recording of heaptrack"));
   CHECK_THROWS_MATCHES(read("v 10000 4\n"), memprof::error,
                        says("line 1: unsupported version 4 of heaptrack's format; expected 1, 2 or 3"));
-  CHECK_THROWS_MATCHES(read("v 900\n"), memprof::error, says("line 1: version 0 of heaptrack's format"));
+  CHECK_THROWS_MATCHES(read("v 900\n"), memprof::error, says("line 1: unsupported version 0 of heaptrack's format"));
   CHECK_THROWS_MATCHES(read("v zz 1\n"), memprof::error, says("line 1: expected the versions of heaptrack"));
   CHECK_THROWS_MATCHES(fault("x /bin/app\n"), memprof::error, says("line 2: the recording is raw"));
   CHECK_THROWS_MATCHES(fault("s a\nm 1 x 0\n"), memprof::error, says("line 3: the recording is raw"));

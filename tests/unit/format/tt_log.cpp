@@ -224,7 +224,7 @@ TEST_CASE("tt log: a state that no device has is left out and said, and the numb
     CHECK_FALSE(got.profile.exact);
     REQUIRE(got.remarks.size() == 3);
     CHECK_THAT(got.remarks[1], ContainsSubstring("operations without a state before them: 1, the first 'a.c'"));
-    CHECK_THAT(got.remarks[2], ContainsSubstring("left out: 1, the first line 6: ") && ContainsSubstring(fault));
+    CHECK_THAT(got.remarks[2], ContainsSubstring("skipped: 1, the first line 6: ") && ContainsSubstring(fault));
   }
   std::string other_banks = text;
   other_banks.replace(other_banks.find("99.000"), 6, "1.500");
@@ -267,7 +267,7 @@ TEST_CASE("tt log: a line that cannot be read costs nothing but itself") {
   const tt_reading got = read(text);
   CHECK(got.profile.spaces[0].cumulative_peak == 4 << 20);
   REQUIRE(got.remarks.size() == 2);
-  CHECK_THAT(got.remarks[1], ContainsSubstring("left out: 2, the first line 1: expected MemoryView{"));
+  CHECK_THAT(got.remarks[1], ContainsSubstring("skipped: 2, the first line 1: expected MemoryView{"));
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST_CASE("protobuf reader: what is wrong is an error with its byte") {
   };
   using namespace std::string_literals;
   CHECK_THROWS_MATCHES(fault("\x08\x01\x0a\x00"s), memprof::error, says("'file': byte 2, in Message: field 1 is not a number"));
-  CHECK_THROWS_MATCHES(fault("\x10\x01"s), memprof::error, says("byte 0, in Message: field 2 is not a text"));
+  CHECK_THROWS_MATCHES(fault("\x10\x01"s), memprof::error, says("byte 0, in Message: field 2 is not a string"));
   CHECK_THROWS_MATCHES(fault("\x08\x01\x12\x05"
                              "abc"s),
                        memprof::error, says("byte 2, in Message: field 2, of 5 bytes, extends past"));
