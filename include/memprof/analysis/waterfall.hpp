@@ -66,8 +66,7 @@ struct waterfall_bytes {
 struct waterfall_row : waterfall_bytes {
   std::string operation;
   std::vector<std::int64_t> blocks;
-  std::vector<std::int64_t>
-      paths;  ///< how many operations of the program stand in the row: layers, or calls of the same operator
+  std::vector<std::int64_t> paths;  ///< operations of the program in the row: layers, or calls of the same operator
 };
 
 /// All operations of a part. Their rows add up to it.

@@ -87,7 +87,7 @@ class pickle_reader {
     containers_[list.index].items = {};
   }
 
-  // --- where a list stands, for handlers ----------------------------------------------------------------------------
+  // --- the place of a list, for handlers -----------------------------------------------------------------------------
 
   /// The stack from the bottom: unfinished containers and their future items.
   [[nodiscard]] const std::vector<pickle_value>& stack() const noexcept { return stack_; }

@@ -35,7 +35,7 @@ struct decoder_shape {
 /// The groups of the estimate's bytes.
 enum class estimate_bucket : std::uint8_t { input_projects, others, output_project, per_layer_attention, per_layer_mlp };
 
-/// The names of `estimate_bucket`, in the order of its values, which is that of the alphabet.
+/// The names of `estimate_bucket`, in the order of its values, which is alphabetical.
 inline constexpr std::array<std::string_view, 5> estimate_bucket_names{"input-projects", "others", "output-project",
                                                                        "per-layer-attn", "per-layer-mlp"};
 
