@@ -544,7 +544,7 @@ def check_session(sample):
 
     # Of a profile: what is not known is null, and said.
     less = json.loads(sample.export("session", source=sample.json).read_text())
-    assert "a profile has those at checkpoints" in sample.remarks and less["metadata"]["missing"]
+    assert "a profile has them only at checkpoints" in sample.remarks and less["metadata"]["missing"]
     check_shape(less, SESSION, "")
     assert [s["total_bytes"] for s in less["snapshots"]] == [s["total_bytes"] for s in made["snapshots"]]
     assert [s["tensor_count"] for s in less["snapshots"]] == [s["tensor_count"] for s in made["snapshots"]]

@@ -54,7 +54,7 @@ def check_memory(memprof, folder):
                           ('{"segments":[],"allocator_settings":{' + keys + "}}", "more than 1024 entries"),
                           ('{"segments":[],"segments":[]}', "'segments': occurs twice"),
                           (node('"connections":[' + many("1") + "]"), "node 0: has more than 1048576 connections"),
-                          (node('"arguments":[' + many("[]") + "]"), texts), (node('"x":' + "[" * count), "node 0: is nested too deep"),
+                          (node('"arguments":[' + many("[]") + "]"), texts), (node('"x":' + "[" * count), "node 0: nested too deep"),
                           ('[{"counter":0,"node_type":"' + "a" * count + '"}]', texts)):
         path = folder / "hostile.json"
         path.write_text(content)
@@ -62,9 +62,9 @@ def check_memory(memprof, folder):
     # A pickle whose items are not added to their list.
     path = folder / "hostile.pickle"
     path.write_bytes(b"\x80\x04}(X\x0d\0\0\0device_traces](](" + b"}" * count + b"eeu.")
-    refused(run(memprof, "import", "auto", path, "-o", out, most_mb=200), "hostile.pickle", "more than 1048576 values wait")
+    refused(run(memprof, "import", "auto", path, "-o", out, most_mb=200), "hostile.pickle", "more than 1048576 values are not yet in a list")
     # One that numbers a value again and again, one that marks places, and lists that take 48 bytes for each of the file's.
-    for content, said in ((b"N" + b"\x94" * count, "byte 4: numbers an object twice"), (b"(" * count, "more than 1048576 values wait"),
+    for content, said in ((b"N" + b"\x94" * count, "byte 4: memoizes an object twice"), (b"(" * count, "more than 1048576 values are not yet in a list"),
                           (b"}\x8c\x01x]" + (b"(" + b"]" * 1000 + b"e") * (count // 1000), "take more memory than")):
         path.write_bytes(b"\x80\x04" + content)
         refused(run(memprof, "import", "auto", path, "-o", out, most_mb=300), "hostile.pickle", said)
@@ -186,7 +186,7 @@ def check_formats(memprof, folder):
         assert "is already a memprof trace; use memprof show" in imported(form, trace, {2}).stderr
         assert "is already a memprof profile; use memprof show" in imported(form, profile, {2}).stderr
     for protocol in (0, 1):
-        assert "protocols 2 to 5 can be read: write it again" in imported("auto", pickle.dumps({"segments": [], "device_traces": []}, protocol), {2}).stderr
+        assert "expected 2 to 5: rewrite it" in imported("auto", pickle.dumps({"segments": [], "device_traces": []}, protocol), {2}).stderr
     # A failed allocation of which no more is known has no zeros for what is not.
     for form, content in (("rmm", files["rmm"][0] + b"1,00:00:00.000002,allocate failure,(nil),1024,0x0\n"),
                           ("torch-snapshot", b'{"segments": [], "device_traces": [[{"action": "oom", "size": 1024}]]}')):

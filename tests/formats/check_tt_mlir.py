@@ -190,7 +190,7 @@ def check_samples(memprof, folder, data):
         said = run(memprof, "tt-mlir", "analyze", copy)
         assert "4 operations, validated" in said.stdout and "left out: 1 deallocate, 1 get_device, 1 without a state" in said.stdout, said.stdout
         assert "main_const_eval_0: 1 operations, cache miss" in said.stdout, said.stdout
-        assert "ttnn.add allocated is not known" in said.stderr and "'ttnn.mean' in line 41" in said.stderr, said.stderr
+        assert "ttnn.add allocated is unknown" in said.stderr and "'ttnn.mean' in line 41" in said.stderr, said.stderr
         for name in ("memory", "operations", "inputs_registry"):
             own, theirs = folder / f"synth_{name}.json", data / "synth_20260101_000000" / f"synth_{name}.json"
             assert own.read_bytes() == theirs.read_bytes(), f"{own.name} is not what the original writes"
@@ -220,7 +220,7 @@ def check_made(memprof, folder):
         profile, said = imported(memprof, folder, "\n".join(log.lines) + "\n")
         expect(profile, log)
         assert [segment["name"] for segment in profile["segments"]] == ["BEFORE_LOG", "main", "main", "main"], profile["segments"]
-        assert log.executed[-1][0] + " allocated is not known" in said, said
+        assert log.executed[-1][0] + " allocated is unknown" in said, said
         run(memprof, "tt-mlir", "analyze", folder / "made_profile.log")
         memory, operations = (json.loads((folder / f"made_{name}.json").read_text()) for name in ("memory", "operations"))
         kept = [each for each in log.executed if each[3]]
@@ -394,8 +394,8 @@ def check_hostile(memprof, folder):
            b"totalBytesFreePerBank: 0.000 MB, largestContiguousBytesFreePerBank: 0.000 MB}\n"
     head = b"Device memory state before operation AddOp\n"
     for content, said in ((b"", "it is empty"), (b"\0" * 5000, "expected memory states"), (b"{}", "expected memory states"),
-                          (head + view % (b"99999999", b"1.000"), "line 2: the numbers of DRAM are those of no device"),
-                          (head + view % (b"12", b"1" * 30 + b".0"), "line 2: the numbers of DRAM"),
+                          (head + view % (b"99999999", b"1.000"), "line 2: impossible numbers for DRAM"),
+                          (head + view % (b"12", b"1" * 30 + b".0"), "line 2: impossible numbers for DRAM"),
                           (head + view % (b"twelve", b"1.000"), "line 2: expected MemoryView{"),
                           (b"RuntimeTTNN | DEBUG | Executing operation: %1 = \"ttnn.add\"(%0)\n", "TT_RUNTIME_MEMORY_LOG_LEVEL=operation")):
         done = tried(content)
@@ -427,8 +427,8 @@ def check_hostile(memprof, folder):
             assert done.returncode == 2 and not profile()["exact"], (percent, done)
     # A line that no device could have written costs itself, and is told with its place.
     place = next(index for index, line in enumerate(lines) if b"Device DRAM memory state" in line and index > len(lines) // 2)
-    for old, new, fault in ((b"numBanks: 12", b"numBanks: 0", "it has bytes, and no banks"), (b"numBanks: 12", b"numBanks: 13", "had 12 before"),
-                            (b"AllocatedPerBank: ", b"AllocatedPerBank: 9", "more is allocated than there is"),
+    for old, new, fault in ((b"numBanks: 12", b"numBanks: 0", "it has bytes but no banks"), (b"numBanks: 12", b"numBanks: 13", "had 12 before"),
+                            (b"AllocatedPerBank: ", b"AllocatedPerBank: 9", "more is allocated than the total"),
                             (b"AllocatedPerBank: ", b"AllocatedPerBank: -", "expected MemoryView{"),
                             (b"FreePerBank: ", b"FreePerBank: 1e300", "expected MemoryView{")):
         changed = lines[:place] + [lines[place].replace(old, new, 1)] + lines[place + 1:]

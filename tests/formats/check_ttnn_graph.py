@@ -186,8 +186,8 @@ def check_hostile(memprof, folder):
         return done
 
     node = lambda **more: json.dumps([{"counter": 0, "node_type": "buffer_allocate", "params": {"size": 1, "type": "L1"}, "connections": [], **more}])
-    for content, said in (("", "it is empty"), ("{}", "a graph trace is an array of nodes"), ("[1]", "node 0: is no object"), ("[]", "expected an array"),
-                          ("[{}]", "node 0: it has no 'node_type'"), (node(counter=7), "its 'counter' is 7, expected 0"), (node(counter=-1), "'counter' must be"),
+    for content, said in (("", "it is empty"), ("{}", "a graph trace is an array of nodes"), ("[1]", "node 0: not an object"), ("[]", "expected an array"),
+                          ("[{}]", "node 0: has no 'node_type'"), (node(counter=7), "its 'counter' is 7, expected 0"), (node(counter=-1), "'counter' must be"),
                           (node(params={"size": 2**60}), "'size' must be a whole number"), (node(params={"size": "x"}), "'size' must be"),
                           (node(params={"type": "L1"}), "expected 'size'"), ("[" * 100000, "bad.json")):
         done = tried(content)

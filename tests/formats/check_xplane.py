@@ -365,13 +365,13 @@ group = "Temporary"
     twice.events.append(twice.events[-1])
     path = check.write(space_of(metadata_plane((1, "jit_twice", twice.encode()), (2, "jit_odd", odd.encode()))))
     profile = check.profile(path, expected=2)
-    assert "jit_twice(1): buffer 1 is freed multiple times" in check.said, check.said
+    assert "jit_twice(1): buffer 1 is freed more than once" in check.said, check.said
     assert not profile["exact"] and "not exact" in run(check.memprof, "show", check.folder / "in.memtrace").stdout
     assert [each["program"] for each in facts(profile, "xla_programs")] == ["jit_odd(2)"]
     check.profile(path, "--module", "jit_odd")
     assert "planned by the compiler, not measured" in run(check.memprof, "show", check.folder / "in.memtrace").stdout
     _, said = table(path, "--module", "jit_twice", expected=2)
-    assert "freed multiple times" in said, said
+    assert "freed more than once" in said, said
 
     check_hostile(check)
 
@@ -379,8 +379,8 @@ group = "Temporary"
     for data, fault in ((b"", "it is empty"), (b"\n\n\n{}", "a snapshot has"), (b"\n{\"x\": 1}", "a snapshot has"),
                         (b"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f" + bytes(56), "Riegeli"),
                         (space_of(message((2, "/host:CPU"))), "it contains no XLA program"),
-                        (message((1, message((2, "/host:metadata"), (4, message((2, message((5, 3)))))))), "field 5 is not a text"),
-                        (message((1, message((2, "/host:metadata"), (4, b"\x0a\xff"))) ), "goes beyond the end"),
+                        (message((1, message((2, "/host:metadata"), (4, message((2, message((5, 3)))))))), "field 5 is not a string"),
+                        (message((1, message((2, "/host:metadata"), (4, b"\x0a\xff"))) ), "extends past the end"),
                         (message((1, message((2, "x"), (4, b"\x08" + b"\xff" * 11))), (1, b"\x0b")), "unknown wire type 3")):
         path = check.write(data, "bad.pb")
         said = run(check.memprof, "import", "auto", path, "-o", check.folder / "no.memtrace", expected=2).stderr
@@ -419,7 +419,7 @@ def check_hostile(check):
           written=True)
     odd = sound()
     odd.allocation((77, 20_000))
-    tried((1, "jit_sound", odd.encode()), said="values that lie in its allocations and are not among its buffers", written=True)
+    tried((1, "jit_sound", odd.encode()), said="values in its allocations that are not among its buffers", written=True)
     # Memory that is shared in a ring, and through many.
     ring = Program("jit_ring")
     values = [ring.value(20_000) for _ in range(3)]
@@ -439,13 +439,13 @@ def check_hostile(check):
                  said=f"jit_bad(1): byte ", written=True)
     assert "and 45 more" in done.stderr and f"{2**60} is not a valid number of bytes" in done.stderr, done.stderr
     # Sizes, numbers of fields, wire types, lengths and varints.
-    for proto, said in ((message((1, b"\x0a\x7fjit")), "goes beyond the end"), (message((1, message((1, "jit")))) + b"\x03", "field 0"),
+    for proto, said in ((message((1, b"\x0a\x7fjit")), "extends past the end"), (message((1, message((1, "jit")))) + b"\x03", "field 0"),
                         (message((1, b"\x0b")), "unknown wire type 3"), (message((3, message((1, message((2, -1)))))), "is not a valid number of bytes"),
-                        (message((3, message((1, b"\x10" + b"\xff" * 11)))), "more than ten bytes"),
-                        (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "there is no field"),
-                        (message((3, message((1, message((3, message((3, b"\x80")))))))), "goes beyond the end"),
-                        (message((3, message((4, message((1, message((1, 9)))))))), "there is no event of the kind 9"),
-                        (message((1, message((3, 7)))), "field 3 is not a text or a message")):
+                        (message((3, message((1, b"\x10" + b"\xff" * 11)))), "longer than ten bytes"),
+                        (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "invalid field number"),
+                        (message((3, message((1, message((3, message((3, b"\x80")))))))), "extends past the end"),
+                        (message((3, message((4, message((1, message((1, 9)))))))), "unknown kind of event 9"),
+                        (message((1, message((3, 7)))), "field 3 is not a string or a message")):
         if not proto.startswith(b"\x0a"):
             proto = message((1, message((1, "jit")))) + proto
         tried((1, "jit", proto), said=said, written=False)
@@ -455,14 +455,14 @@ def check_hostile(check):
         nested = message((2, 13), (4, nested))
     deep = sound()
     deep.instructions = [message((1, "value.1"), (2, "tuple"), (3, nested), (35, 1 << 32))]
-    tried((1, "jit_deep", deep.encode()), said="shapes are nested too deep", written=False)
+    tried((1, "jit_deep", deep.encode()), said="shapes are nested too deeply", written=False)
     wide = Program("jit_wide")
     wide.instructions = [message((1, "value.1"), (2, "tuple"), (3, message((2, 13)) + message((4, b"")) * 400_000), (35, 5))]
     wide.buffers = [message((1, number), (2, 8), (3, message((4, 5), (3, [number])))) for number in range(1, 200_000)]
     wide.allocations = [message((1, 0), (2, 8), (5, True), *[(9, message((1, number))) for number in range(1, 200_000)])]
     tried((1, "jit_wide", wide.encode()), said="", written=True)
     wide.buffers = [message((1, number), (2, 8), (3, message((4, 5)))) for number in range(1, 200_000)]
-    tried((1, "jit_wide", wide.encode()), said="values have too many large shapes", written=False)
+    tried((1, "jit_wide", wide.encode()), said="too many values have large shapes", written=False)
     # Memory spaces without end.
     spaces = Program("jit_spaces")
     for number in range(3000):

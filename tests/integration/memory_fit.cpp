@@ -51,8 +51,7 @@ TEST_CASE("memory fit: a capture without dispatch tells at which operation its p
   const std::string operation = memprof::operation_path(sequence, fit.first_failure->operation);
   CHECK(operation == "backward/scores");
   CHECK(memprof::to_text(fit, operation)
-            .starts_with("It does not fit into 128.00 MB: 60.00 MB more are asked for in operation "
-                         "backward/scores (event "));
+            .starts_with("Does not fit in 128.00 MB: out of memory requesting 60.00 MB in operation backward/scores (event "));
   CHECK(memprof::smallest_capacity(sequence, options) == static_cast<std::int64_t>(160 * mib));
   CHECK(fit.unlimited_stats.requested_bytes.peak == capture.profile().space("cuda:0").cumulative_peak);
 }

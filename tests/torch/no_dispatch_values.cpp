@@ -93,7 +93,7 @@ TEST_CASE("torch no_dispatch: a value that is read and not known is listed with 
   if (reads[0].operation.empty()) std::swap(reads[0], reads[1]);
   CHECK(reads[0] == memprof::unknown_read{"aten::item", "early stopping", 3});
   CHECK(reads[1] == memprof::unknown_read{"aten::item", "", 1});
-  CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("4 reads of values the simulation does not know"));
+  CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("4 reads of values unknown to the simulation"));
 }
 
 TEST_CASE("torch no_dispatch: LBFGS, whose steps hang on the loss, is listed") {

@@ -4,7 +4,7 @@ import { count, ticks, timeTick } from './format';
 import type { Store } from './store';
 import { hideTip, showTip, type Tip } from './tip';
 
-/** A canvas that is drawn when it must be, and only while it can be seen. */
+/** A canvas that is drawn only when needed, and only while it is visible. */
 export abstract class Chart {
   readonly element: HTMLElement;
   readonly canvas: HTMLCanvasElement;
@@ -15,7 +15,7 @@ export abstract class Chart {
   private dirty = true;
   private scheduled = false;
 
-  /** `label` says for those who cannot see the canvas what it shows, and which table has the same numbers. */
+  /** `label` tells those who cannot see the canvas what it shows, and which table has the same numbers. */
   constructor(
     label: string,
     className: string,
@@ -44,7 +44,7 @@ export abstract class Chart {
     this.resize();
   }
 
-  /** A canvas that is given a size is empty: it is drawn at once, unless nobody sees it. */
+  /** Resizing a canvas clears it, so it is redrawn at once unless it is not visible. */
   private resize(): void {
     const width = Math.floor(this.element.clientWidth);
     if (width === 0) return;
@@ -71,7 +71,7 @@ export abstract class Chart {
   }
 
   private drawNow(): void {
-    // Before the page has its layout there is no room for an axis.
+    // Before layout there is no room for an axis.
     if (this.width < 120) return;
     this.dirty = false;
     const scale = devicePixelRatio || 1;
@@ -87,13 +87,13 @@ export abstract class Chart {
   protected abstract draw(context: CanvasRenderingContext2D, colours: ThemeColours): void;
 }
 
-/** Until when a turn of the wheel that began outside the charts goes on scrolling the page. */
+/** Until when a wheel gesture that began outside the charts keeps scrolling the page. */
 let scrollingUntil = 0;
 addEventListener('wheel', (event) => {
   if (!(event.target instanceof HTMLCanvasElement)) scrollingUntil = event.timeStamp + 400;
 }, { passive: true });
 
-/** A chart over the shared time axis: it zooms, pans and selects for all of them. */
+/** A chart over the shared time axis; zooming, panning and selecting apply to all charts. */
 export abstract class TimeChart extends Chart {
   private readonly hoverLine = h('div', { class: 'line hover-line' });
   private readonly selectionLine = h('div', { class: 'line selection-line' });
@@ -122,7 +122,7 @@ export abstract class TimeChart extends Chart {
     canvas.addEventListener('blur', hideTip);
   }
 
-  /** The part of the width that is the axis. */
+  /** The part of the width used by the axis. */
   protected get left(): number {
     return this.width < 600 ? 64 : 72;
   }
@@ -140,7 +140,7 @@ export abstract class TimeChart extends Chart {
     return from + ((x - this.left) / (this.right - this.left)) * (to - from);
   }
 
-  /** What the tooltip says of a point; null for nothing. */
+  /** The tooltip for a point; null for none. */
   protected abstract tip(x: number, y: number): Tip | null;
 
   /** What a click on a point selects. */
@@ -217,7 +217,7 @@ export abstract class TimeChart extends Chart {
     }
   }
 
-  /** Two fingers: what was under each stays under it. */
+  /** Two fingers: what is under each finger stays under it. */
   private pinch(event: PointerEvent): void {
     const distance = (): number => {
       const [a, b] = [...this.pointers.values()];

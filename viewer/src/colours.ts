@@ -1,5 +1,5 @@
 /**
- * Colours that differ for every kind of colour vision: those of Okabe and Ito for categories, with some of Tol's
+ * Colours that can be told apart with any kind of colour vision: those of Okabe and Ito for categories, with some of Tol's
  * for operations. Neighbours in a stack have a line between them, and no view relies on colour alone.
  */
 
@@ -43,10 +43,10 @@ export function isDark(): boolean {
 const pick = (pair: [string, string]): string => pair[isDark() ? 1 : 0];
 
 export const categoryColour = (category: string): string => pick(categoryColours[category] ?? categoryColours.other);
-/** Of the n-th largest operation; -1 and those beyond the palette are all the rest. */
+/** The colour of the n-th largest operation; -1 and those beyond the palette share the colour for the rest. */
 export const operationColour = (rank: number): string => pick(operationColours[rank] ?? restColours);
 
-/** Black or white, whichever is easier to read on the colour. */
+/** Black or white, whichever is more legible on the colour. */
 export function inkOn(colour: string): string {
   const channel = (from: number): number => {
     const value = parseInt(colour.slice(from, from + 2), 16) / 255;

@@ -1,7 +1,7 @@
-/** What spreadsheets take for the begin of a formula: the list of OWASP's "CSV Injection". */
+/** What spreadsheets take for the start of a formula: the list in OWASP's "CSV Injection". */
 const formula = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** A record of CSV (RFC 4180). A text that a spreadsheet would run gets an apostrophe in front, its mark of a text. */
+/** A CSV record (RFC 4180). A text that a spreadsheet would run is prefixed with an apostrophe, which marks it as text. */
 export function csvRecord(cells: (number | string)[]): string {
   return `${cells.map(cell).join(',')}\r\n`;
 }

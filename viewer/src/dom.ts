@@ -1,9 +1,9 @@
-/** Elements without HTML text: names from the program only ever become text nodes and attribute values. */
+/** Builds elements without HTML text: names from the program only ever become text nodes and attribute values. */
 
 type Attribute = string | number | boolean | undefined | ((event: never) => void);
 type Child = Node | string | null | undefined | false;
 
-/** An element. Functions are listeners of the event that their key names; true is an empty attribute, false and undefined none. */
+/** An element. Functions become listeners for the event named by their key; true is an empty attribute, false and undefined none. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Record<string, Attribute> = {},
@@ -19,19 +19,19 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Replaces the children, unless the text is the same already: a live region speaks only on changes. */
+/** Replaces the children unless the text is the same: a live region announces only changes. */
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** A swatch of a colour. `style` attributes are forbidden by the page's policy, the property is not. */
+/** A colour swatch. The page's policy forbids `style` attributes, but not the property. */
 export function swatch(colour: string): HTMLElement {
   const element = h('span', { class: 'swatch', 'aria-hidden': 'true' });
   element.style.backgroundColor = colour;
   return element;
 }
 
-/** A bar from 0 to 1 of its cell. */
+/** A bar that fills a share of its cell, from 0 to 1. */
 export function bar(part: number, colour: string): HTMLElement {
   const fill = h('span', { class: 'bar-fill' });
   fill.style.width = `${Math.max(0, Math.min(1, part)) * 100}%`;
@@ -39,7 +39,7 @@ export function bar(part: number, colour: string): HTMLElement {
   return h('span', { class: 'bar', 'aria-hidden': 'true' }, fill);
 }
 
-/** Copies text, in files opened from disk too. */
+/** Copies text, even in files opened from disk. */
 export async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

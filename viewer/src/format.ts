@@ -1,24 +1,24 @@
-/** Numbers and names as people read them. */
+/** Numbers and names formatted for people. */
 
 const byteUnits = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const minus = '\u2212';
 
-/** As `toFixed`, but halfway to the even digit as printf does: memprof's text has the same digits. */
+/** Like `toFixed`, but rounds halfway cases to even as printf does: memprof's text has the same digits. */
 function fixed(value: number, decimals: number): string {
   const scaled = value * 10 ** decimals;
   const below = Math.floor(scaled);
-  // Halfway is a binary fraction only where five divides what stands above it; elsewhere the product was rounded.
+  // Halfway is exact in binary only if the numerator is divisible by five; otherwise the product was rounded.
   const isHalfway = scaled - below === 0.5 && (2 * below + 1) % 5 ** decimals === 0;
   return isHalfway && below % 2 === 0 ? (below / 10 ** decimals).toFixed(decimals) : value.toFixed(decimals);
 }
 
-/** Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977". The bounds are where rounding makes a digit more. */
+/** Three significant digits of a number from 0 to 999.5: "17.9", "4.88", "0.977". The bounds are where rounding adds a digit. */
 function threeDigits(value: number): string {
   return fixed(value, value === 0 ? 0 : value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
-/** Bytes in the unit that fits: "512 B", "4.88 KiB", "17.9 MiB", "0.977 GiB". */
+/** Bytes in a suitable unit: "512 B", "4.88 KiB", "17.9 MiB", "0.977 GiB". */
 export function bytes(value: number): string {
   if (value < 0) {
     const text = bytes(-value);
@@ -45,10 +45,10 @@ export function number(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** A change: with its sign. */
+/** A change, with its sign. */
 export const change = (value: number): string => (value > 0 ? '+' : '') + bytes(value);
 
-/** A time since the begin, or a duration: "850 ns", "17.9 ms", "4.21 s", "2 min 05 s", "3 h 12 min", "2 d 04 h". */
+/** A time since the start, or a duration: "850 ns", "17.9 ms", "4.21 s", "2 min 05 s", "3 h 12 min", "2 d 04 h". */
 export function time(ns: number): string {
   if (ns < 0) return minus + time(-ns);
   if (ns < 999.5) return `${Math.round(ns)} ns`;
@@ -105,7 +105,7 @@ export const categoryName = (category: string): string => category.replaceAll('_
 /** Whether any block has a category. */
 export const hasCategories = (rows: { owner: string | null; bytes: number }[]): boolean => rows.some((row) => row.bytes > 0 && row.owner !== null && row.owner !== 'other');
 
-/** Address as hexadecimal digits, from JSON's number or the decimal string kept in its place. */
+/** An address in hexadecimal, from a JSON number or the decimal string kept in its place. */
 export const address = (value: number | string | bigint): string => `0x${BigInt(value).toString(16)}`;
 
 /** Ticks for an axis: round values in [from, to], about `wanted` of them. */
@@ -127,7 +127,7 @@ export function ticks(from: number, to: number, wanted: number, binary: boolean)
   return result;
 }
 
-/** A tick's label: as many digits as make neighbours differ. */
+/** The label of a tick, with as many digits as it takes to tell neighbours apart. */
 export function timeTick(ns: number, step: number): string {
   const [unit, name] =
     Math.max(ns, step) >= 1e9 ? [1e9, 's'] : Math.max(ns, step) >= 1e6 ? [1e6, 'ms'] : Math.max(ns, step) >= 1e3 ? [1e3, '\u00b5s'] : [1, 'ns'];

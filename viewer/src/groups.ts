@@ -17,7 +17,7 @@ export const longestLabel = 32;
 /** Bytes of every group at every row of a timeline. */
 export interface Stack {
   groups: Group[];
-  /** Their labels for the screen, short and unlike each other. */
+  /** Their labels for the screen: short, but distinct. */
   labels: string[];
   values: Float64Array[];
 }
@@ -25,13 +25,13 @@ export interface Stack {
 const restKey = '\u0000rest';
 const outsideKey = '\u0000outside';
 
-/** Paths that differ only in numbers are one: the layers of a model, the steps of a loop. */
+/** Paths that differ only in numbers are merged: the layers of a model, the steps of a loop. */
 export const foldedPath = (path: string): string => path.replace(/\d+/g, '*');
 
-/** Which colour an operation has, in all views: the most bytes, the first colour. */
+/** The colour of each operation, in all views: the more bytes, the earlier the colour. */
 export class OperationColours {
   private readonly ranks = new Map<string, number>();
-  /** How many paths a folded one stands for, and the only one if it is one. */
+  /** How many paths a folded one stands for, and the path itself if it is just one. */
   private readonly single = new Map<string, string | null>();
 
   constructor(model: Model) {
@@ -66,7 +66,7 @@ export class OperationColours {
     return operationColour(this.rank(path));
   }
 
-  /** For operations that own nothing themselves: so that neighbours differ where many stand side by side. */
+  /** For operations that own nothing themselves, so that neighbours differ where many are side by side. */
   anyColour(path: string): string {
     const rank = this.rank(path);
     if (rank >= 0 && rank < distinctOperations) return operationColour(rank);
@@ -82,7 +82,7 @@ export class OperationColours {
 
 const stacks = new WeakMap<Timeline, Map<Grouping, Stack>>();
 
-/** The bands of a timeline: by category or operation, the largest at the bottom of what is left over. */
+/** The bands of a timeline, by category or operation, the largest at the bottom and the rest on top. */
 export function stackOf(model: Model, space: SpaceModel, timeline: Timeline, by: Grouping, colours: OperationColours): Stack {
   let known = stacks.get(timeline);
   if (!known) stacks.set(timeline, (known = new Map()));
@@ -113,7 +113,7 @@ function groupKey(model: Model, owner: number, by: Grouping): string {
   return rest ? restKey : path === null ? outsideKey : foldedPath(path);
 }
 
-/** The groups are those of the whole run, so that zooming in does not change a colour. */
+/** The groups are those of the whole run, so that zooming in does not change colours. */
 function categoryGroups(model: Model, space: SpaceModel): Group[] {
   const present = new Set<string>((space.timeline.composition?.owners ?? []).map((owner) => model.detail!.owners[owner].category));
   return [...categories, ...[...present].filter((c) => !(categories as readonly string[]).includes(c))]

@@ -26,15 +26,15 @@ import { startWaterfall } from './waterfall';
 const keys: [string, string][] = [
   ['+ \u2212', 'zoom in and out around the selected moment'],
   ['A D', 'pan left and right'],
-  ['\u2190 \u2192', 'the moment before and after; with Shift ten of them'],
+  ['\u2190 \u2192', 'the previous or next moment; with Shift, ten of them'],
   ['P', 'select the peak'],
-  ['N B', 'the next larger peak after, or before, the selected moment'],
+  ['N B', 'the next larger peak after or before the selected moment'],
   ['0', 'the whole run'],
-  ['Home End', 'the begin and the end of the run'],
+  ['Home End', 'the start or end of the run'],
   ['X', 'time or events along the axis'],
   ['C', 'colours by category, operation or memory space'],
-  ['Wheel', 'zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses'],
-  ['Drag', 'zoom into a stretch; with Shift pan; double click for the whole run'],
+  ['Wheel', 'zoom; sideways or with Shift, pan; with Alt over the blocks, zoom their addresses'],
+  ['Drag', 'zoom into a range; with Shift, pan; double-click for the whole run'],
   ['1 \u2026 9', 'go to a section'],
   ['/', 'search the nearest table'],
   ['?', 'this list'],
@@ -68,7 +68,7 @@ function start(model: Model): void {
   document.getElementById('loading')?.remove();
   document.body.prepend(header, main);
   const help = helpDialog();
-  document.body.append(h('footer', {}, `Made by memprof${model.profile.library_version ? ` ${shown(model.profile.library_version)}` : ''}. Bytes are exact; hold the pointer over a number for all of its digits. `, h('button', { type: 'button', class: 'quiet', click: () => help.showModal() }, 'Keys')), help);
+  document.body.append(h('footer', {}, `Made by memprof${model.profile.library_version ? ` ${shown(model.profile.library_version)}` : ''}. Bytes are exact; hold the pointer over a number for all its digits. `, h('button', { type: 'button', class: 'quiet', click: () => help.showModal() }, 'Keys')), help);
   installKeys(store, help, sections.map(([id]) => id));
   followView(store);
 }
@@ -99,7 +99,7 @@ function pageHeader(model: Model, store: Store, heading: string, sections: [stri
     h('span', { class: 'about' }, about),
     model.spaces.length > 1 ? spaces : null,
     nav,
-    h('button', { type: 'button', class: 'quiet', title: 'Copies the address of what is shown now', click: () => void copyLink(store) }, 'Copy link'),
+    h('button', { type: 'button', class: 'quiet', title: 'Copy a link to the current view', click: () => void copyLink(store) }, 'Copy link'),
     themeButton(),
   );
   const header = h('header', {}, bar, model.spaces.length > 0 ? new Overview(store, model).element : null);
@@ -156,11 +156,11 @@ function toolbar(model: Model, store: Store): HTMLElement {
     h(
       'div',
       { class: 'choice', role: 'group', 'aria-label': 'Moment' },
-      button('\u2039', 'The moment before', () => store.move(-1)),
-      button('\u203a', 'The moment after', () => store.move(1)),
+      button('\u2039', 'Previous moment', () => store.move(-1)),
+      button('\u203a', 'Next moment', () => store.move(1)),
       button('Peak', 'Select the peak', () => store.selectPeak()),
-      button('\u2191 before', 'The next larger peak before', () => larger(store, -1)),
-      button('\u2191 after', 'The next larger peak after', () => larger(store, 1)),
+      button('\u2191 before', 'Previous larger peak', () => larger(store, -1)),
+      button('\u2191 after', 'Next larger peak', () => larger(store, 1)),
     ),
   );
 }
@@ -169,7 +169,7 @@ function larger(store: Store, direction: 1 | -1): void {
   if (!store.selectLarger(direction)) say(direction > 0 ? 'Nothing larger comes later.' : 'Nothing larger came before.');
 }
 
-/** What the bands are, with their bytes at the pointer or at the selected moment. */
+/** The bands, with their bytes at the pointer or at the selected moment. */
 function drawLegend(model: Model, store: Store, colours: OperationColours, legend: HTMLElement): void {
   const { space } = store;
   if (!space) return;
@@ -181,7 +181,7 @@ function drawLegend(model: Model, store: Store, colours: OperationColours, legen
   }
   const total = found.timeline.total[found.row];
   if (!found.timeline.composition) {
-    // A profile: who held it is known at few moments.
+    // In a profile, owners are known only at some moments.
     const live = model.liveAt(space, store.state.at);
     if (store.state.by === 'category') {
       legend.replaceChildren(...(live?.byCategory ?? []).map((c) => legendEntry('', categoryName(c.category), categoryName(c.category), c.bytes, live!.total)));
@@ -205,8 +205,8 @@ function lanesSection(model: Model, store: Store, colours: OperationColours): HT
   const gantt = new Gantt(store, model, colours);
   const table = model.invocationsOf(0);
   const notes: string[] = [];
-  if (table && table.left > 0) notes.push(`${count(table.left)} of ${count(table.frame.invocations)} invocations were too short to be kept.`);
-  if (gantt.leftOut > 0) notes.push(`${count(gantt.leftOut)} deeper lanes are not drawn.`);
+  if (table && table.left > 0) notes.push(`${count(table.left)} of ${count(table.frame.invocations)} invocations were too short to keep.`);
+  if (gantt.leftOut > 0) notes.push(`${count(gantt.leftOut)} deeper lanes not drawn.`);
   return titled('lanes', 'Operations over time', h('div', { class: 'scrolled' }, gantt.element), notes.length > 0 ? h('p', { class: 'about' }, notes.join(' ')) : h('span'), invocationsInRange(model, store, gantt));
 }
 
@@ -229,7 +229,7 @@ function go(store: Store, id: string): void {
   document.getElementById(id)?.scrollIntoView();
 }
 
-/** Shows the section that the address names, and marks in the navigation the one in sight. */
+/** Shows the section given in the address, and marks the visible one in the navigation. */
 function followView(store: Store): void {
   let arrived = store.state.view;
   if (arrived) requestAnimationFrame(() => document.getElementById(arrived)?.scrollIntoView());
@@ -266,7 +266,7 @@ function installKeys(store: Store, help: HTMLDialogElement, sections: string[]):
       if (event.key === 'Escape') target.blur();
       return;
     }
-    // Arrows and Home belong to a scrolled region while it has the focus.
+    // Arrows and Home belong to a scrolled region while it has focus.
     const scrolls = target instanceof HTMLElement && target.closest('.rows, .scrolled') !== null && !(target instanceof HTMLCanvasElement);
     if (!handleKey(store, help, sections, event, scrolls)) return;
     event.preventDefault();
@@ -339,7 +339,7 @@ function handleKey(store: Store, help: HTMLDialogElement, sections: string[], ev
   }
 }
 
-/** The search of the table that is nearest to the middle of the window. */
+/** The search field of the table nearest to the middle of the window. */
 function searchNearest(): void {
   let best: HTMLInputElement | null = null;
   let distance = Infinity;
@@ -361,7 +361,7 @@ readPage()
   .then((page) => {
     if (page instanceof Data) start(new Model(page));
     else startWaterfall(page);
-    // From the begin of the page to the frame after the first one that has everything, for those who measure.
+    // From the start of the page to the frame after the first complete one, for measurements.
     requestAnimationFrame(() => requestAnimationFrame(() => performance.measure('memprof-first-paint')));
   })
   .catch(failed);

@@ -1,6 +1,6 @@
 import { shortened } from './format';
 
-/** Names made short such that rows can still be told apart: as shortened_names.hpp does it for the text. */
+/** Names shortened so that rows can still be told apart, as in shortened_names.hpp. */
 
 const leastEnd = 6;
 const mostRounds = 8;
@@ -10,7 +10,7 @@ interface Range {
   end: number;
 }
 
-/** Where a name differs from others: from its first component that not all have at this place to the last one. */
+/** Where a name differs from others: from its first component that they do not all share to the last such component. */
 function differenceOf(name: string, others: string[], length: number): Range {
   const longestCommonPart = Math.floor(length / 2);
   let prefix = name.length;
@@ -41,7 +41,7 @@ function shortenedAround(name: string, { begin, end }: Range, length: number): s
   return left < leastEnd ? `${before}${middle}\u2026` : `${before}${middle}\u2026${rest.slice(rest.length - left)}`;
 }
 
-/** The names in at most so many characters. Those that would look alike show where they differ. */
+/** The names in at most that many characters. Names that would look alike show where they differ. */
 export function shortenedApart(names: string[], length: number): string[] {
   const shown = names.map((name) => shortened(name, length));
   for (let round = 0; round < mostRounds; round += 1) {

@@ -1,6 +1,6 @@
 import { h, setText } from './dom';
 
-/** What happened, for all to see and for screen readers to say. */
+/** Says what happened, on the screen and to screen readers. */
 const line = h('div', { class: 'status', role: 'status', 'aria-live': 'polite' });
 const spoken = h('div', { class: 'offscreen', 'aria-live': 'polite' });
 let hiding: ReturnType<typeof setTimeout> | undefined;
@@ -16,7 +16,7 @@ export function say(text: string): void {
   hiding = setTimeout(() => line.classList.remove('shown'), 2500);
 }
 
-/** Only for screen readers: what can be seen anyway. */
+/** Only for screen readers: announces what is visible anyway. */
 export function speak(text: string): void {
   setText(spoken, text);
 }

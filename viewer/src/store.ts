@@ -4,7 +4,7 @@ import type { SpaceModel, Timeline } from './data/space';
 import { rowAt } from './data/steps';
 import { hasCategories } from './format';
 
-/** What all views share: one range of the time axis, one selected moment, one memory space. The address has it, too. */
+/** What all views share: one range of the time axis, one selected moment, one memory space. The address has it too. */
 
 export type Unit = 'time' | 'event';
 export type Grouping = 'category' | 'operation' | 'space';
@@ -14,17 +14,17 @@ export interface State {
   space: number;
   by: Grouping;
   unit: Unit;
-  /** The range in sight, in nanoseconds or events. */
+  /** The visible range, in nanoseconds or events. */
   from: number;
   to: number;
   at: Moment;
-  /** What a table is to be searched for after following a link. */
+  /** What a table is searched for after following a link. */
   find: string;
 }
 
 type Part = keyof State | 'hover';
 
-/** Time, unless the clock stood still, or so many moments share a reading that they would lie on top of each other. */
+/** Time, unless the clock stood still or so many moments share a reading that they would overlap. */
 function defaultUnit(model: Model): Unit {
   const timeline = model.spaces[model.mainSpace]?.timeline;
   if (!model.hasEvents || !timeline) return 'time';
@@ -40,7 +40,7 @@ function defaultGrouping(model: Model): Grouping {
 
 export class Store {
   readonly state: State;
-  /** Where the pointer is on the shared axis, null if it is on no chart. */
+  /** The position of the pointer on the shared axis; null if it is not over a chart. */
   hover: number | null = null;
   private readonly listeners: [Set<Part>, () => void][] = [];
   private lastAddress = '';
@@ -69,7 +69,7 @@ export class Store {
     return this.model.spaces[this.state.space];
   }
 
-  /** The end of the axis. It begins at 0. */
+  /** The end of the axis, which starts at 0. */
   get full(): number {
     return this.fullOf(this.state.unit);
   }
@@ -160,7 +160,7 @@ export class Store {
 
   /* --- The selected moment -------------------------------------------------------------------------------------------- */
 
-  /** Selects, and brings it into sight if it is not. */
+  /** Selects a moment, and brings it into view if necessary. */
   select(at: Moment): void {
     this.set({ at });
     const value = this.valueOf(at);
@@ -185,7 +185,7 @@ export class Store {
     if (!found) return;
     const row = Math.min(found.timeline.length - 1, Math.max(0, found.row + by));
     if (row === found.row && found.timeline.frame && found.timeline.frame.step >= 0) {
-      // At the end of a finer frame the whole run's timeline goes on.
+      // After the end of a finer frame, the timeline of the whole run continues.
       const whole = space.timeline;
       const next = rowAt(whole.beginEvent ?? whole.beginNs, this.state.at.event) + Math.sign(by);
       if (next >= 0 && next < whole.length) this.select(this.rowMoment(whole, next));
@@ -194,7 +194,7 @@ export class Store {
     this.select(this.rowMoment(found.timeline, row));
   }
 
-  /** The next local maximum in a direction that is larger than what is selected. False if there is none. */
+  /** The next local maximum in a direction that is larger than the selected one. False if there is none. */
   selectLarger(direction: 1 | -1): boolean {
     const { space } = this;
     if (!space) return false;
@@ -214,7 +214,7 @@ export class Store {
 
   /* --- The address ---------------------------------------------------------------------------------------------------- */
 
-  /** A link to a view with some of the state changed; the rest as it is. */
+  /** A link to a view with part of the state changed and the rest as it is. */
   link(view: string, change: { at?: Moment | 'peak' | 'end'; space?: number; find?: string; by?: Grouping; from?: number; to?: number } = {}): string {
     const { state, model } = this;
     const parameters = new URLSearchParams();
@@ -235,7 +235,7 @@ export class Store {
   }
 
   private writeAddress(): void {
-    // Browsers refuse more than some hundred changes of the address in half a minute.
+    // Browsers reject more than a few hundred changes of the address in half a minute.
     clearTimeout(this.writing);
     this.writing = setTimeout(() => this.writeAddressNow(), 250);
   }

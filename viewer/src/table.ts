@@ -4,28 +4,28 @@ import { count, number as numberOf } from './format';
 import { shortenedApart } from './names';
 import { say } from './status';
 
-/** One column of a table. `value` is what is sorted, searched if it is text, and copied; `text` what is shown. */
+/** A column of a table. `value` is sorted, copied and, if it is text, searched; `text` is shown. */
 export interface ColumnOf<Row> {
   title: string;
   /** Explains the title. */
   about?: string;
   value: (row: Row) => number | string;
   text?: (row: Row) => string;
-  /** What a number is exactly. */
+  /** The exact value of a number. */
   exact?: (row: Row) => string;
   /** A bar behind the number, from 0 to 1. */
   part?: (row: Row) => number;
   colour?: (row: Row) => string;
-  /** Left out where the page is narrow. */
+  /** Hidden if the page is narrow. */
   minor?: boolean;
 }
 
 interface Options<Row> {
   label: string;
   columns: ColumnOf<Row>[];
-  /** Rows in the order that is shown when nothing is sorted. */
+  /** Rows in the order that is shown when no column is sorted. */
   sort?: { column: number; descending: boolean };
-  /** What a row does when it is activated, and how it is said. */
+  /** What activating a row does, and its description. */
   activate?: { does: string; run: (row: Row) => void };
   /** What a row's first cell shows before its text. */
   indent?: (row: Row) => number;
@@ -34,12 +34,12 @@ interface Options<Row> {
 }
 
 const rowHeight = 26;
-/** Browsers lose rows past some million pixels: beyond this, the search leads on. */
+/** Browsers lose rows beyond a few million pixels; the search finds those. */
 const mostRows = 300_000;
 const printedRows = 400;
 const mostShortened = 5000;
 
-/** A table of any length that sorts, searches and copies. Only the rows in sight are elements. */
+/** A table of any length that sorts, searches and copies. Only visible rows are elements. */
 export class DataTable<Row> {
   readonly element: HTMLElement;
   private readonly scroller: HTMLElement;
@@ -48,7 +48,7 @@ export class DataTable<Row> {
   private readonly counter: HTMLElement;
   private readonly search: HTMLInputElement;
   private readonly heads: HTMLTableCellElement[] = [];
-  /** By column of text: what its cells show, in the order of `shown`; null where all fit. */
+  /** For columns of text: what their cells show, in the order of `shown`; null if all texts fit. */
   private names: (string[] | null)[] = [];
   private rows: Row[] = [];
   private shown: Row[] = [];
@@ -98,7 +98,7 @@ export class DataTable<Row> {
     this.update();
   }
 
-  /** Whether rows are in another order than that of `setRows`, or only some of them: no place for a tree. */
+  /** Whether rows are reordered since `setRows`, or only some are shown: then a tree makes no sense. */
   get isFlat(): boolean {
     return this.sort !== null || this.search.value.trim() !== '';
   }
@@ -148,7 +148,7 @@ export class DataTable<Row> {
     this.render(true);
   }
 
-  /** Cells are cut at their ends, where stacks are alike: names that are too long are shortened before. */
+  /** Cells are cut at their ends, where stacks are alike, so names that are too long are shortened first. */
   private shortenNames(): void {
     const width = this.table.clientWidth || 1200;
     const lettersOf = (place: number): number => (width <= 640 ? 24 : place === 0 ? Math.max(40, Math.floor(width / 14)) : 56);

@@ -1,7 +1,7 @@
 import { isDark } from './colours';
 import { h, setText } from './dom';
 
-/** Paper is light. Charts draw themselves before they are printed, so this has to be asked for before there are any. */
+/** Paper is light. Charts draw themselves before printing, so this listener must be registered before there are any. */
 export function printInLight(): void {
   let before: string | undefined;
   addEventListener('beforeprint', () => {
@@ -31,7 +31,7 @@ export function themeButton(): HTMLElement {
     try {
       localStorage.setItem('memprof-theme', next);
     } catch {
-      // A browser that keeps nothing for files forgets the choice with the page.
+      // A browser that stores nothing for files forgets the choice with the page.
     }
     changed();
   } });

@@ -1,6 +1,6 @@
 import { h, swatch } from './dom';
 
-/** What a tooltip says: a heading, and lines of a name and a value. */
+/** The contents of a tooltip: a heading, and lines with a name and a value. */
 export interface Tip {
   title: string;
   lines: [name: string, value: string, colour?: string][];

@@ -40,7 +40,7 @@ export function startWaterfall(waterfall: Waterfall): void {
   const main = h('main', {}, answers(waterfall), ...sections.map(([id, title, content]) => h('section', { id, 'aria-labelledby': `${id}-title` }, h('h2', { id: `${id}-title` }, title), ...content)));
   document.getElementById('loading')?.remove();
   document.body.prepend(header, main);
-  document.body.append(h('footer', {}, 'Made by memprof. Bytes are exact; hold the pointer over a number for all of its digits.'));
+  document.body.append(h('footer', {}, 'Made by memprof. Bytes are exact; hold the pointer over a number for all its digits.'));
   new ResizeObserver(() => document.documentElement.style.setProperty('--header', `${header.offsetHeight}px`)).observe(header);
 }
 
@@ -80,7 +80,7 @@ function remarks(waterfall: Waterfall): string[] {
   if (columns.some((column) => column.peak_segment !== columns[0].peak_segment)) notes.push('The peaks are in different phases: each column has what was live at its own.');
   if (columns.some((column) => column.space !== columns[0].space)) notes.push(`The columns are of different memory spaces: ${columns.map((column) => shown(column.space)).join(', ')}.`);
   const lacks = columns.find((column) => !column.has_categories);
-  if (lacks) notes.push(`Of ${shown(lacks.title)} it is not known which operation held which category, so that parts go by names alone; a trace knows it.`);
+  if (lacks) notes.push(`For ${shown(lacks.title)} it is unknown which operation held which category, so parts go by name alone; a trace records it.`);
   return notes;
 }
 

@@ -54,14 +54,14 @@ describe('answers', () => {
       recorder.segment('STEP');
     }
     await on('leak', runOf(recorder, { stepEnd: 'STEP' }), {}, async (page) => {
-      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B a step');
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B per step');
     });
     // Profiles of earlier versions have no rows of names.
     const old = runOf(recorder, { bare: true });
     delete old.run.profile.segments_by_name;
     for (const made of [runOf(recorder, { bare: true }), old]) {
       await on('leak-profile', made, {}, async (page) => {
-        assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B a step');
+        assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B per step');
         const [row] = await rowsOf(page, 'Segments, folded by name');
         assert.deepEqual([row.cells[1], row.titles[9]], ['6', '5,500 B']);
       });

@@ -24,21 +24,21 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// An allocation, or the end of one.
+/// An allocation or a free.
 struct allocation_step {
-  std::uint64_t bytes;      ///< that were asked for; 0: the block is freed
-  std::uint64_t event;      ///< which of all events it was, from 0
-  std::uint32_t block;      ///< its number; that of a freed block is given again
+  std::uint64_t bytes;      ///< requested bytes; 0: a free
+  std::uint64_t event;      ///< index among all events, from 0
+  std::uint32_t block;      ///< number of the block; numbers of freed blocks are reused
   std::uint32_t operation;  ///< the innermost open on its thread: a node of `allocation_sequence::operations`
 };
 
-/// The allocations and frees of one memory space in their order, without addresses: what a model of an allocator can replay as
-/// often as it likes. A fold over a trace like the ledger, with the same view of what is unusual.
+/// The allocations and frees of one memory space in order, without addresses: what an allocator model can replay as often as
+/// needed. A fold over a trace that treats anomalies as the ledger does.
 ///
-/// Takes 24 bytes of the heap for each step. Not synchronised.
+/// Takes 24 bytes of heap per step. Not synchronised.
 class allocation_sequence {
  public:
-  /// Of the space of that number in the trace, or of that name.
+  /// Selects the space by its number in the trace, or by name.
   explicit allocation_sequence(std::uint8_t space) : space_(space) {}
   explicit allocation_sequence(std::string_view space) : space_name_(space), space_(any_space) {}
   allocation_sequence(const allocation_sequence&) = delete;
@@ -55,8 +55,8 @@ class allocation_sequence {
   }
   void facts(const fact_table&, bool) noexcept {}
 
-  /// Adds events [first, last) of one thread, for which `ring` stands, in order; those of other memory spaces are only counted.
-  /// Raises an error if the system has no memory for the table of live blocks.
+  /// Adds the events [first, last) of one thread, identified by `ring`, in order; those of other memory spaces are only counted.
+  /// Raises an error if there is no memory for the table of live blocks.
   void events(const event* first, const event* last, std::uint32_t ring) {
     detail::followed_thread& on = thread_in(ring);
     for (const event* next = first; next != last; ++next, ++events_) {
@@ -78,13 +78,13 @@ class allocation_sequence {
           break;
         case event_kind::gap: is_behind_ = true; break;
         case event_kind::thread_begin: follower_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
-        default: break;  // what lies on single cores has no caching allocator
+        default: break;  // memory of single cores has no caching allocator
       }
     }
   }
 
-  /// Goes on from a key frame if events are missing before it: what went meanwhile is freed, and what came is allocated, in the
-  /// order in which it was. False if it is damaged.
+  /// Continues from a key frame if events before it are missing: blocks that disappeared meanwhile are freed, and new ones are
+  /// allocated in their original order. False if it is damaged.
   bool key_frame(const key_frame_part& part) {
     if ((!is_behind_ && events_ != 0) || !frame_.add(part)) return true;
     const bool is_sound = take_frame();
@@ -93,19 +93,19 @@ class allocation_sequence {
   }
 
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
-  /// The numbers of blocks are below it: the greatest number that were live at once.
+  /// An upper bound of the block numbers: the maximum number of live blocks.
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower_.operations(); }
-  /// Those that the trace gave.
+  /// The names in the trace.
   [[nodiscard]] const label_table& names() const noexcept { return names_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
-  /// Frees of blocks that no event had allocated; there is no step for them.
+  /// Frees of blocks that no event had allocated; they have no steps.
   [[nodiscard]] std::uint64_t unmatched_frees() const noexcept { return unmatched_frees_; }
-  /// Allocations at a live address: a step before frees the older block.
+  /// Allocations at a live address; a step frees the older block first.
   [[nodiscard]] std::uint64_t replaced_allocations() const noexcept { return replaced_allocations_; }
 
  private:
-  /// In place of a number, for blocks of 0 bytes: as in PyTorch they do not reach the allocator.
+  /// Instead of a number, for blocks of 0 bytes: as in PyTorch, they do not reach the allocator.
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
 
   static constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint8_t, const detail::scope_usage&) {};
@@ -198,7 +198,7 @@ class allocation_sequence {
     });
     for (const detail::block& held : come) {
       const detail::live_blocks::insertion made = live_.insert(held.address);
-      if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
+      if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
       made.entry->bytes = held.bytes;
       made.entry->owner = held.bytes == 0 ? no_block : number_of_new_block();
       if (held.bytes != 0) add_step(held.bytes, made.entry->owner, held.operation());
@@ -207,7 +207,7 @@ class allocation_sequence {
 
   void allocate(const event& recorded, const detail::followed_thread& on) {
     const detail::live_blocks::insertion made = live_.insert(recorded.address);
-    if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
+    if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
     std::uint64_t& block = made.entry->owner;
     if (!made.is_new) {
       ++replaced_allocations_;
@@ -228,7 +228,7 @@ class allocation_sequence {
     live_.erase(found);
   }
 
-  /// In the order of addresses.
+  /// Frees in the order of addresses.
   void deallocate_range(const event& recorded, const detail::followed_thread& on) {
     std::vector<std::uint64_t> addresses;
     live_.for_each([&](const detail::block& live) {

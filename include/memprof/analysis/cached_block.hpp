@@ -9,13 +9,13 @@
 #include <utility>
 
 /// @file
-/// The blocks of a caching allocator and the pools of those that are free.
+/// The blocks of a caching allocator, and the pools of free ones.
 
 namespace memprof::inline MEMPROF_ABI {
 
 struct cached_block;
 
-/// The order in which the best fit is looked for: on the same stream, the smallest, of equal ones the lowest.
+/// The order of the best-fit search: on the same stream the smallest, and among equals the lowest.
 struct free_block_key {
   std::uint64_t stream;
   std::int64_t bytes;
@@ -31,31 +31,31 @@ using free_block_map = std::map<free_block_key, cached_block*>;
 
 class block_pool;
 
-/// A stretch of a segment. Blocks of a segment are linked in the order of their addresses and leave no gap.
+/// A stretch of a segment. The blocks of a segment are linked in order of address and leave no gap.
 struct cached_block {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
-  std::int64_t requested = 0;  ///< what the caller asked for, while it is allocated
+  std::int64_t requested = 0;  ///< the requested bytes, while allocated
   std::uint64_t stream = 0;
   block_pool* pool = nullptr;
   cached_block* previous = nullptr;
   cached_block* next = nullptr;
   free_block_map::iterator position{};  ///< while it is in its pool
-  std::int64_t free_since = 0;          ///< how often its pool had been searched when it became free
-  std::uint64_t expandable_base = 0;    ///< where its expandable segment begins; 0: its segment has a fixed size
+  std::int64_t free_since = 0;          ///< the number of searches of its pool when it became free
+  std::uint64_t expandable_base = 0;    ///< start of its expandable segment; 0: its segment has a fixed size
   bool is_allocated = false;
-  bool awaits_streams = false;  ///< another stream uses it, so that it is not free at once when it is deallocated
-  bool is_mapped = true;        ///< memory stands behind its addresses
+  bool awaits_streams = false;  ///< another stream uses it, so deallocating it does not free it at once
+  bool is_mapped = true;        ///< its addresses are backed by memory
 
   [[nodiscard]] bool is_expandable() const noexcept { return expandable_base != 0; }
   /// Whether it is only a part of its segment.
   [[nodiscard]] bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
-  /// Whether it cannot be given to a request: allocated, or freed while another stream may still use it.
+  /// Whether it is unavailable: allocated, or freed while another stream may still use it.
   [[nodiscard]] bool is_active() const noexcept { return is_allocated || awaits_streams; }
 };
 
-/// The free blocks of one size class, of all streams. Adding and removing costs the logarithm of their number, and no allocation
-/// as long as one follows the other.
+/// The free blocks of one size class, on all streams. Insertion and removal take logarithmic time, and do not allocate as long as
+/// they alternate.
 class block_pool {
  public:
   explicit block_pool(bool is_small) : is_small_(is_small) {}
@@ -64,7 +64,7 @@ class block_pool {
 
   [[nodiscard]] bool is_small() const noexcept { return is_small_; }
   [[nodiscard]] const free_block_map& free() const noexcept { return free_; }
-  /// Those behind which no memory stands, by stream and address.
+  /// Free blocks not backed by memory, by stream and address.
   [[nodiscard]] const free_block_map& unmapped() const noexcept { return unmapped_; }
 
   void add(cached_block& block) {
@@ -82,7 +82,7 @@ class block_pool {
   void remove(const cached_block& block) { spare_ = (block.is_mapped ? free_ : unmapped_).extract(block.position); }
 
   void count_search() noexcept { ++searches_; }
-  /// How often the pool was searched since the block became free.
+  /// The number of searches of the pool since the block became free.
   [[nodiscard]] std::int64_t age(const cached_block& block) const noexcept { return searches_ - block.free_since; }
 
  private:
@@ -94,10 +94,10 @@ class block_pool {
   std::int64_t searches_ = 0;
   free_block_map free_;
   free_block_map unmapped_;
-  free_block_map::node_type spare_;  // of the block that was removed last
+  free_block_map::node_type spare_;  // node of the last removed block, for reuse
 };
 
-/// Where blocks live: at addresses that do not change, used again and again.
+/// Storage for blocks: their addresses are stable, and storage is reused.
 class block_store {
  public:
   [[nodiscard]] cached_block& take() {
@@ -114,7 +114,7 @@ class block_store {
     unused_ = &block;
   }
 
-  /// Calls `visit(const cached_block&)` for every block, in no order.
+  /// Calls `visit(const cached_block&)` for each block, in no particular order.
   template <class Visitor>
   void for_each(Visitor&& visit) const {
     for (const cached_block& block : blocks_) {

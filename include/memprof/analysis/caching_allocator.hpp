@@ -21,42 +21,43 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Raises an error unless the model can go by these options.
+/// Raises an error for options that the model cannot use.
 inline void check(const caching_allocator_options& options) {
   const auto demand = [](bool holds, const char* rule) {
     if (!holds) raise(std::string{"caching_allocator_options: "} + rule);
   };
-  demand(options.capacity >= 0, "capacity is bytes, 0 for no limit");
+  demand(options.capacity >= 0, "capacity must be in bytes, or 0 for no limit");
   demand(options.per_process_memory_fraction > 0 && options.per_process_memory_fraction <= 1,
-         "per_process_memory_fraction is over 0 and up to 1");
+         "per_process_memory_fraction must be above 0 and at most 1");
   demand(options.garbage_collection_threshold >= 0 && options.garbage_collection_threshold < 1,
-         "garbage_collection_threshold is from 0 to below 1");
+         "garbage_collection_threshold must be at least 0 and below 1");
   demand(options.large_segment_size >= smallest_large_segment && options.large_segment_size <= std::int64_t{1} << 48,
-         "large_segment_size is from 10 MiB to 2^48 bytes");
-  // Else a part of a new segment could be too large to be split again, and would be given back as if it were a whole segment.
-  demand(options.max_split_size >= options.large_segment_size, "max_split_size is at least large_segment_size");
+         "large_segment_size must be from 10 MiB to 2^48 bytes");
+  // Otherwise a part of a new segment could be too large to be split again, and would be returned to the device as if it were a
+  // whole segment.
+  demand(options.max_split_size >= options.large_segment_size, "max_split_size must be at least large_segment_size");
   demand(options.max_non_split_rounding >= 0 && options.expandable_segment_range >= 0,
-         "max_non_split_rounding and expandable_segment_range are bytes");
+         "max_non_split_rounding and expandable_segment_range must not be negative");
   for (const std::int64_t divisions : options.roundup_power2_divisions) {
     demand(divisions >= 0 && std::popcount(static_cast<std::uint64_t>(divisions)) <= 1,
-           "roundup_power2_divisions are powers of two, or 0");
+           "roundup_power2_divisions must be powers of two, or 0");
   }
 }
 
 }  // namespace detail
 
 /// A model of PyTorch's CUDA caching allocator for one device: what it would reserve for a sequence of requests, and which of
-/// them would fail. It takes no memory of a device; its addresses are those of nothing.
+/// them would fail. It uses no device memory; its addresses refer to nothing.
 ///
 /// Follows c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6 to 2.15; docs/caching_allocator.md has the rules and what is left
-/// out. Not synchronised. It allocates from the heap: a backend calls it where its own hooks do not see that. A request or a free
-/// costs a search in the cached blocks of its pool, logarithmic in their number, and a retry a pass over them.
+/// out. Not synchronised. It allocates from the heap, so a backend must call it where its own hooks do not see that. A request or
+/// a free takes logarithmic time in the number of cached blocks of its pool; a retry visits all of them.
 class caching_allocator {
  public:
-  /// A pool of its own for the memory of a CUDA graph or a `torch.cuda.MemPool`; 0 is the one that all others use.
+  /// A private pool for the memory of a CUDA graph or a `torch.cuda.MemPool`; 0 is the shared pool.
   using pool_id = std::size_t;
 
-  /// Raises an error if the options are impossible.
+  /// Raises an error if the options are invalid.
   explicit caching_allocator(const caching_allocator_options& options = {}, segment_observer observer = {})
       : device_(checked(options), std::move(observer)) {
     pools_.emplace_back();
@@ -64,9 +65,9 @@ class caching_allocator {
   caching_allocator(const caching_allocator&) = delete;
   caching_allocator& operator=(const caching_allocator&) = delete;
 
-  /// A block for `bytes`, of which only work on `stream` knows at first; null, and nothing is allocated, if the device is full.
-  /// `pool` is 0 or one that `make_pool` returned. PyTorch itself never asks for 0 bytes; here they take the smallest block. More
-  /// than 2^60 bytes count as 2^60.
+  /// Allocates a block for `bytes`, used at first only on `stream`; null, with nothing allocated, if the device is full. `pool`
+  /// is 0 or a result of `make_pool`. PyTorch itself never requests 0 bytes; here they take the smallest block. More than 2^60
+  /// bytes count as 2^60.
   [[nodiscard]] const cached_block* allocate(std::uint64_t bytes, std::uint64_t stream = 0, pool_id pool = 0) {
     const auto requested = static_cast<std::int64_t>(std::min(bytes, detail::largest_request));
     const std::int64_t size = detail::block_size(device_.options(), requested);
@@ -85,7 +86,7 @@ class caching_allocator {
 
   /// Frees a block that `allocate` returned, once.
   void deallocate(const cached_block* allocated) {
-    cached_block& block = *const_cast<cached_block*>(allocated);  // ours, and handed out const so that nobody else changes it
+    cached_block& block = *const_cast<cached_block*>(allocated);  // our own, handed out const so that nobody else changes it
     block.is_allocated = false;
     device_.stats().allocated_bytes.decrease(block.bytes);
     if (block.awaits_streams) {
@@ -95,13 +96,14 @@ class caching_allocator {
     }
   }
 
-  /// Work on another stream uses the block too. When it is deallocated it stays active until `synchronize`: when that work ends
-  /// is not known to a model, and so what it reserves is an upper bound.
+  /// Marks the block as used on another stream too. When deallocated, it stays active until `synchronize`: a model does not know
+  /// when that work ends, so what it reserves is an upper bound.
   void record_stream(const cached_block* allocated, std::uint64_t stream) noexcept {
     if (stream != allocated->stream) const_cast<cached_block*>(allocated)->awaits_streams = true;
   }
 
-  /// All work on all streams has ended. The allocator does so itself before it gives cached blocks back.
+  /// Marks all work on all streams as finished. The allocator also does this itself before it returns cached blocks to the
+  /// device.
   void synchronize() {
     for (cached_block* const block : awaiting_) {
       block->awaits_streams = false;
@@ -110,7 +112,7 @@ class caching_allocator {
     awaiting_.clear();
   }
 
-  /// Gives all segments without an active block back: `torch.cuda.empty_cache()`.
+  /// Returns all segments without an active block to the device: `torch.cuda.empty_cache()`.
   void empty_cache() {
     synchronize();
     release_free(pools_.front().large);
@@ -122,20 +124,20 @@ class caching_allocator {
     }
   }
 
-  /// A new pool. Its cached blocks serve no other pool's requests and are not given back before `release_pool`. A request in it
-  /// that finds the device full does not make others give back theirs, as during the capture of a graph.
+  /// Makes a new pool. Its cached blocks serve no other pool and are not returned to the device before `release_pool`. If a
+  /// request in it finds the device full, other pools keep their blocks, as during the capture of a graph.
   [[nodiscard]] pool_id make_pool() {
     pools_.emplace_back();
     return pools_.size() - 1;
   }
-  /// The graph is gone: what the pool has cached may be given back from now on.
+  /// Marks the pool's graph as destroyed: its cached blocks may be returned from now on.
   void release_pool(pool_id pool) noexcept { pools_[pool].is_released = pool != 0; }
 
   [[nodiscard]] const caching_allocator_stats& stats() const noexcept { return device_.stats(); }
   void reset_peak_stats() noexcept { device_.stats().reset_peaks(); }
   [[nodiscard]] const caching_allocator_options& options() const noexcept { return device_.options(); }
 
-  /// Calls `visit(const cached_block&)` for every block: those that are allocated, cached or unmapped, in no order.
+  /// Calls `visit(const cached_block&)` for each block, allocated, cached or unmapped, in no particular order.
   template <class Visitor>
   void for_each_block(Visitor&& visit) const {
     device_.blocks().for_each(visit);
@@ -153,7 +155,7 @@ class caching_allocator {
     return options;
   }
 
-  /// The best fit of the cached blocks, out of its pool; null if there is none.
+  /// Removes the best fit from the pool; null if there is none.
   [[nodiscard]] cached_block* take_free(block_pool& pool, std::uint64_t stream, std::int64_t size) {
     const caching_allocator_options& options = device_.options();
     if (options.collects_garbage()) pool.count_search();
@@ -167,8 +169,8 @@ class caching_allocator {
     return &block;
   }
 
-  /// A block at the end of the mapped pages counts with the addresses behind it: a larger one that cannot grow so far fits
-  /// better.
+  /// A block at the end of the mapped pages counts together with the addresses after it: a larger one that cannot grow as far
+  /// fits better.
   [[nodiscard]] static free_block_map::const_iterator least_expandable(const block_pool& pool,
                                                                        free_block_map::const_iterator place) noexcept {
     const auto reach = [](const cached_block& block) {
@@ -182,7 +184,7 @@ class caching_allocator {
     return place;
   }
 
-  /// A block of memory that is new from the device, for which cached blocks are given back if it is full.
+  /// Allocates new device memory for a block; if the device is full, cached blocks are returned first.
   [[nodiscard]] cached_block* take_new(block_pool& pool, std::uint64_t stream, std::int64_t size, pool_id id) {
     if (device_.options().collects_garbage()) collect_garbage(pools_.front().large);
     cached_block* block = reserve(pool, stream, size);
@@ -197,13 +199,13 @@ class caching_allocator {
 
   [[nodiscard]] cached_block* reserve(block_pool& pool, std::uint64_t stream, std::int64_t size) {
     const std::int64_t segment = detail::segment_size(device_.options(), size);
-    // PyTorch compares with the fraction before it knows how few pages an expandable segment would need.
+    // PyTorch checks the fraction before it knows how few pages an expandable segment would need.
     if (device_.options().has_fraction() && !device_.allows(segment)) return nullptr;
     if (device_.options().expandable_segments) return detail::allocate_expandable(device_, pool, stream, size);
     return device_.allocate_segment(pool, stream, segment);
   }
 
-  /// Whether what a request leaves of a block becomes a block of its own.
+  /// Whether the rest of a block beyond a request becomes a block of its own.
   [[nodiscard]] bool leaves_rest(const cached_block& block, std::int64_t size) const noexcept {
     const std::int64_t rest = block.bytes - size;
     if (block.pool->is_small() || device_.options().expandable_segments) return rest >= detail::smallest_block;
@@ -228,8 +230,8 @@ class caching_allocator {
     device_.add_free(block);
   }
 
-  /// Gives back the oldest whole segments of the pool until less than the threshold is reserved; those of average age and older
-  /// at once, also beyond it.
+  /// Returns the oldest whole segments of the pool until less than the threshold is reserved; those of at least average age go
+  /// together, even beyond it.
   void collect_garbage(block_pool& pool) {
     const caching_allocator_options& options = device_.options();
     const auto threshold =
@@ -253,8 +255,8 @@ class caching_allocator {
     }
   }
 
-  /// Gives back cached blocks that are too large to be split: one that is large enough, or else the largest until they are
-  /// together. Whether it sufficed.
+  /// Returns cached blocks that are too large to be split: one that is large enough, or else the largest ones until together they
+  /// are. Returns whether that sufficed.
   [[nodiscard]] bool release_oversize(block_pool& pool, std::uint64_t stream, std::int64_t size) {
     const std::int64_t max_split_size = device_.options().max_split_size;
     if (max_split_size == caching_allocator_options::unlimited) return false;
@@ -279,7 +281,7 @@ class caching_allocator {
   }
 
   void release_free(block_pool& pool) {
-    std::vector<cached_block*> expandable;  // to be unmapped later, which changes the pool
+    std::vector<cached_block*> expandable;  // to be unmapped later, since that changes the pool
     for (auto place = pool.free().begin(); place != pool.free().end();) {
       cached_block& block = *(place++)->second;
       if (block.is_expandable()) {
@@ -293,7 +295,7 @@ class caching_allocator {
 
   detail::device_blocks device_;
   std::deque<pool_pair> pools_;
-  std::vector<cached_block*> awaiting_;  // deallocated, but perhaps in use on other streams
+  std::vector<cached_block*> awaiting_;  // deallocated, but possibly in use on other streams
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

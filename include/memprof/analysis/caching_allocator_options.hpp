@@ -9,35 +9,36 @@
 #include <limits>
 
 /// @file
-/// The settings of PyTorch's CUDA caching allocator, and the sizes that follow from them. The rules are those of
-/// c10/cuda/CUDACachingAllocator.cpp; docs/caching_allocator.md tells which of them are modelled.
+/// The settings of PyTorch's CUDA caching allocator, and the sizes derived from them. The rules are those of
+/// c10/cuda/CUDACachingAllocator.cpp; docs/caching_allocator.md says which of them are modelled.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What the model of the caching allocator goes by. Names are those of PYTORCH_CUDA_ALLOC_CONF, which `parse_cuda_alloc_conf`
-/// reads; the defaults are PyTorch's. All sizes are bytes.
+/// The options of the caching allocator model. Names are those of PYTORCH_CUDA_ALLOC_CONF, which `parse_cuda_alloc_conf` reads;
+/// defaults are PyTorch's. All sizes are in bytes.
 struct caching_allocator_options {
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t roundup_intervals = 16;
 
-  /// What the device has to give; 0: as much as is asked for.
+  /// The capacity of the device; 0: unlimited.
   std::int64_t capacity = 0;
-  /// The part of `capacity` that may be reserved, over 0 and up to 1. Below 1 it also makes `garbage_collection_threshold` count.
+  /// The fraction of `capacity` that may be reserved, above 0 and at most 1. `garbage_collection_threshold` only has an effect
+  /// below 1.
   double per_process_memory_fraction = 1;
-  /// Reserved bytes, as a part of those allowed, above which old cached blocks are freed; 0: never. Without effect unless
-  /// `per_process_memory_fraction` is below 1 and there is a capacity, as in PyTorch.
+  /// The fraction of the allowed bytes above which old cached blocks are freed; 0: never. As in PyTorch, it has no effect unless
+  /// `per_process_memory_fraction` is below 1 and there is a capacity.
   double garbage_collection_threshold = 0;
-  /// Blocks of this size and larger are not split. At least `large_segment_size`.
+  /// Blocks of at least this size are not split. At least `large_segment_size`.
   std::int64_t max_split_size = unlimited;
-  /// By how much a block that is not split may exceed what is asked for.
+  /// The most by which a block that is not split may exceed the request.
   std::int64_t max_non_split_rounding = std::int64_t{20} << 20;
-  /// Of the segments for requests over 1 and below 10 MiB, and of the pages of expandable segments for more than 1 MiB.
+  /// The size of segments for requests above 1 MiB and below 10 MiB, and of the pages of expandable segments for more than 1 MiB.
   std::int64_t large_segment_size = std::int64_t{20} << 20;
-  /// Into how many steps the sizes up to the next power of two are divided, by interval: [0] for all below 2 MiB, [1] for 2 to 4
-  /// MiB, up to [15] for 32 GiB and more. Powers of two; 0 and 1: sizes are multiples of 512.
+  /// The number of steps between one power of two and the next, by interval: [0] for everything below 2 MiB, [1] for 2 to 4 MiB,
+  /// up to [15] for 32 GiB and more. Powers of two; 0 and 1: sizes are multiples of 512.
   std::array<std::int64_t, roundup_intervals> roundup_power2_divisions{};
   bool expandable_segments = false;
-  /// The addresses that an expandable segment takes; 0: 9/8 of `capacity`, as PyTorch does, or 2^42 without a capacity.
+  /// The address range of an expandable segment; 0: 9/8 of `capacity`, as in PyTorch, or 2^42 without a capacity.
   std::int64_t expandable_segment_range = 0;
 
   /// The most that may be reserved.
@@ -46,9 +47,9 @@ struct caching_allocator_options {
     if (!has_fraction()) return capacity;
     return static_cast<std::int64_t>(per_process_memory_fraction * static_cast<double>(capacity));
   }
-  /// Whether `allowed` is less than the device has.
+  /// Whether `allowed` is less than the capacity of the device.
   [[nodiscard]] constexpr bool has_fraction() const noexcept { return capacity != 0 && per_process_memory_fraction < 1; }
-  /// Whether blocks that nobody used for long are freed.
+  /// Whether blocks that have been unused for long are freed.
   [[nodiscard]] constexpr bool collects_garbage() const noexcept { return has_fraction() && garbage_collection_threshold > 0; }
 };
 
@@ -58,10 +59,10 @@ inline constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 inline constexpr std::int64_t smallest_block = 512;
 inline constexpr std::int64_t largest_small_block = mebibyte;
 inline constexpr std::int64_t small_segment_size = 2 * mebibyte;
-inline constexpr std::int64_t smallest_large_segment = 10 * mebibyte;  // requests from here on have a segment of their own size
+inline constexpr std::int64_t smallest_large_segment = 10 * mebibyte;  // from here on, a request gets a segment of its own size
 inline constexpr std::int64_t large_segment_rounding = 2 * mebibyte;
 
-/// More is not asked of a device: rounding it up must not overflow.
+/// The largest request to a device: rounding it up must not overflow.
 inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 
 /// The next multiple of `step`. Both are positive.
@@ -76,13 +77,13 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
   return options.roundup_power2_divisions[static_cast<std::size_t>(interval < 0 ? 0 : interval > last ? last : interval)];
 }
 
-/// The next of the `divisions` equal steps between the powers of two around `bytes`; a power of two stays.
+/// The next of the `divisions` equal steps between the powers of two around `bytes`; powers of two are unchanged.
 [[nodiscard]] constexpr std::int64_t rounded_to_division(std::int64_t bytes, std::int64_t divisions) noexcept {
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
   return bytes == power ? bytes : rounded_up(bytes, power / divisions);
 }
 
-/// The size of the block for `bytes`, which are at most `largest_request`.
+/// The size of the block for `bytes`, at most `largest_request`.
 [[nodiscard]] constexpr std::int64_t block_size(const caching_allocator_options& options, std::int64_t bytes) noexcept {
   if (bytes < smallest_block) return smallest_block;
   const std::int64_t divisions = roundup_divisions(options, bytes);
@@ -102,9 +103,9 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
   return is_small ? small_segment_size : options.large_segment_size;
 }
 
-/// How many addresses an expandable segment with such pages takes: whole pages.
+/// The size of the address range of an expandable segment with such pages: whole pages.
 [[nodiscard]] constexpr std::int64_t expandable_range(const caching_allocator_options& options, std::int64_t page) noexcept {
-  constexpr std::int64_t most = std::int64_t{1} << 48;           // what a GPU can address
+  constexpr std::int64_t most = std::int64_t{1} << 48;           // the address space of a GPU
   constexpr std::int64_t without_limit = std::int64_t{1} << 42;  // more than any GPU has, and 2^21 of them fit below 2^63
   std::int64_t range = options.expandable_segment_range;
   if (range == 0 && options.capacity == 0) range = without_limit;

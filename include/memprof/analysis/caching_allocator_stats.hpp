@@ -21,16 +21,17 @@ struct allocator_stat {
   bool operator==(const allocator_stat&) const = default;
 };
 
-/// What `torch.cuda.memory_stats()` and `getDeviceStats` tell of a device, under their names. Bytes, and numbers of calls.
+/// The statistics of `torch.cuda.memory_stats()` and `getDeviceStats` for a device, under their names. Bytes and numbers of
+/// calls.
 struct caching_allocator_stats {
-  allocator_stat requested_bytes;       ///< what was asked for
-  allocator_stat allocated_bytes;       ///< the blocks for it, with what rounding and blocks that are not split add
-  allocator_stat active_bytes;          ///< those, and freed blocks that another stream may still use
+  allocator_stat requested_bytes;       ///< as requested
+  allocator_stat allocated_bytes;       ///< the blocks for them, including rounding and blocks that are not split
+  allocator_stat active_bytes;          ///< the same plus freed blocks that another stream may still use
   allocator_stat reserved_bytes;        ///< taken from the device
-  allocator_stat inactive_split_bytes;  ///< free, but not to be given back: a part of a segment in use (expandable ones left out)
+  allocator_stat inactive_split_bytes;  ///< free but not returnable: part of a segment in use (except expandable ones)
   std::int64_t num_device_alloc = 0;    ///< segments or runs of pages taken from the device
-  std::int64_t num_device_free = 0;     ///< segments or runs of pages given back
-  std::int64_t num_alloc_retries = 0;   ///< how often all cached blocks were given back because the device was full
+  std::int64_t num_device_free = 0;     ///< segments or runs of pages returned
+  std::int64_t num_alloc_retries = 0;   ///< how often all cached blocks were returned because the device was full
   std::int64_t num_ooms = 0;            ///< requests that failed
 
   constexpr void reset_peaks() noexcept {

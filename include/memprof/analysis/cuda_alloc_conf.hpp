@@ -14,7 +14,7 @@
 #include <system_error>
 
 /// @file
-/// The value of PYTORCH_ALLOC_CONF, which older versions of PyTorch call PYTORCH_CUDA_ALLOC_CONF: the format is that of
+/// The value of PYTORCH_ALLOC_CONF, called PYTORCH_CUDA_ALLOC_CONF in older versions of PyTorch: the format of
 /// c10/core/AllocatorConfig.cpp and c10/cuda/CUDAAllocatorConfig.cpp.
 
 namespace memprof::inline MEMPROF_ABI {
@@ -32,11 +32,11 @@ inline constexpr std::array<std::string_view, 9> modelled_alloc_conf_keys{"backe
                                                                           "roundup_power2_divisions",
                                                                           "throw_on_cudamalloc_oom"};
 
-/// Keys that have no effect on how much memory of the device is reserved. All that begin with "pinned_" have none either.
+/// Keys that have no effect on how much device memory is reserved, like all that begin with "pinned_".
 inline constexpr std::array<std::string_view, 3> ineffective_alloc_conf_keys{
     "graph_capture_record_stream_reuse", "release_lock_on_cudamalloc", "release_lock_on_hipmalloc"};
 
-/// Reads "key:value,key:[value:value,...]", in which spaces mean nothing.
+/// Reads "key:value,key:[value:value,...]"; spaces are ignored.
 class alloc_conf_reader {
  public:
   explicit alloc_conf_reader(std::string_view text) : text_{text} {}
@@ -98,7 +98,8 @@ class alloc_conf_reader {
       divisions.fill(power_of_two("a power of two"));
       return;
     }
-    // The first size holds for all below it too, and ">" for all above the size before it. What no pair names is not divided.
+    // The first size also applies to all sizes below it, and ">" to all above the size before it. Sizes that no pair names are
+    // not divided.
     bool is_first = true;
     std::size_t interval = 0;
     while (!skips(']')) {
@@ -109,7 +110,7 @@ class alloc_conf_reader {
         fill(is_first ? 0 : interval, interval + 1);
         is_first = false;
       }
-      if (!skips(',') && peek() != ']') fault("roundup_power2_divisions lacks the ']' that ends its list");
+      if (!skips(',') && peek() != ']') fault("roundup_power2_divisions lacks the closing ']'");
     }
   }
 
@@ -127,8 +128,8 @@ class alloc_conf_reader {
   }
 
   [[nodiscard]] std::int64_t divisions_of_interval() {
-    const std::int64_t divisions = whole_number("powers of two or 0 behind each size");
-    if (std::popcount(static_cast<std::uint64_t>(divisions)) > 1) refuse("powers of two or 0 behind each size");
+    const std::int64_t divisions = whole_number("powers of two or 0 after each size");
+    if (std::popcount(static_cast<std::uint64_t>(divisions)) > 1) refuse("powers of two or 0 after each size");
     return divisions;
   }
 
@@ -138,7 +139,7 @@ class alloc_conf_reader {
     return number;
   }
 
-  /// A number of MiB that is at least `least`, in bytes; what exceeds 2^63-1 bytes is no limit.
+  /// A number of MiB that is at least `least`, in bytes; anything beyond 2^63-1 bytes means no limit.
   [[nodiscard]] std::int64_t megabytes_from(std::int64_t least) {
     const std::string wanted = "whole MB, at least " + std::to_string(least);
     const std::int64_t megabytes = whole_number(wanted);
@@ -155,13 +156,13 @@ class alloc_conf_reader {
     return number;
   }
 
-  /// A number over 0 and up to 1.
+  /// A number above 0 and at most 1.
   [[nodiscard]] double fraction() {
     const std::string_view word = next_word();
     double number = 0;
     const auto [end, error] = detail::parse_double(word, number);
     const bool is_number = error == std::errc{} && end == word.data() + word.size();
-    if (!is_number || !(number > 0 && number <= 1)) refuse("a number over 0 and up to 1");  // not-a-number fails too
+    if (!is_number || !(number > 0 && number <= 1)) refuse("a number over 0 and up to 1");  // rejects NaN too
     return number;
   }
 
@@ -198,7 +199,7 @@ class alloc_conf_reader {
     skip_spaces();
     return position_ == text_.size();
   }
-  /// The next character that is no space; 0 at the end.
+  /// The next character other than a space; 0 at the end.
   [[nodiscard]] char peek() noexcept { return at_end() ? '\0' : text_[position_]; }
 
   [[nodiscard]] bool skips(char wanted) noexcept {
@@ -207,10 +208,10 @@ class alloc_conf_reader {
     return true;
   }
   void expect(char wanted) {
-    if (!skips(wanted)) fault("'" + std::string(1, wanted) + "' is missing at character " + std::to_string(position_ + 1));
+    if (!skips(wanted)) fault("expected '" + std::string(1, wanted) + "' at character " + std::to_string(position_ + 1));
   }
 
-  /// Up to the next of ",:[]" or space.
+  /// Reads up to the next of ",:[]" or space.
   [[nodiscard]] std::string_view next_word() noexcept {
     skip_spaces();
     const std::size_t begin = position_;
@@ -225,14 +226,14 @@ class alloc_conf_reader {
   // --- errors ---------------------------------------------------------------------------------------------------------
 
   [[noreturn]] void refuse(std::string_view wanted) const {
-    fault(std::string{key_} + " is '" + std::string{word_} + "'; it takes " + std::string{wanted});
+    fault(std::string{key_} + " is '" + std::string{word_} + "'; expected " + std::string{wanted});
   }
 
   [[noreturn]] void refuse_key() const {
     std::string known;
     for (const std::string_view key : modelled_alloc_conf_keys) known += std::string{key} + ", ";
     for (const std::string_view key : ineffective_alloc_conf_keys) known += std::string{key} + ", ";
-    fault("'" + std::string{key_} + "' is not known; there are " + known + "and those that begin with pinned_");
+    fault("'" + std::string{key_} + "' is unknown; known keys are " + known + "and those beginning with pinned_");
   }
 
   [[noreturn]] void fault(const std::string& what) const {
@@ -248,12 +249,12 @@ class alloc_conf_reader {
 
 }  // namespace detail
 
-/// The options that a value of PYTORCH_CUDA_ALLOC_CONF (or PYTORCH_ALLOC_CONF) stands for; the others keep their defaults, and of
-/// a key that comes twice the last counts. Empty text is no option.
+/// The options given by a value of PYTORCH_CUDA_ALLOC_CONF (or PYTORCH_ALLOC_CONF); all others keep their defaults, and if a key
+/// occurs twice the last one counts. An empty text sets none.
 ///
-/// Keys without effect on the device's memory are accepted. Raises an error that names the key and what it takes, or for an
-/// unknown key those there are. Also refused: backend:cudaMallocAsync and throw_on_cudamalloc_oom:True, which are not modelled.
-/// Whether sizes go together is for `caching_allocator` to say, since keys may come in any order.
+/// Keys without effect on device memory are accepted. Raises an error that names the key and its valid values, or the known keys
+/// if it is unknown. Also rejects backend:cudaMallocAsync and throw_on_cudamalloc_oom:True, which are not modelled. Since keys
+/// may come in any order, `caching_allocator` checks whether the sizes are consistent.
 [[nodiscard]] inline caching_allocator_options parse_cuda_alloc_conf(std::string_view text) {
   return detail::alloc_conf_reader{text}.read();
 }

@@ -10,17 +10,17 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What happened to memory of the device.
+/// What happened to device memory.
 enum class segment_action : std::uint8_t { reserve, release };
 
-/// Called for every segment, or run of an expandable segment's pages, that is taken from the device or given back: address and
-/// bytes. A release may cover several reservations or a part of one. It must neither call the allocator nor throw.
+/// Called with address and bytes for each segment, or run of an expandable segment's pages, that is taken from the device or
+/// returned. A release may cover several reservations or part of one. It must neither call the allocator nor throw.
 using segment_observer = std::function<void(segment_action action, std::uint64_t address, std::int64_t bytes)>;
 
 namespace detail {
 
-/// The memory that an allocator has taken from the device, and how it is divided into blocks. Keeps the statistics true; what is
-/// taken, split or freed when is for others to decide.
+/// The memory that an allocator has taken from the device, and its division into blocks. Keeps the statistics up to date; what to
+/// take, split or free is decided elsewhere.
 class device_blocks {
  public:
   device_blocks(const caching_allocator_options& options, segment_observer observer)
@@ -31,10 +31,10 @@ class device_blocks {
   [[nodiscard]] caching_allocator_stats& stats() noexcept { return stats_; }
   [[nodiscard]] const block_store& blocks() const noexcept { return blocks_; }
 
-  /// Whether the process may reserve so much more.
+  /// Whether the process may reserve that many more bytes.
   [[nodiscard]] bool allows(std::int64_t bytes) const noexcept { return bytes <= allowed_ - stats_.reserved_bytes.current; }
 
-  /// A new segment as one block that is in no pool: cudaMalloc. Null if the device has too little left.
+  /// Allocates a new segment as one block that is in no pool: cudaMalloc. Null if the device has too little left.
   [[nodiscard]] cached_block* allocate_segment(block_pool& pool, std::uint64_t stream, std::int64_t bytes) {
     if (!has_room_for(bytes)) return nullptr;
     cached_block* const segment = take_addresses(pool, stream, bytes);
@@ -42,14 +42,14 @@ class device_blocks {
     return segment;
   }
 
-  /// Gives back a free segment that is one block: cudaFree.
+  /// Returns a free segment that is one block: cudaFree.
   void free_segment(cached_block& block) {
     remove_free(block);
     count_released(block.address, block.bytes);
     blocks_.give_back(block);
   }
 
-  /// A block of addresses that no memory stands behind yet, in no pool: cuMemAddressReserve. Null if there are none left.
+  /// Reserves a block of addresses without memory, in no pool: cuMemAddressReserve. Null if none are left.
   [[nodiscard]] cached_block* take_addresses(block_pool& pool, std::uint64_t stream, std::int64_t bytes) {
     constexpr std::uint64_t alignment = std::uint64_t{2} << 20;
     constexpr std::uint64_t end = std::uint64_t{1} << 63;
@@ -63,14 +63,14 @@ class device_blocks {
     next_address_ += (size + alignment - 1) / alignment * alignment + alignment;
     return &block;
   }
-  /// Gives the addresses of an unmapped block back that is in no pool.
+  /// Returns the addresses of an unmapped block that is in no pool.
   void give_back_addresses(cached_block& block) noexcept { blocks_.give_back(block); }
 
-  /// Whether the device has so much left.
+  /// Whether the device has that many bytes left.
   [[nodiscard]] bool has_room_for(std::int64_t bytes) const noexcept {
     return options_.capacity == 0 ? allows(bytes) : bytes <= options_.capacity - stats_.reserved_bytes.current;
   }
-  /// Memory of the device now stands behind addresses.
+  /// Records that addresses are now backed by device memory.
   void count_reserved(std::uint64_t address, std::int64_t bytes) {
     stats_.reserved_bytes.increase(bytes);
     ++stats_.num_device_alloc;
@@ -91,7 +91,7 @@ class device_blocks {
     block.pool->remove(block);
   }
 
-  /// Cuts a block that is in no pool behind its first `bytes`. The rest is like it, and in no pool either.
+  /// Cuts a block that is in no pool after its first `bytes`. The rest has the same properties and is in no pool either.
   [[nodiscard]] cached_block& split(cached_block& block, std::int64_t bytes) {
     cached_block& rest = blocks_.take();
     rest.address = block.address + static_cast<std::uint64_t>(bytes);
@@ -108,7 +108,7 @@ class device_blocks {
     return rest;
   }
 
-  /// Joins a block that is in no pool with its neighbours, as far as they are free and mapped or unmapped as it is.
+  /// Merges a block that is in no pool with its neighbours if they are free and mapped, or unmapped, as it is.
   void merge_with_neighbours(cached_block& block) {
     if (cached_block* const before = block.previous; is_mergeable(block, before)) {
       remove_free(*before);
@@ -132,7 +132,7 @@ class device_blocks {
     return neighbour != nullptr && !neighbour->is_active() && neighbour->is_mapped == block.is_mapped;
   }
 
-  /// PyTorch leaves expandable segments out, whose free pages can be given back.
+  /// PyTorch excludes expandable segments, since their free pages can be returned.
   [[nodiscard]] static bool counts_as_inactive_split(const cached_block& block) noexcept {
     return block.is_split() && !block.is_expandable();
   }
@@ -142,7 +142,7 @@ class device_blocks {
   segment_observer observer_;
   caching_allocator_stats stats_;
   block_store blocks_;
-  std::uint64_t next_address_ = std::uint64_t{1} << 45;  // ascending, never used again
+  std::uint64_t next_address_ = std::uint64_t{1} << 45;  // ascending, never reused
 };
 
 }  // namespace detail

@@ -7,6 +7,6 @@
 #include <memprof/analysis/estimate/training_step.hpp>
 
 /// @file
-/// What a decoder takes, before there is one: `estimate_shape` for what a forward pass keeps, in closed form,
-/// `estimate_training_step` for the peak of a step, by phase, operation and category, and `find_fit` for the largest step that a
-/// device has room for.
+/// Estimates the memory of a decoder before it exists: `estimate_shape` gives what a forward pass keeps, in closed form,
+/// `estimate_training_step` the peak of a step by phase, operation and category, and `find_fit` the largest step that fits a
+/// device.

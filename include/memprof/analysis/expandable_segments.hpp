@@ -8,11 +8,11 @@
 #include <cstdint>
 
 /// @file
-/// Expandable segments: a long range of addresses for each pool and stream, behind which memory is mapped page by page.
+/// Expandable segments: a long address range for each pool and stream, backed by memory page by page.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The first block of a run of free and unmapped blocks of an expandable segment with at least so many bytes: the lowest of the
+/// The first block of a run of free and unmapped blocks in an expandable segment with at least that many bytes: the lowest on the
 /// stream. Null if there is none.
 [[nodiscard]] inline cached_block* find_expandable_run(const block_pool& pool, std::uint64_t stream, std::int64_t bytes) {
   const auto is_available = [](const cached_block* block) { return block != nullptr && !block->is_active(); };
@@ -28,7 +28,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return nullptr;
 }
 
-/// A new expandable segment without memory; null if a request of so many bytes exceeds any.
+/// A new expandable segment without memory; null if a request of that many bytes exceeds any segment.
 [[nodiscard]] inline cached_block* make_expandable_segment(device_blocks& device, block_pool& pool, std::uint64_t stream,
                                                            std::int64_t bytes) {
   const std::int64_t range = expandable_range(device.options(), page_size(device.options(), pool.is_small()));
@@ -41,10 +41,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return segment;
 }
 
-/// Maps the pages under the first `bytes` of an unmapped block. It then is a free block, joined with its neighbours. False if the
-/// device has too little left, and then nothing changed.
+/// Maps the pages under the first `bytes` of an unmapped block, which becomes a free block merged with its neighbours. False,
+/// with nothing changed, if the device has too little left.
 [[nodiscard]] inline bool map_pages_of(device_blocks& device, cached_block& block, std::int64_t bytes) {
-  // An unmapped block begins and ends with a page.
+  // An unmapped block begins and ends at page boundaries.
   const std::int64_t mapped = rounded_up(bytes, page_size(device.options(), block.pool->is_small()));
   if (!device.has_room_for(mapped)) return false;
   const std::uint64_t address = block.address;
@@ -57,8 +57,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return true;
 }
 
-/// A block of at least `bytes` in an expandable segment, in no pool; null if the device has too little left. Pages that were
-/// mapped before it turned out stay mapped, as in PyTorch.
+/// Allocates a block of at least `bytes` in an expandable segment, in no pool; null if the device has too little left. As in
+/// PyTorch, pages mapped before that turned out stay mapped.
 [[nodiscard]] inline cached_block* allocate_expandable(device_blocks& device, block_pool& pool, std::uint64_t stream,
                                                        std::int64_t bytes) {
   cached_block* block = find_expandable_run(pool, stream, bytes);
@@ -68,13 +68,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   while (block->bytes < bytes) {
     cached_block& unmapped = *block->next;
     if (!map_pages_of(device, unmapped, std::min(unmapped.bytes, bytes - block->bytes))) return nullptr;
-    block = &unmapped;  // which took the free block before it in
+    block = &unmapped;  // it absorbed the free block before it
   }
   device.remove_free(*block);
   return block;
 }
 
-/// Unmaps the pages that lie wholly in a free block of an expandable segment. A segment without memory gives its addresses back.
+/// Unmaps the pages that lie entirely within a free block of an expandable segment. A segment without memory returns its
+/// addresses.
 inline void unmap_pages_of(device_blocks& device, cached_block& block) {
   const std::int64_t page = page_size(device.options(), block.pool->is_small());
   const auto offset = static_cast<std::int64_t>(block.address - block.expandable_base);

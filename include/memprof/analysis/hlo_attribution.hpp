@@ -18,26 +18,26 @@
 #include <vector>
 
 /// @file
-/// What the memory of a program of XLA is for, at its peak. Needs protozero.
+/// What the memory of an XLA program is used for at its peak. Needs protozero.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A class of blocks. A block belongs to the first whose group and pattern are its own.
+/// A class of blocks. A block belongs to the first class whose group and pattern match.
 struct hlo_class_rule {
   std::string name;
   std::optional<hlo_group> group;  ///< none: any
-  std::regex op_name;              ///< is found in the block's op name
+  std::regex op_name;              ///< searched in the block's op name
   memprof::category category = category::other;
-  bool has_column = true;  ///< in tables a worker
+  bool has_column = true;  ///< in tables with a column per worker
 };
 
 struct hlo_class_rules {
   std::vector<hlo_class_rule> classes;
-  std::regex markers;  ///< blocks in whose names or shape it is found are counted: there are gradients
+  std::regex markers;  ///< blocks whose names or shape match are counted: they indicate gradients
 };
 
-/// The rules for JAX programs with a scan over a carry: `kv_cache`, `model_params`, `other_carry_state` and `other_parameter`,
-/// all of them parameters, and words that only training has. `\b` takes `_` for a letter: `grad_x` is no hit.
+/// The rules for JAX programs that scan over a carry: `kv_cache`, `model_params`, `other_carry_state` and `other_parameter`, all
+/// of them parameters, and words that occur only in training. `\b` treats `_` as a letter: `grad_x` does not match.
 [[nodiscard]] inline hlo_class_rules default_hlo_class_rules() {
   constexpr auto kind = std::regex::ECMAScript | std::regex::optimize;
   hlo_class_rules rules;
@@ -54,7 +54,8 @@ struct hlo_class_rules {
 
 namespace detail {
 
-/// Whether the pattern is in the text. libstdc++ takes stack for each character, so that of long texts only the beginning counts.
+/// Whether the pattern occurs in the text. libstdc++ uses stack for each character, so of a long text only the beginning is
+/// searched.
 [[nodiscard]] inline bool is_found(const std::regex& pattern, std::string_view text) {
   constexpr std::size_t longest = 2048;
   text = text.substr(0, longest);
@@ -63,7 +64,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// The index of the block's class; that behind the last if it is of none.
+/// The index of the block's class; the number of classes if it has none.
 [[nodiscard]] inline std::size_t class_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name) {
   const auto found = std::find_if(rules.classes.begin(), rules.classes.end(), [&](const hlo_class_rule& rule) {
     return (!rule.group || *rule.group == group) && detail::is_found(rule.op_name, op_name);
@@ -71,28 +72,28 @@ namespace detail {
   return static_cast<std::size_t>(found - rules.classes.begin());
 }
 
-/// The category that a block's class has, else its group's.
+/// The category of a block's class, else of its group.
 [[nodiscard]] inline category category_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name) {
   const std::size_t found = class_of(rules, group, op_name);
   if (found < rules.classes.size()) return rules.classes[found].category;
   return group == hlo_group::temporary ? category::temporary : group == hlo_group::parameter ? category::input : category::other;
 }
 
-/// A block that is live at the peak, and what it is for.
+/// A block live at the peak, and its purpose.
 struct hlo_attributed_block {
   hlo_block block;
-  std::size_t of_class = 0;  ///< in the rules; their number: none
+  std::size_t of_class = 0;  ///< index into the rules; their number: none
 };
 
 /// What a program needs in a memory space, in bytes.
 struct hlo_attribution {
   heap_simulation simulation;
-  std::vector<hlo_attributed_block> rows;  ///< the largest first
+  std::vector<hlo_attributed_block> rows;  ///< largest first
   std::array<std::int64_t, 5> groups{};    ///< sums of rows, by `hlo_group`
-  std::vector<std::int64_t> classes;       ///< sums of rows, by the rules
+  std::vector<std::int64_t> classes;       ///< sums of rows, by rule
   std::int64_t small = 0;                  ///< in blocks of less than `small_hlo_block`, which have no rows
-  std::int64_t markers = 0;                ///< rows in which the rules' markers are
-  std::vector<std::string> remarks;        ///< sums that do not add up, with the reason, as sentences without their stop
+  std::int64_t markers = 0;                ///< rows that match the rules' markers
+  std::vector<std::string> remarks;        ///< sums that do not add up, with the reason, as sentences without a full stop
 
   [[nodiscard]] std::int64_t group(hlo_group of) const noexcept { return groups[static_cast<std::size_t>(of)]; }
 };
@@ -109,29 +110,29 @@ inline void check_sums(const hlo_memory& memory, std::int64_t space, hlo_attribu
   for (const std::int64_t bytes : found.groups) rows += bytes;
   const std::int64_t missing = simulated.peak - rows;
   if (std::abs(missing) > simulated.peak / 1'000'000 + 1024) {
-    // What is there from begin to end counts with its allocation, and its row with the largest value in it.
+    // Memory that lives from begin to end counts with its allocation, but its row counts with the largest value in it.
     std::int64_t unused = 0;
     for (const hlo_live_buffer& live : simulated.live_at_peak) {
       const hlo_buffer& buffer = memory.program().buffers[live.owner];
       if (live.is_indefinite) unused += memory.program().allocations[buffer.allocation].bytes - (space == 0 ? buffer.bytes : 0);
     }
-    const std::string sums = "blocks at the peak add up to " + std::to_string(rows) + " bytes, and the peak is " +
+    const std::string sums = "blocks at the peak add up to " + std::to_string(rows) + " bytes, but the peak is " +
                              std::to_string(simulated.peak) + ": ";
     found.remarks.push_back(sums + (missing != unused ? "the program contradicts itself"
                                     : space == 0      ? "allocations are larger than the largest value in them"
-                                                      : "outside space 0 only what is simulated is listed"));
+                                                      : "outside space 0 only simulated blocks are listed"));
   }
   const std::int64_t parameters = simulated.parameters - found.group(hlo_group::parameter);
   if (space == 0 && (parameters < 0 || parameters > found.small))
-    found.remarks.push_back("parameters that are listed add up to " + std::to_string(found.group(hlo_group::parameter)) +
-                            " bytes, and the allocations of parameters to " + std::to_string(simulated.parameters) +
-                            ": more is missing than small blocks have");
+    found.remarks.push_back("listed parameters add up to " + std::to_string(found.group(hlo_group::parameter)) +
+                            " bytes, but the allocations of parameters to " + std::to_string(simulated.parameters) +
+                            ": more is missing than small blocks hold");
 }
 
 }  // namespace detail
 
-/// Finds what is live at the peak in a space and what it is for, as XLA's viewer lists it: outside space 0 without what is there
-/// from begin to end. Throws `memprof::error` if the program contradicts itself.
+/// Finds what is live at the peak in a space and its purpose, as listed by XLA's viewer: outside space 0 without what lives from
+/// begin to end. Throws `memprof::error` if the program contradicts itself.
 [[nodiscard]] inline hlo_attribution attribute(const hlo_memory& memory, std::int64_t space, const hlo_class_rules& rules) {
   hlo_attribution found;
   found.simulation = memory.simulate(space);

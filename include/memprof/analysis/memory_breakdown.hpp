@@ -18,43 +18,43 @@
 #include <vector>
 
 /// @file
-/// What the memory of a training step consists of, and whether it fits: the definitions of tt-train's analyze_memory.py, with
-/// phases that repeat, and exact sizes where blocks have categories. docs/analyze.md explains them.
+/// What the memory of a training step consists of, and whether it fits: the definitions of tt-train's analyze_memory.py, extended
+/// to repeated phases and, where blocks have categories, exact sizes. docs/analyze.md explains them.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a person expects. All sizes are bytes.
+/// Expected sizes in bytes.
 struct breakdown_options {
-  std::optional<std::int64_t> model_size = {};      ///< default: two bytes (bf16) a parameter, where their number is known
+  std::optional<std::int64_t> model_size = {};      ///< default: two bytes (bf16) per parameter, if their number is known
   std::optional<std::int64_t> optimizer_size = {};  ///< default: twice the model's (AdamW's two moments)
   std::optional<std::int64_t> gradients_size = {};  ///< default: the model's
   std::optional<std::int64_t> device_memory = {};   ///< default: the capacity of the space, if the profile has it
-  bool use_actual_sizes = false;                    ///< whether model and optimizer have their measured sizes in the peak's parts
+  bool use_actual_sizes = false;                    ///< whether the parts of the peak use measured sizes for model and optimizer
 };
 
-/// Where the size of the device's memory comes from; `none` if nobody named a device.
+/// The source of the device's memory size; `none` if no device was named.
 enum class device_memory_source : std::uint8_t { none, option, profile };
 
 /// The names of `device_memory_source`, in the order of its values.
 inline constexpr std::array<std::string_view, 3> device_memory_source_names{"none", "option", "profile"};
 
-/// How a size was measured: by what the segments of its phase changed, or by the category of blocks.
+/// How a size was measured: by the changes in the segments of its phase, or by the category of blocks.
 enum class size_source : std::uint8_t { none, phases, categories };
 
 /// The names of `size_source`, in the order of its values.
 inline constexpr std::array<std::string_view, 3> size_source_names{"none", "phases", "categories"};
 
-/// A size as it was measured.
+/// A measured size.
 struct measured_size {
   std::optional<std::int64_t> actual;
   size_source from = size_source::none;
 };
 
-/// A size as it was measured and as it was expected, where known.
+/// A measured size and its expectation, if known.
 struct compared_size : measured_size {
   std::optional<std::int64_t> expected;
 
-  /// (actual - expected) / expected * 100; 0 if nothing was expected. Nothing if one of them is not known.
+  /// (actual - expected) / expected * 100; 0 if nothing was expected. Nothing if either is unknown.
   [[nodiscard]] std::optional<double> difference_percent() const {
     if (!actual || !expected) return std::nullopt;
     if (*expected == 0) return 0.0;
@@ -62,12 +62,12 @@ struct compared_size : measured_size {
   }
 };
 
-/// What a peak is made of, in the order in which a picture stacks it, bottom first.
+/// The parts of a peak, in the order in which a picture stacks them, bottom first.
 enum class peak_part : std::uint8_t { other, model, gradients, optimizer, activations };
 
 inline constexpr std::size_t peak_parts = 5;
 
-/// The answers for one memory space of a profile. Bytes.
+/// The answers for one memory space of a profile, in bytes.
 struct memory_breakdown {
   std::optional<std::int64_t> parameters;  ///< their number, if the profile has it
   compared_size model;
@@ -75,10 +75,10 @@ struct memory_breakdown {
   compared_size gradients;
   measured_size activations;
   std::int64_t peak = 0;
-  std::optional<std::int64_t> device_memory;  ///< nothing: nobody named a device
+  std::optional<std::int64_t> device_memory;  ///< nothing: no device was named
   device_memory_source device_memory_from = device_memory_source::none;
-  /// Of the peak. From a profile with categories: what was live at the peak, so they sum to it. Else by the script's definition,
-  /// which takes its parts from different moments: they may be negative, and their sum may exceed the peak.
+  /// The parts of the peak. From a profile with categories: what was live at the peak, so they add up to it. Otherwise by the
+  /// script's definition, which takes the parts from different moments: they may be negative, and their sum may exceed the peak.
   std::array<std::int64_t, peak_parts> parts{};
   bool parts_are_live_at_peak = false;
   std::vector<std::string> remarks;
@@ -86,22 +86,22 @@ struct memory_breakdown {
   [[nodiscard]] std::int64_t part(peak_part which) const noexcept { return parts[static_cast<std::size_t>(which)]; }
   [[nodiscard]] std::int64_t& part(peak_part which) noexcept { return parts[static_cast<std::size_t>(which)]; }
 
-  /// The sum of all parts but `other`.
+  /// The sum of all parts except `other`.
   [[nodiscard]] std::int64_t accounted() const noexcept {
     std::int64_t sum = 0;
     for (std::size_t index = 1; index < peak_parts; ++index) sum = detail::add_saturating(sum, parts[index]);
     return sum;
   }
-  /// By how much the parts exceed the peak; 0 if they do not.
+  /// How much the parts exceed the peak; 0 if they do not.
   [[nodiscard]] std::int64_t excess() const noexcept {
     return std::max<std::int64_t>(0, detail::subtract_saturating(accounted(), peak));
   }
-  /// Whether the device has room for the peak; nothing without a device, or if the peak is negative, which no peak can be.
+  /// Whether the device has room for the peak; nothing without a device or for a negative, hence invalid, peak.
   [[nodiscard]] std::optional<bool> fits() const {
     if (!device_memory || peak < 0) return std::nullopt;
     return peak <= *device_memory;
   }
-  /// The peak in percent of the device's memory; nothing without one or if it is 0, or the peak negative.
+  /// The peak in percent of the device's memory; nothing without a device, if its memory is 0, or if the peak is negative.
   [[nodiscard]] std::optional<double> usage_percent() const {
     if (device_memory.value_or(0) == 0 || peak < 0) return std::nullopt;
     return static_cast<double>(peak) / static_cast<double>(*device_memory) * 100.0;
@@ -115,7 +115,7 @@ namespace detail {
                      [](const owned_bytes& row) { return row.owner != to_string(category::other) && row.bytes != 0; });
 }
 
-/// The most that was live of a category at any peak that the profile knows, of a segment or of all; nothing if never any.
+/// The most bytes of a category at any peak that the profile knows, of a segment or overall; nothing if there never were any.
 [[nodiscard]] inline std::optional<std::int64_t> greatest_of(const space_profile& space, category wanted) {
   std::int64_t greatest = 0;
   const auto look_at = [&](const live_set& live) {
@@ -128,7 +128,7 @@ namespace detail {
   return greatest == 0 ? std::nullopt : std::optional{greatest};
 }
 
-/// By category if blocks have that one: what a segment changed may be anything. Else by phases.
+/// By category if blocks have it, since the change of a segment may be anything. Otherwise by phases.
 [[nodiscard]] inline measured_size measure(const space_profile& space, category wanted,
                                            const std::optional<std::int64_t>& by_phases) {
   if (const auto by_category = greatest_of(space, wanted)) return {by_category, size_source::categories};
@@ -159,15 +159,16 @@ inline void divide_live_set(memory_breakdown& result, const live_set& live) {
   for (const owned_bytes& row : live.by_category) {
     if (part_of(row.owner) == peak_part::other && row.bytes != 0) others += (others.empty() ? "" : ", ") + row.owner;
   }
-  if (!others.empty() && others != to_string(category::other)) result.remarks.push_back("other is of the categories " + others);
+  if (!others.empty() && others != to_string(category::other))
+    result.remarks.push_back("other consists of the categories " + others);
 }
 
-/// The script's division. It describes no one moment.
+/// The script's division, which does not describe a single moment.
 inline void divide_by_phases(memory_breakdown& result, const space_profile& space, bool use_actual_sizes) {
   const auto size_of = [&](const compared_size& size, std::string_view what) {
     if (use_actual_sizes) return size.actual.value_or(0);
     if (size.expected) return *size.expected;
-    if (size.actual) result.remarks.push_back("the peak is divided with the measured size of the " + std::string{what});
+    if (size.actual) result.remarks.push_back("the peak is divided using the measured size of the " + std::string{what});
     return size.actual.value_or(0);
   };
   result.part(peak_part::model) = size_of(result.model, "model");
@@ -179,7 +180,7 @@ inline void divide_by_phases(memory_breakdown& result, const space_profile& spac
   const std::string& peak_segment = space.segments[static_cast<std::size_t>(space.peak_segment)].segment;
   if (!is_occurrence(peak_segment, backward_phase)) {
     result.remarks.push_back("the peak is in " + peak_segment +
-                             ", not in a backward pass: the gradients' overhead is of another moment");
+                             ", not in a backward pass: the gradients' overhead is from another moment");
   }
 }
 
@@ -194,7 +195,7 @@ inline void choose_device_memory(memory_breakdown& result, const space_profile& 
   }
   if (options.device_memory && is_limited && *options.device_memory != space.capacity) {
     result.remarks.push_back("the profile was captured for a capacity of " + std::to_string(space.capacity) +
-                             " bytes, the device memory here is another");
+                             " bytes, but the device memory here differs");
   }
 }
 
@@ -221,7 +222,7 @@ inline void measure_sizes(memory_breakdown& result, const profile& of, const spa
   static_cast<measured_size&>(result.gradients) = measure(space, category::gradient, kept_by_backward);
 }
 
-/// Names the missing phases without which a size is unknown.
+/// Names the missing phases that a size depends on.
 inline void remark_missing_phases(memory_breakdown& result, const profile& of, const space_profile& space) {
   const auto is_known = [](const measured_size& size) { return size.from == size_source::categories; };
   std::string missing;
@@ -237,14 +238,14 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
 
 }  // namespace detail
 
-/// Breaks one memory space of a profile down; `space` must be one of the profile's.
+/// Breaks down one memory space of a profile; `space` must be one of the profile's.
 ///
-/// Where blocks have categories, model, optimizer, activations and gradients are the most that was live of theirs at any peak
-/// that the profile knows. A size without a block of its category, and all of a log, come from the phases: model and optimizer
-/// are what all segments MODEL_CREATION and OPTIMIZER_CREATION changed; activations what a run of FORWARD_PASS segments without a
-/// BACKWARD_PASS between them keeps; gradients what is live after the last BACKWARD_PASS less what was after the last
-/// OPTIMIZER_CREATION; the gradients' part of the peak is the greatest peak of a BACKWARD_PASS above its begin. Names may have
-/// numbers (`is_occurrence`).
+/// If blocks have categories, model, optimizer, activations and gradients are the most bytes of their category at any peak that
+/// the profile knows. A size whose category has no block, and everything from a log, comes from the phases: model and optimizer
+/// are the total change of all MODEL_CREATION and OPTIMIZER_CREATION segments; activations are what a run of FORWARD_PASS
+/// segments without a BACKWARD_PASS between them keeps; gradients are what is live after the last BACKWARD_PASS minus what was
+/// live after the last OPTIMIZER_CREATION; the gradients' part of the peak is the greatest peak of a BACKWARD_PASS above its
+/// begin. Names may be numbered (`is_occurrence`).
 [[nodiscard]] inline memory_breakdown break_down(const profile& of, const space_profile& space,
                                                  const breakdown_options& options = {}) {
   memory_breakdown result;
@@ -259,8 +260,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
     detail::divide_live_set(result, space.live_at_peak);
   } else {
     if (!of.provenance.lacks("live_at_peak")) {
-      result.remarks.emplace_back(
-          "no block that was live at the peak has a category: the peak is divided by the phases, as for a log");
+      result.remarks.emplace_back("no block live at the peak has a category: the peak is divided by phases, as for a log");
     }
     detail::divide_by_phases(result, space, options.use_actual_sizes);
   }

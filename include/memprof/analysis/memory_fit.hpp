@@ -16,25 +16,25 @@
 #include <vector>
 
 /// @file
-/// Does it fit, and if not, at which operation does it fail: the steps of a capture through the model of the caching allocator.
+/// Does it fit, and if not, which operation fails: replays the steps of a capture through the model of the caching allocator.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The request that the allocator could not serve, and what was there at that moment, after it had given back what it could.
-/// Bytes.
+/// The request that the allocator could not serve, and its state at that moment, after it had returned what it could to the
+/// device. In bytes.
 struct failed_allocation {
-  std::uint64_t event = 0;          ///< which of all events asked for it, from 0
-  std::uint32_t operation = 0;      ///< that asked: a node of `allocation_sequence::operations`
-  std::int64_t requested = 0;       ///< what was asked for
-  std::int64_t allowed = 0;         ///< what may be reserved
-  std::int64_t reserved = 0;        ///< what is
-  std::int64_t allocated = 0;       ///< blocks in use, with what rounding adds
-  std::int64_t largest_cached = 0;  ///< of the free blocks that requests of its size class are served from
+  std::uint64_t event = 0;          ///< index of the request among all events, from 0
+  std::uint32_t operation = 0;      ///< that made the request: a node of `allocation_sequence::operations`
+  std::int64_t requested = 0;       ///< the size of the request
+  std::int64_t allowed = 0;         ///< the most that may be reserved
+  std::int64_t reserved = 0;        ///< the bytes that are reserved
+  std::int64_t allocated = 0;       ///< blocks in use, including rounding
+  std::int64_t largest_cached = 0;  ///< largest free block in the pool of the request's size class
 
-  /// What could still have been reserved. An expandable segment may have taken more than is allowed of the device: PyTorch
-  /// compares with what a segment of a fixed size would take.
+  /// What could still have been reserved. An expandable segment may have taken more of the device than allowed: PyTorch compares
+  /// with what a segment of a fixed size would take.
   [[nodiscard]] std::int64_t free() const noexcept { return std::max(allowed - reserved, std::int64_t{0}); }
-  /// Reserved, but in no block in use: it lies in pieces that are too small, or that such a request may not have.
+  /// Reserved bytes in no block in use: the pieces are too small, or not available to such a request.
   [[nodiscard]] std::int64_t fragmented() const noexcept { return reserved - allocated; }
 
   bool operator==(const failed_allocation&) const = default;
@@ -42,17 +42,17 @@ struct failed_allocation {
 
 /// Whether a sequence fits, and what it needs.
 struct memory_fit {
-  std::int64_t capacity = 0;                       ///< bytes that it was compared with; 0: no limit
-  std::optional<failed_allocation> first_failure;  ///< a program ends there, unless it catches the error
-  caching_allocator_stats stats;                   ///< of the steps before `first_failure`, of all if there is none
-  caching_allocator_stats unlimited_stats;         ///< as if the device had no limit: what it would have needed
+  std::int64_t capacity = 0;                       ///< the limit in bytes; 0: none
+  std::optional<failed_allocation> first_failure;  ///< the program would end here unless it catches the error
+  caching_allocator_stats stats;                   ///< of the steps before `first_failure`, or of all if there is none
+  caching_allocator_stats unlimited_stats;         ///< as if the device had no limit: the full need
 
   [[nodiscard]] bool fits() const noexcept { return !first_failure; }
 };
 
 namespace detail {
 
-/// Takes steps until one fails. Returns its index, or their number.
+/// Replays steps until one fails. Returns its index, or the number of steps.
 [[nodiscard]] inline std::size_t replay(const allocation_sequence& sequence, caching_allocator& allocator) {
   std::vector<const cached_block*> blocks(sequence.block_count());
   const std::vector<allocation_step>& steps = sequence.steps();
@@ -89,8 +89,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// What there was when the allocator's last request, for so many bytes, failed: for those who ask it while a program runs.
-/// `event` and `operation` are left to them. Costs a pass over the blocks.
+/// Describes the failure of the allocator's last request, of that many bytes; for online use. `event` and `operation` are left to
+/// the caller. Visits all blocks.
 [[nodiscard]] inline failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes) {
   failed_allocation failure;
   failure.requested = static_cast<std::int64_t>(bytes < detail::largest_request ? bytes : detail::largest_request);
@@ -102,13 +102,13 @@ namespace detail {
   return failure;
 }
 
-/// The path of an operation of the sequence, as in a profile; empty for 0. Costs a pass over all operations.
+/// The path of an operation of the sequence, as in a profile; empty for 0. Visits all operations.
 [[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation) {
   return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), sequence.names())[operation];
 }
 
-/// Whether the steps fit into `options.capacity`, all on one stream. Costs a replay, and a second one unless it is certain that a
-/// limit made no difference. Raises an error if the options are impossible.
+/// Whether the steps fit into `options.capacity`, all on one stream. Costs one replay, or two unless the limit certainly made no
+/// difference. Raises an error if the options are invalid.
 [[nodiscard]] inline memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options) {
   memory_fit result;
   caching_allocator allocator{options};
@@ -121,8 +121,8 @@ namespace detail {
     result.first_failure->event = failed.event;
     result.first_failure->operation = failed.operation;
   }
-  // Unless memory was given back early, a limit made no difference; but of expandable segments it also sets the length, by which
-  // blocks are chosen.
+  // Unless memory was returned early, the limit made no difference; but it also sets the length of expandable segments, which
+  // affects the choice of blocks.
   const bool depends_on_limit = options.expandable_segments && options.capacity != 0;
   if (result.fits() && result.stats.num_device_free == 0 && !depends_on_limit) return result;
   caching_allocator unlimited{detail::with_capacity(options, 0)};
@@ -131,22 +131,22 @@ namespace detail {
   return result;
 }
 
-/// A capacity into which the steps fit while they do not into 2 MiB less, found by bisection: a multiple of 2 MiB. Nothing if no
-/// capacity suffices, and 0 if there are no steps. `options.capacity` does not matter. Costs up to some twenty replays.
+/// A capacity, found by bisection, into which the steps fit while they do not fit into 2 MiB less: a multiple of 2 MiB. Nothing
+/// if no capacity suffices, 0 if there are no steps. `options.capacity` is ignored. Costs up to about twenty replays.
 ///
-/// With a caching allocator more memory is not always better: which blocks are given back, and so how the rest is divided,
-/// depends on when the device is first full. There may be smaller capacities that suffice, and larger ones that do not.
+/// With a caching allocator, more memory is not always better: which blocks are returned, and so how the rest is divided, depends
+/// on when the device is first full. Some smaller capacities may suffice, and some larger ones may not.
 [[nodiscard]] inline std::optional<std::int64_t> smallest_capacity(const allocation_sequence& sequence,
                                                                    const caching_allocator_options& options) {
   if (sequence.steps().empty()) return 0;
-  constexpr std::int64_t step = detail::small_segment_size;  // segments and pages are multiples of it, unless the options forbid
+  constexpr std::int64_t step = detail::small_segment_size;  // segments and pages are multiples of it, barring odd options
   constexpr std::int64_t most = (std::int64_t{1} << 61) / step;
   const memory_fit needed = fit_memory(sequence, detail::with_capacity(options, 0));
   if (!needed.fits()) return std::nullopt;
   const auto fits_steps = [&](std::int64_t count) {
     return detail::fits_into(sequence, detail::with_capacity(options, count * step));
   };
-  // Less than what is asked for at once cannot do; what is reserved without a limit mostly does.
+  // Less than the peak of requested bytes cannot suffice; the bytes reserved without a limit usually do.
   std::int64_t too_few = (needed.stats.requested_bytes.peak - 1) / step;
   std::int64_t enough = detail::rounded_up(needed.stats.reserved_bytes.peak, step) / step;
   while (!fits_steps(enough)) {

@@ -11,8 +11,8 @@
 #include <string_view>
 
 /// @file
-/// What all segments of a phase tell together. A long run keeps only some of its segments in full; the rows by name have sums and
-/// extremes of all of them.
+/// Sums over all segments of a phase. A long run keeps only some of its segments in full; the rows by name have sums and extremes
+/// of all of them.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -21,7 +21,7 @@ inline constexpr std::string_view optimizer_phase = "OPTIMIZER_CREATION";
 inline constexpr std::string_view forward_phase = "FORWARD_PASS";
 inline constexpr std::string_view backward_phase = "BACKWARD_PASS";
 
-/// Calls `visit` with each row by name of the phase, in the order of their first segment. Returns whether there are rows at all.
+/// Calls `visit` with each row by name of the phase, in order of first segment. Returns whether there are rows at all.
 template <class Visit>
 bool visit_rows(const space_profile& space, std::string_view phase, Visit visit) {
   for (std::size_t index = 0; index < space.segments_by_name.size(); ++index) {
@@ -30,7 +30,7 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
   return !space.segments_by_name.empty();
 }
 
-/// The changes of all occurrences of a phase together.
+/// The total change of all occurrences of a phase.
 [[nodiscard]] inline std::optional<std::int64_t> total_change(const space_profile& space, std::string_view phase) {
   std::optional<std::int64_t> sum;
   const auto add = [&](std::int64_t change) { sum = add_saturating(sum.value_or(0), change); };
@@ -72,8 +72,8 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
   return current;
 }
 
-/// What forward passes keep for the backward pass. Passes that follow each other keep theirs together; after a backward pass, or
-/// a segment that is not kept, it begins anew; of several such runs the greatest counts.
+/// What forward passes keep for the backward pass. Consecutive passes add up; after a backward pass, or a segment that the
+/// profile does not keep, counting restarts; the greatest such run counts.
 [[nodiscard]] inline std::optional<std::int64_t> kept_activations(const profile& of, const space_profile& space) {
   std::optional<std::int64_t> greatest;
   std::optional<std::int64_t> run;

@@ -21,16 +21,16 @@ namespace detail {
   if (!full.operation.empty()) text += " in operation " + full.operation;
   const auto index = static_cast<std::size_t>(full.segment);
   if (full.segment >= 0 && index < of.segments.size()) text += " in segment " + of.segments[index].name;
-  return text + " was the first beyond the capacity: " + std::to_string(full.free) + " bytes were free";
+  return text + " was the first to exceed the capacity: " + std::to_string(full.free) + " bytes were free";
 }
 
 /// Why the capacity of a core is not the device's memory.
 [[nodiscard]] inline std::string core_capacity_remark(const space_profile& space) {
   return "each core has " + std::to_string(space.capacity) + " bytes of " + space.name +
-         ", but the bytes here are those of all cores together: the device memory is not that of the profile";
+         ", but the bytes here are totals across all cores: the device memory is not taken from the profile";
 }
 
-/// Those of a space, and of the memories in which it lies.
+/// The contradictions of a space and of the memories that contain it.
 [[nodiscard]] inline std::vector<std::string> contradictions_around(const profile& of, const space_profile& space) {
   std::vector<std::string> sentences = contradictions(of, space);
   for (const memory_profile& memory : of.memories) {
@@ -44,8 +44,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// What has to be known about the numbers of a memory space before they are believed, one sentence each: what its source lacks,
-/// what does not agree, and what happened to the capture. `space` must be one of the profile's.
+/// Caveats about the numbers of a memory space, one sentence each: what its source lacks, what is inconsistent, and what happened
+/// to the capture. `space` must be one of the profile's.
 [[nodiscard]] inline std::vector<std::string> remarks_on(const profile& of, const space_profile& space) {
   std::vector<std::string> remarks = of.provenance.remarks;
   if (of.provenance.planned) remarks.emplace_back("the bytes are what the compiler planned: nothing was measured");
@@ -59,7 +59,7 @@ namespace detail {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
   }
   if (!of.complete && of.provenance.format.empty()) {
-    remarks.emplace_back("the capture had not ended: the bytes are those so far");
+    remarks.emplace_back("the capture was still open: these are the bytes so far");
   }
   if (of.mode == run_mode::no_dispatch) {
     remarks.emplace_back("run mode no_dispatch: sizes and lifetimes are real, nothing was allocated");

@@ -13,16 +13,16 @@
 #include <vector>
 
 /// @file
-/// What the segments of each name did, however many there were, and the steps that they form: what reports say of long runs.
+/// What the segments of each name did, however many there were, and the steps that they form: the basis of reports on long runs.
 
 namespace memprof::inline MEMPROF_ABI {
 
 /// All segments of one name, or of one family of names, in one memory space.
 struct segments_of_name {
   std::string name;
-  bool stands_for_others = false;  ///< the row of all names that came when there were too many
+  bool stands_for_others = false;  ///< the row of all names that came after there were too many
   std::int64_t count = 0;
-  std::int64_t first_number = 0;  ///< of the first one among all segments, from 0
+  std::int64_t first_number = 0;  ///< number of the first one among all segments, from 0
   std::int64_t last_number = 0;
   value_summary segment_peak;
   value_summary segment_change;
@@ -42,8 +42,8 @@ inline void add_value(value_summary& summary, std::int64_t value, bool is_first)
   summary.sum = add_saturating(summary.sum, value);
 }
 
-/// The sums of a least-squares line. Values are taken as they differ from the first: large numbers that hardly change keep their
-/// digits.
+/// The sums of a least-squares line. Values are taken relative to the first, so that large numbers that hardly change keep their
+/// precision.
 struct growth_sums {
   std::int64_t first = 0;
   double count = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
@@ -70,7 +70,7 @@ struct growth_sums {
   }
 };
 
-/// The same for profiles that do not say it: in which step each of the profile's segments was.
+/// The same for profiles without steps: the step of each of the profile's segments.
 [[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
   std::vector<std::int64_t> steps;
   steps.reserve(segments.size());
@@ -93,7 +93,7 @@ inline void add_to_summary(value_summary& into, const value_summary& other, bool
   into.sum = add_saturating(into.sum, other.sum);
 }
 
-/// The name with each of its numbers written as '*'.
+/// The name with each number replaced by '*'.
 [[nodiscard]] inline std::string without_numbers(std::string_view name) {
   std::string family;
   for (const char character : name) {
@@ -109,13 +109,13 @@ inline void add_to_summary(value_summary& into, const value_summary& other, bool
 
 }  // namespace detail
 
-/// Which step each segment was in, and how many steps there were.
+/// The step of each segment, and the number of steps.
 struct segment_steps {
   std::vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
   std::int64_t count = 0;
 };
 
-/// A *step* is one round of repeating names: it ends where a name comes that it has had already.
+/// A *step* is one round of repeating names: it ends before a name that it already contains.
 [[nodiscard]] segment_steps steps_of(const auto& source) {
   segment_steps steps;
   if (source.step_count != 0) {
@@ -130,7 +130,7 @@ struct segment_steps {
 
 namespace detail {
 
-/// From the rows of the profile, which have all segments, kept or not.
+/// From the profile's rows by name, which cover all segments, kept or not.
 [[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
   std::vector<segments_of_name> rows;
   for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
@@ -170,20 +170,20 @@ namespace detail {
 
 }  // namespace detail
 
-/// A row for each name, in the order in which the names first came. `space` must be one of the profile's. Profiles of earlier
-/// versions have no such rows; theirs are made from all their segments.
+/// A row for each name, in the order of first occurrence. `space` must be one of the profile's. Profiles of earlier versions have
+/// no rows by name; theirs are made from all their segments.
 [[nodiscard]] std::vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
   const bool has_rows = !source.segments_by_name.empty() && source.segments_by_name.size() == space.segments_by_name.size();
   return has_rows ? detail::from_named_segments(source, space) : detail::from_segments(source, space);
 }
 
-/// How many segments there were, kept or not.
+/// The number of segments, kept or not.
 [[nodiscard]] std::int64_t count_of_segments(const auto& source) {
   return source.segment_count != 0 ? source.segment_count : static_cast<std::int64_t>(source.segments.size());
 }
 
-/// The rows with those put together whose names differ only in numbers, as "step 1" and "step 2", under "step *". A family of one
-/// keeps its name.
+/// The rows, with those merged whose names differ only in numbers: "step 1" and "step 2" become "step *". A family of one keeps
+/// its name.
 template <class Name = segments_of_name>
 [[nodiscard]] std::vector<Name> segments_by_family(const std::vector<Name>& names) {
   std::vector<segments_of_name> rows;

@@ -19,12 +19,12 @@
 #include <vector>
 
 /// @file
-/// Several accounts of one training step side by side (an estimate, a run without dispatch, a real one), and every byte by
-/// which their peaks differ under the name of an operation.
+/// Several accounts of one training step side by side (an estimate, a run without dispatch, a real one), with every byte by which
+/// their peaks differ attributed to an operation.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What one operation held with one category at a peak.
+/// What one operation held in one category at a peak.
 struct held_bytes {
   std::vector<std::string> path;  ///< names of the operations, outermost first; empty: outside every operation
   memprof::category category = category::other;
@@ -32,21 +32,21 @@ struct held_bytes {
   std::int64_t blocks = 0;
 };
 
-/// One account of a step: what was live at the peak of a memory space. `held` sums to `peak`.
+/// One account of a step: what was live at the peak of a memory space. `held` adds up to `peak`.
 struct waterfall_column {
   std::string title;  ///< "estimate", "no dispatch", "measured"
-  std::string file;   ///< that it was read from; empty: from none
+  std::string file;   ///< its file; empty if it was not read from one
   std::string space;
   run_mode mode = run_mode::normal;
   std::int64_t peak = 0;
-  std::string segment;          ///< in which the peak was; empty: not known
-  std::string operation;        ///< path of the one that reached it; empty: none was open
-  bool has_categories = false;  ///< whether `held` has them, as of a trace; a profile has only sums by category
+  std::string segment;          ///< in which the peak was; empty: unknown
+  std::string operation;        ///< path of the one that reached the peak; empty: none was open
+  bool has_categories = false;  ///< whether `held` has them, as from a trace; a profile has only sums by category
   std::vector<owned_bytes> by_category;
   std::vector<held_bytes> held;
 };
 
-/// Bytes in each column of a waterfall. The step from column n - 1 to n is `change(n)`.
+/// Bytes in each column of a waterfall. `change(n)` is the difference between columns n - 1 and n.
 struct waterfall_bytes {
   std::vector<std::int64_t> bytes;
 
@@ -54,7 +54,7 @@ struct waterfall_bytes {
   [[nodiscard]] bool differs() const {
     return std::any_of(bytes.begin(), bytes.end(), [&](std::int64_t each) { return each != bytes.front(); });
   }
-  /// The greatest change, without its sign.
+  /// The greatest absolute change.
   [[nodiscard]] std::int64_t greatest_change() const {
     std::int64_t greatest = 0;
     for (std::size_t column = 1; column < bytes.size(); ++column) greatest = std::max(greatest, std::abs(change(column)));
@@ -62,15 +62,14 @@ struct waterfall_bytes {
   }
 };
 
-/// An operation. Where `paths` is 0 the column has no such operation.
+/// An operation. If `paths` is 0, the column has no such operation.
 struct waterfall_row : waterfall_bytes {
   std::string operation;
   std::vector<std::int64_t> blocks;
-  std::vector<std::int64_t>
-      paths;  ///< how many operations of the program stand in the row: layers, or calls of the same operator
+  std::vector<std::int64_t> paths;  ///< operations of the program in the row: layers, or calls of the same operator
 };
 
-/// All operations of a part. Their rows sum to it.
+/// All operations of a part. Their rows add up to it.
 struct waterfall_part : waterfall_bytes {
   std::string name;
   std::vector<waterfall_row> rows;
@@ -80,11 +79,11 @@ struct waterfall_category : waterfall_bytes {
   std::string name;
 };
 
-/// At least two accounts of one step. The parts of a column sum to its peak, and so the changes of all parts to the change of the
-/// peak: nothing is left over.
+/// At least two accounts of one step. The parts of a column add up to its peak, so the changes of all parts add up to the change
+/// of the peak: nothing is left over.
 struct waterfall {
   std::vector<waterfall_column> columns;
-  std::vector<waterfall_part> parts;  ///< that with the greatest change first, then that with the most bytes
+  std::vector<waterfall_part> parts;  ///< the one with the greatest change first, then the one with the most bytes
   std::vector<waterfall_category> categories;
 
   /// The peaks.
@@ -96,7 +95,8 @@ struct waterfall {
 };
 
 /// The account that a profile has of a space. `stacks` is the table of the same run: `stack_table_of(profile)`, or that of its
-/// trace, which has categories. Throws `memprof::error` if the operations do not sum to the peak, as where they are not known.
+/// trace, which has categories. Throws `memprof::error` if the operations do not add up to the peak, for example because they are
+/// unknown.
 [[nodiscard]] inline waterfall_column column_of(std::string title, const profile& source, const space_profile& space,
                                                 const stack_table& stacks) {
   waterfall_column column;
@@ -123,13 +123,13 @@ struct waterfall {
   }
   if (sum == column.peak && (column.peak == 0 || space.live_at_peak.bytes == column.peak)) return column;
   detail::raise("the operations of " + (column.file.empty() ? column.title : "'" + column.file + "'") +
-                " do not sum to the peak of " + space.name + ": it does not say what was live then, or was cut");
+                " do not add up to the peak of " + space.name + ": what was live then is missing or was cut");
 }
 
 namespace detail {
 
-/// A name with its numbers replaced, so that layers that differ only in a number look alike: "h.11/attn" is "h.*/attn". Digits
-/// after a letter belong to the name.
+/// A name with its numbers replaced by '*', so that layers that differ only in a number look alike: "h.11/attn" is "h.*/attn".
+/// Digits after a letter belong to the name.
 [[nodiscard]] inline std::string with_folded_layers(std::string_view name) {
   const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
   const auto is_letter = [](char character) {
@@ -153,7 +153,7 @@ namespace detail {
   return result;
 }
 
-/// The rows of a waterfall while they are collected.
+/// Collects the rows of a waterfall.
 class waterfall_builder {
  public:
   waterfall_builder(const std::vector<waterfall_column>& columns, const std::vector<part_rule>& rules)
@@ -197,7 +197,7 @@ class waterfall_builder {
     return found;
   }
 
-  /// Names that differ only in a number within one column.
+  /// Finds names that differ only in a number within one column.
   void find_layers() {
     for (const waterfall_column& column : columns_) {
       std::map<std::string, std::string> first_of;
@@ -244,8 +244,8 @@ class waterfall_builder {
 
 }  // namespace detail
 
-/// Puts accounts of one step side by side. Categories decide the part of an operation only if all columns have them. Linear in
-/// the operations, and in `rules` for each. Throws `memprof::error` for fewer than two columns.
+/// Puts accounts of one step side by side. Categories determine the part of an operation only if all columns have them. Takes
+/// time linear in the operations times `rules`. Throws `memprof::error` for fewer than two columns.
 [[nodiscard]] inline waterfall make_waterfall(std::vector<waterfall_column> columns, const std::vector<part_rule>& rules = {}) {
   if (columns.size() < 2) detail::raise("a waterfall needs at least two columns");
   waterfall result;

@@ -14,10 +14,10 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Reads a file from its begin, byte by byte or in pieces, and knows where it is. Takes one buffer, whatever the file's size.
+/// Reads a file from its start, byte by byte or in pieces, and tracks its position. Takes one buffer, whatever the file's size.
 class byte_reader {
  public:
-  /// The file stays the caller's and must be one that can be read again; `path` is its name for messages.
+  /// The caller keeps the file, which must be seekable; `path` is its name for messages.
   byte_reader(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {
     if (std::fseek(file_, 0, SEEK_END) == 0) {
       const long end = std::ftell(file_);
@@ -34,7 +34,7 @@ class byte_reader {
     }
     return static_cast<unsigned char>(buffer_[position_++]);
   }
-  /// Replaces `out` by the next `size` bytes; false if there are not as many.
+  /// Replaces `out` with the next `size` bytes; false if there are not that many.
   [[nodiscard]] bool next(std::string& out, std::uint64_t size) {
     has_run_out_ = has_run_out_ || size > left();
     if (size > left()) return false;
@@ -47,7 +47,7 @@ class byte_reader {
     }
     return true;
   }
-  /// Takes `size` bytes as a number, the lowest first; false if there are not as many.
+  /// Reads a little-endian number of `size` bytes; false if there are not that many.
   [[nodiscard]] bool next_number(std::uint64_t& value, int size) {
     value = 0;
     for (int byte = 0; byte < size; ++byte) {
@@ -58,11 +58,11 @@ class byte_reader {
     return true;
   }
 
-  /// How many bytes have been taken.
+  /// The number of bytes read so far.
   [[nodiscard]] std::uint64_t offset() const noexcept { return before_ + position_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t left() const noexcept { return size_ - std::min(offset(), size_); }
-  /// Whether more was asked for than there is.
+  /// Whether more was read than there is.
   [[nodiscard]] bool has_run_out() const noexcept { return has_run_out_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
@@ -85,8 +85,8 @@ class byte_reader {
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
 
-/// Replaces `line` by the next line of a log, without its end; false if there is none. Of a long line, the first mebibyte is
-/// kept. Raises an error for a line of more than 64 MiB, which no log has: `number` is the line's.
+/// Replaces `line` with the next line of a log, without its line ending; false if there is none. Of a long line, the first
+/// mebibyte is kept. Raises an error for a line of more than 64 MiB, which no log has; `number` is the line's number.
 [[nodiscard]] inline bool next_line(byte_reader& in, std::string& line, std::uint64_t number) {
   constexpr std::size_t most_kept = std::size_t{1} << 20;
   constexpr std::uint64_t most = std::uint64_t{64} << 20;

@@ -8,13 +8,13 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Where a writer of a format puts its bytes.
+/// The destination of a format writer's bytes.
 template <class T>
 concept byte_sink = requires(T sink, std::string_view bytes) {
   sink.write(bytes);
 };
 
-/// Writes to an open file, which stays the caller's. Ask `is_good` at the end: errno then has the reason of a failure.
+/// Writes to an open file that the caller keeps. Check `is_good` at the end: on failure, errno has the reason.
 class file_sink {
  public:
   explicit file_sink(std::FILE* file) noexcept : file_(file) {}

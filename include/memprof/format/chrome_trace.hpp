@@ -19,9 +19,9 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A `timeline_sink` that writes the JSON of Chrome's tracing and of Kineto, which chrome://tracing, ui.perfetto.dev, TensorBoard
-/// and the tools that read PyTorch's profiler take. Memory events are Kineto's `[memory]` instants; a device that c10 has no name
-/// for is its PrivateUse1. What Unicode cannot be is replaced.
+/// A `timeline_sink` that writes the JSON of Chrome's tracing and of Kineto, as read by chrome://tracing, ui.perfetto.dev,
+/// TensorBoard and tools for PyTorch's profiler. Memory events are Kineto's `[memory]` instants; a device for which c10 has no
+/// name is its PrivateUse1. Invalid Unicode is replaced.
 template <byte_sink Sink>
 class chrome_trace_writer {
  public:
@@ -84,11 +84,11 @@ class chrome_trace_writer {
     std::string name;
   };
 
-  /// Perfetto takes thread 0 for the process.
+  /// Perfetto takes thread 0 to be the process.
   static constexpr std::uint32_t segments_thread = 1;
   [[nodiscard]] static constexpr std::uint32_t tid_of(std::uint32_t thread) noexcept { return thread + 2; }
 
-  /// The number of c10::DeviceType, and that of the device.
+  /// The number of the c10::DeviceType, and of the device.
   [[nodiscard]] static std::pair<int, int> device_of(std::string_view space) noexcept {
     if (space == "cpu") return {0, -1};
     const std::size_t colon = space.find(':');

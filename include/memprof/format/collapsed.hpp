@@ -12,7 +12,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// A frame as collapsed stacks can hold it: on one line, and in UTF-8.
+/// A frame as collapsed stacks can hold it: on one line, in UTF-8.
 inline void append_collapsed_frame(std::string& line, std::string_view name) {
   std::string sound;
   append_utf8(sound, name.empty() ? "(unnamed)" : name);
@@ -24,9 +24,9 @@ inline void append_collapsed_frame(std::string& line, std::string_view name) {
 
 }  // namespace detail
 
-/// Writes collapsed stacks, as flamegraph.pl, inferno, speedscope and Perfetto read them: `space;operation;operation bytes`, a
-/// line for each path with bytes of its own. The lines of a space sum to its number in the profile. `;` in a name becomes `:`,
-/// and a control character a space.
+/// Writes collapsed stacks, as read by flamegraph.pl, inferno, speedscope and Perfetto: `space;operation;operation bytes`, a line
+/// for each path with bytes of its own. The lines of a space add up to its number in the profile. In names, `;` becomes `:` and a
+/// control character a space.
 template <byte_sink Sink>
 void write_collapsed(const stack_table& table, stack_value value, Sink& out) {
   std::string line;

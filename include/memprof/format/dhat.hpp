@@ -12,9 +12,9 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Writes one memory space as JSON for DHAT's viewer (dh_view.html of valgrind, file version 2). What is live at `t-gmax` and at
-/// `t-end` and what was allocated in all are the profile's numbers; a program point is a path of operations, innermost first.
-/// The table must know lifetimes: one of a trace, without categories.
+/// Writes one memory space as JSON for DHAT's viewer (valgrind's dh_view.html, file version 2). The bytes live at `t-gmax` and
+/// `t-end` and the total allocated are the profile's numbers; a program point is a path of operations, innermost first. The table
+/// must have lifetimes, so it must be of a trace, without categories.
 template <byte_sink Sink>
 void write_dhat(const stack_table& table, std::uint32_t space, Sink& out) {
   if (!table.has_lifetimes) detail::raise("write_dhat: lifetimes and the maximum of each operation need a trace");
@@ -41,7 +41,7 @@ void write_dhat(const stack_table& table, std::uint32_t space, Sink& out) {
     field(R"(,"eb":)", row.end_bytes);
     field(R"(,"ebk":)", row.end_blocks);
     text += R"(,"fs":[)";
-    // Frame 0 is the viewer's own, frame 1 stands for what was allocated outside every operation.
+    // Frame 0 belongs to the viewer; frame 1 stands for allocations outside every operation.
     if (row.operation == 0) text += '1';
     for (std::uint32_t node = row.operation; node != 0; node = table.operations[node].parent) {
       text += std::to_string(node + 1);

@@ -7,12 +7,12 @@
 #include <string_view>
 
 /// @file
-/// How readers of other tools' recordings name the operations that they make of stack frames.
+/// How readers of other tools' recordings name operations after stack frames.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The name of a C++ function without its arguments, template arguments and result: `at::_ops::add_Tensor::call`. Names of Python
-/// stay as they are.
+/// The name of a C++ function without its arguments, template arguments and return type: `at::_ops::add_Tensor::call`. Python
+/// names stay as they are.
 [[nodiscard]] inline std::string short_function_name(std::string_view name) {
   constexpr std::string_view anonymous = "(anonymous namespace)";
   constexpr std::string_view keyword = "operator";
@@ -38,7 +38,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     } else if (name[at] == ')' || name[at] == '>') {
       depth -= depth == 0 ? 0 : 1;
     } else if (depth == 0 && name[at] == ' ' && result.find("anonymous ") == result.npos) {
-      // What came before was the result's type, unless this ends the arguments: `f() const`.
+      // What came before was the return type, unless this ends the arguments: `f() const`.
       if (name.substr(at + 1).find_first_of("(:") == name.npos) break;
       result.clear();
     } else if (depth == 0) {
@@ -48,8 +48,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return result.empty() ? std::string{name} : result;
 }
 
-/// The operation of a stack frame: `function (file:line)`, with the file's own name and a short one of the function. An empty
-/// file, and "??", are left out.
+/// The operation of a stack frame: `function (file:line)`, with the file's base name and a short function name. An empty file and
+/// "??" are left out.
 [[nodiscard]] inline std::string frame_name(std::string_view function, std::string_view file, std::string_view line) {
   const std::size_t slash = file.find_last_of("/\\");
   if (slash != file.npos) file.remove_prefix(slash + 1);

@@ -26,8 +26,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return ~sum;
 }
 
-/// `bytes` as a gzip file that is not compressed (RFC 1952, stored blocks of RFC 1951): for formats that want gzip of data whose
-/// size does not matter.
+/// `bytes` as an uncompressed gzip file (RFC 1952, stored blocks of RFC 1951), for formats that require gzip where size does not
+/// matter.
 [[nodiscard]] inline std::string gzip_stored(std::string_view bytes) {
   constexpr std::size_t longest_block = 65535;
   const auto little_endian = [](std::string& out, std::uint64_t value, int size) {

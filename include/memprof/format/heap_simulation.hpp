@@ -13,46 +13,46 @@
 #include <vector>
 
 /// @file
-/// What a program of XLA needs in a memory space, as the memory viewer of openxla/xprof v2.23 finds it: the compiler's heap
-/// simulation is replayed over logical buffers, and what lives as long as the program is added to every moment of it. From v2.24
-/// on xprof leaves `thread_local_bytes` out of the peak and of the sum of allocations.
+/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.23: the compiler's heap
+/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. From v2.24 on,
+/// xprof leaves `thread_local_bytes` out of the peak and the sum of allocations.
 
 namespace memprof::inline MEMPROF_ABI {
 
 /// A block that is live at the peak.
 struct hlo_live_buffer {
-  std::uint32_t owner = hlo_none;  ///< whose allocation it was
-  std::uint32_t shown = hlo_none;  ///< what has its memory now: another one where that is shared
+  std::uint32_t owner = hlo_none;  ///< the buffer that was allocated
+  std::uint32_t shown = hlo_none;  ///< the buffer that has its memory now: a different one if it is shared
   bool is_indefinite = false;
 };
 
-/// All in bytes.
+/// The result of a simulation, in bytes.
 struct heap_simulation {
-  std::uint32_t trace = hlo_none;  ///< of `hlo_program::traces`; none: nothing was simulated
-  std::int64_t peak = 0;           ///< with `indefinite`
-  std::int64_t unpadded_peak = 0;  ///< with `indefinite`, which is padded all the same
+  std::uint32_t trace = hlo_none;  ///< index into `hlo_program::traces`; none: nothing was simulated
+  std::int64_t peak = 0;           ///< including `indefinite`
+  std::int64_t unpadded_peak = 0;  ///< including `indefinite`, which is padded even here
   std::size_t peak_event = 0;
-  std::int64_t indefinite = 0;  ///< allocations that are there from begin to end and hold a value
+  std::int64_t indefinite = 0;  ///< allocations that live from begin to end and hold a value
 
-  std::int64_t parameters = 0;  ///< these are sums of allocations
-  std::int64_t outputs = 0;     ///< those that are parameters too (donated ones) included
+  std::int64_t parameters = 0;  ///< this and the following are sums of allocations
+  std::int64_t outputs = 0;     ///< including those that are also parameters (donated buffers)
   std::int64_t constants = 0;
   std::int64_t thread_local_bytes = 0;
-  std::int64_t non_reusable = 0;            ///< of threads, and tuples
-  std::int64_t all_allocations = 0;         ///< what the program takes from the device
-  std::int64_t indefinite_allocations = 0;  ///< those that hold nothing included
+  std::int64_t non_reusable = 0;            ///< thread-local memory, and tuples
+  std::int64_t all_allocations = 0;         ///< total that the program takes from the device
+  std::int64_t indefinite_allocations = 0;  ///< including those that hold nothing
 
-  std::vector<hlo_live_buffer> live_at_peak;  ///< the indefinite ones first, then in order of their allocation
+  std::vector<hlo_live_buffer> live_at_peak;  ///< the indefinite ones first, then in order of allocation
 };
 
 namespace detail {
 
-/// Sums of a hostile file are an error, and no wrong number.
+/// An overflow in a hostile file is an error, not a wrong number.
 inline void add_bytes(std::int64_t& sum, std::int64_t bytes) {
-  if (__builtin_add_overflow(sum, bytes, &sum)) raise("sizes add up to more than 64 bits hold");
+  if (__builtin_add_overflow(sum, bytes, &sum)) raise("the sum of the sizes exceeds 64 bits");
 }
 
-/// The value that represents an allocation: its largest; the first of several. None: all are empty.
+/// The value that represents an allocation: its largest, the first of several equals. None if all are empty.
 [[nodiscard]] inline std::uint32_t largest_buffer(const hlo_program& program, const hlo_allocation& allocation) {
   std::uint32_t largest = hlo_none;
   std::int64_t bytes = 0;
@@ -62,7 +62,7 @@ inline void add_bytes(std::int64_t& sum, std::int64_t bytes) {
   return largest;
 }
 
-/// The trace that is simulated for a space: that of its first allocation with one, else that with most events there.
+/// The trace that is simulated for a space: that of its first allocation with one, else the one with the most events there.
 [[nodiscard]] inline std::uint32_t trace_for(const hlo_program& program, std::int64_t space) {
   std::vector<std::uint32_t> of_allocation(program.allocations.size(), hlo_none);
   for (std::size_t trace = 0; trace < program.traces.size(); ++trace) {
@@ -89,7 +89,7 @@ inline void add_bytes(std::int64_t& sum, std::int64_t bytes) {
   return best;
 }
 
-/// Replays a trace. `Visitor` is called as `allocated(event, owner, shown)` and `freed(event, owner)`: `owner` is the buffer
+/// Replays a trace. Calls the `Visitor` as `allocated(event, owner, shown)` and `freed(event, owner)`: `owner` is the buffer
 /// whose size counts, `shown` the one that has its memory now.
 template <class Visitor>
 class heap_replay {
@@ -97,7 +97,7 @@ class heap_replay {
   heap_replay(const hlo_program& program, Visitor& visitor)
       : program_(program), visitor_(visitor), canonical_(program.buffers.size(), hlo_none), users_(program.buffers.size(), 0) {}
 
-  /// The events up to `end`, without it.
+  /// Replays the events before index `end`.
   void run(const std::vector<hlo_heap_event>& events, std::size_t end) {
     std::uint32_t allocation = hlo_none;
     constexpr std::uint64_t usual_chain = 64;
@@ -106,7 +106,7 @@ class heap_replay {
       const hlo_heap_event& happened = events[index];
       if (happened.buffer == hlo_none) continue;
       const std::uint32_t own = program_.buffers[happened.buffer].allocation;
-      if (allocation != hlo_none && own != allocation) raise("the events of one heap simulation are of several allocations");
+      if (allocation != hlo_none && own != allocation) raise("the events of one heap simulation belong to several allocations");
       allocation = own;
       step(index, happened);
     }
@@ -122,7 +122,7 @@ class heap_replay {
         break;
       case hlo_heap_event_kind::free: {
         const std::uint32_t root = root_of(buffer);
-        if (--users_[root] < 0) raise("buffer " + std::to_string(program_.buffers[buffer].id) + " is freed multiple times");
+        if (--users_[root] < 0) raise("buffer " + std::to_string(program_.buffers[buffer].id) + " is freed more than once");
         if (users_[root] == 0) visitor_.freed(index, root);
         break;
       }
@@ -131,7 +131,7 @@ class heap_replay {
         check_is_behind(buffer, happened.shared);
         canonical_[buffer] = happened.shared;
         const std::uint32_t root = root_of(buffer);
-        // Whose memory had been freed is live again.
+        // A buffer whose memory had been freed is live again.
         if (++users_[root] == 1) visitor_.allocated(index, root, buffer);
         break;
       }
@@ -142,12 +142,12 @@ class heap_replay {
     for (; canonical_[buffer] != hlo_none; buffer = canonical_[buffer]) take_step();
     return buffer;
   }
-  /// Bounds what chains of shared memory in a hostile file cost.
+  /// Bounds the cost of chains of shared memory in a hostile file.
   void take_step() {
     if (--steps_left_ == 0) raise("memory is shared through too many buffers");
   }
 
-  /// No buffer may share its own memory, through whatever others.
+  /// No buffer may share its own memory, directly or through others.
   void check_is_behind(std::uint32_t buffer, std::uint32_t shared) {
     constexpr int longest = 4096;
     for (int length = 0; shared != hlo_none; shared = canonical_[shared], ++length) {
@@ -164,7 +164,7 @@ class heap_replay {
   std::uint64_t steps_left_ = 0;
 };
 
-/// Finds the greatest sum of bytes, and when it is first there.
+/// Finds the greatest sum of bytes and its first occurrence.
 class heap_peak {
  public:
   explicit heap_peak(const hlo_program& program, const std::vector<std::int64_t>& unpadded)
@@ -195,7 +195,7 @@ class heap_peak {
   std::int64_t unpadded_heap_ = 0;
 };
 
-/// What is live, in order of allocation.
+/// The live buffers in order of allocation.
 class heap_live_list {
  public:
   void allocated(std::size_t, std::uint32_t owner, std::uint32_t shown) {
@@ -225,7 +225,8 @@ class heap_live_list {
 
 }  // namespace detail
 
-/// The memory spaces in which the program has allocations, ascending. Throws `memprof::error` if there are more than a trace has.
+/// The memory spaces in which the program has allocations, ascending. Throws `memprof::error` if there are more than a trace can
+/// hold.
 [[nodiscard]] inline std::vector<std::int64_t> memory_spaces(const hlo_program& program) {
   std::vector<std::int64_t> spaces;
   for (const hlo_allocation& allocation : program.allocations) spaces.push_back(allocation.space);
@@ -237,8 +238,8 @@ class heap_live_list {
   return spaces;
 }
 
-/// Simulates the program in a space. `unpadded` has the bytes of each buffer without padding. Time: events; memory: buffers.
-/// Throws `memprof::error` if the program contradicts itself.
+/// Simulates the program in a space. `unpadded` has the bytes of each buffer without padding. Takes time for the events and
+/// memory for the buffers. Throws `memprof::error` if the program contradicts itself.
 [[nodiscard]] inline heap_simulation simulate_heap(const hlo_program& program, std::int64_t space,
                                                    const std::vector<std::int64_t>& unpadded) {
   heap_simulation result;

@@ -21,13 +21,13 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a heaptrack recording says of itself: the only row of the table `heaptrack_recording` of its trace.
+/// What a heaptrack recording says about itself: the only row of the table `heaptrack_recording` of its trace.
 struct heaptrack_recording_fact {
   std::string heaptrack_version;
   std::int64_t file_version = 0;
-  std::int64_t is_attached = 0;          ///< 1: to a program that was running already
-  std::int64_t system_memory_bytes = 0;  ///< of the machine; 0: the recording does not say
-  std::int64_t peak_rss_bytes = 0;       ///< of the process, that of heaptrack included; 0: likewise
+  std::int64_t is_attached = 0;          ///< 1 if heaptrack attached to a running program
+  std::int64_t system_memory_bytes = 0;  ///< of the machine; 0 if not recorded
+  std::int64_t peak_rss_bytes = 0;       ///< of the process, including heaptrack; 0 if not recorded
   std::int64_t peak_rss_at_ns = 0;
 
   static constexpr std::string_view table = "heaptrack_recording";
@@ -44,8 +44,8 @@ struct heaptrack_recording_fact {
 
 namespace detail {
 
-/// The operations that are open: the frames of an allocation's stack. They stay open while only allocations follow and no time
-/// passes, so that none of them seems to last, or to free: of that heaptrack knows nothing.
+/// The open operations: the frames of an allocation's stack. They stay open only while allocations follow and no time passes, so
+/// that none appears to last or to free: heaptrack records neither.
 template <recorded_event_writer Writer>
 class heaptrack_open_stack {
  public:
@@ -79,14 +79,14 @@ class heaptrack_open_stack {
 
 }  // namespace detail
 
-/// Whether a file, which stands at its begin and does so afterwards, begins as heaptrack's recordings do, raw ones included.
-/// It must be unpacked.
+/// Whether an unpacked file begins as heaptrack's recordings do, including raw ones. The file must be at its start and is left
+/// there.
 [[nodiscard]] inline bool is_heaptrack(std::FILE* file) {
   std::array<char, 32> begin{};
   const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
   std::rewind(file);
   std::string_view first{begin.data(), got};
-  if (first.starts_with("\xEF\xBB\xBF")) first.remove_prefix(3);  // the reader then says what is wrong
+  if (first.starts_with("\xEF\xBB\xBF")) first.remove_prefix(3);  // the reader reports what is wrong
   const std::size_t end = first.find('\n');
   if (end == first.npos || !first.starts_with("v ")) return false;
   detail::heaptrack_numbers numbers{first.substr(2, end - 2 - (first[end - 1] == '\r' ? 1 : 0))};
@@ -95,32 +95,31 @@ class heaptrack_open_stack {
   return numbers.next(heaptrack) && (numbers.rest().empty() || numbers.next(version)) && numbers.rest().empty();
 }
 
-/// A recording of heaptrack, unpacked and interpreted as the program `heaptrack` writes it: versions 1 to 3 of its format. What
-/// is lost, and what is made of it, is in docs/formats.md.
+/// An unpacked heaptrack recording, interpreted as the program `heaptrack` writes it: versions 1 to 3 of its format.
+/// docs/formats.md says what is lost and how the rest is mapped.
 ///
-/// Read once, line by line. Takes memory for the recording's tables (strings, instruction pointers, stacks, and one entry for
-/// each pair of a size and a stack) and 16 bytes a block for what was live at once.
+/// Read once, line by line. Takes memory for the recording's tables (strings, instruction pointers, stacks, and an entry for each
+/// pair of a size and a stack) and 16 bytes for each block at the maximum number of live blocks.
 class heaptrack_source {
  public:
-  /// Reads the lines that say what was recorded. The file stays the caller's; `path` is its name for messages.
+  /// Reads the lines that describe the recording. The caller keeps the file; `path` is its name for messages.
   heaptrack_source(std::FILE* file, const std::filesystem::path& path) : lines_(file, path, longest_line) {
     const bool has_line = lines_.next();
     if (has_line && lines_.line().starts_with("\xEF\xBB\xBFv "))
       lines_.fail("begins with a byte order mark, which heaptrack does not write; an editor has changed the file");
     if (!has_line || lines_.is_cut() || !lines_.line().starts_with("v "))
       detail::raise_about_file("read", path, "not a recording of heaptrack: expected a first line such as 'v 10400 3'");
-    if (lines_.line().ends_with('\r'))
-      lines_.fail("ends with CR LF, where heaptrack writes LF alone: convert the file with dos2unix");
+    if (lines_.line().ends_with('\r')) lines_.fail("ends with CR LF, but heaptrack writes LF: convert the file with dos2unix");
     read_version(lines_.line().substr(2));
     while ((has_line_ = lines_.next()) && !lines_.is_cut() && read_head(lines_.line())) {
     }
   }
 
-  /// The command line of the program. Its wall clock is not in the recording.
+  /// The command line of the program. The recording has no wall-clock time.
   [[nodiscard]] const capture_info& info() const noexcept { return info_; }
 
-  /// Hands everything to a `trace_writer` that was made with `info`, as the memory space `cpu`; the end is the caller's. Raises
-  /// an error with the line of what cannot be read.
+  /// Writes everything to a `trace_writer` made with `info`, as the memory space `cpu`; the caller finishes the trace. Raises an
+  /// error that names the line if something cannot be read.
   template <recorded_event_writer Writer>
   void write_to(Writer& writer) {
     const space_id cpu = writer.space("cpu");
@@ -136,8 +135,8 @@ class heaptrack_source {
       } else if (line.starts_with("- ")) {
         const std::uint64_t kind = kind_in(line);
         const std::uint64_t address = blocks_.deallocate(kind);
-        if (address == 0) lines_.fail("no live allocation is of this kind");
-        open.close();  // who frees is not recorded
+        if (address == 0) lines_.fail("no such allocation is live");
+        open.close();  // the freeing stack is not recorded
         writer.deallocate(cpu, block_address{address}, blocks_[kind].bytes);
       } else if (line.starts_with("c ")) {
         open.close();
@@ -155,9 +154,9 @@ class heaptrack_source {
     }
   }
 
-  /// What ended the reading early, as a sentence without its stop; empty: nothing did.
+  /// Why reading ended early, as a sentence without a full stop; empty if it did not.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
-  /// Whether heaptrack was attached to a running program: what that had allocated before is in no number.
+  /// Whether heaptrack attached to a running program: its earlier allocations are not counted.
   [[nodiscard]] bool is_attached() const noexcept { return recording_.is_attached != 0; }
 
  private:
@@ -165,7 +164,7 @@ class heaptrack_source {
   static constexpr std::uint64_t oldest_version = 1;
   static constexpr std::uint64_t newest_version = 3;
   static constexpr std::uint64_t version_of_sized_strings = 3;
-  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;  ///< of a process of today's systems
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;  ///< that a process can have on today's systems
   static constexpr std::int64_t ns_per_ms = 1'000'000;
 
   void read_version(std::string_view line) {
@@ -174,16 +173,16 @@ class heaptrack_source {
     std::uint64_t version = 0;
     if (!numbers.next(heaptrack) || (!numbers.rest().empty() && !numbers.next(version)) || !numbers.rest().empty())
       lines_.fail("expected the versions of heaptrack and of its format, such as 'v 10400 3'");
-    constexpr std::uint64_t first_without_version = 0x010200;  // of version 1, before a second number stood there
+    constexpr std::uint64_t first_without_version = 0x010200;  // in version 1, before the line had a second number
     if (version == 0 && heaptrack == first_without_version) version = 1;
     if (version < oldest_version || version > newest_version)
-      lines_.fail("version " + std::to_string(version) + " of heaptrack's format is not known; expected 1, 2 or 3");
+      lines_.fail("unsupported version " + std::to_string(version) + " of heaptrack's format; expected 1, 2 or 3");
     recording_.file_version = static_cast<std::int64_t>(version);
     recording_.heaptrack_version =
         std::to_string(heaptrack >> 16) + '.' + std::to_string(heaptrack >> 8 & 0xff) + '.' + std::to_string(heaptrack & 0xff);
   }
 
-  /// Reads a line that says something about the recording; false if it is another one.
+  /// Reads a line of metadata; false if it is any other line.
   [[nodiscard]] bool read_head(std::string_view line) {
     if (line.empty() || line[0] == '#') {
       is_whole_ = is_whole_ || line.starts_with("# ips: ");
@@ -193,7 +192,7 @@ class heaptrack_source {
       recording_.is_attached = 1;
       return true;
     }
-    if (line.starts_with("S ")) return true;  // a rule of LeakSanitizer: which leaks are wanted
+    if (line.starts_with("S ")) return true;  // a LeakSanitizer suppression
     if (line.starts_with("X ")) {
       if (info_.process.command_line.empty()) info_.process.command_line = line.substr(2);
       return true;
@@ -238,12 +237,12 @@ class heaptrack_source {
     if (fault != nullptr) lines_.fail(fault);
   }
 
-  /// In version 3 the length comes first.
+  /// In version 3 the string is preceded by its length.
   [[nodiscard]] const char* read_string(std::string_view text) {
     if (recording_.file_version < static_cast<std::int64_t>(version_of_sized_strings)) return stacks_.add_string(text);
     detail::heaptrack_numbers numbers{text};
     std::uint64_t size = 0;
-    if (!numbers.next(size) || size != numbers.rest().size()) return "the string does not have the length that stands before it";
+    if (!numbers.next(size) || size != numbers.rest().size()) return "the string does not match the length before it";
     return stacks_.add_string(numbers.rest());
   }
 
@@ -275,7 +274,7 @@ class heaptrack_source {
   }
 
   detail::line_reader lines_;
-  bool has_line_ = false;  ///< the line that `lines_` has was not read
+  bool has_line_ = false;  ///< the current line of `lines_` has not been read yet
   capture_info info_;
   heaptrack_recording_fact recording_;
   std::uint64_t page_bytes_ = 0;

@@ -10,8 +10,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Gives addresses to the blocks of a recording that has none, so that no two live blocks overlap. Of blocks of one kind, which
-/// have the same size and stack, the newest is freed first. Memory for what was live at once, by size.
+/// Assigns addresses to the blocks of a recording that has none, so that no two live blocks overlap. Among blocks of the same
+/// size and stack, the newest is freed first. Takes memory for the maximum number of live blocks, by size.
 class heaptrack_blocks {
  public:
   struct kind {
@@ -29,7 +29,7 @@ class heaptrack_blocks {
   [[nodiscard]] std::size_t kinds() const noexcept { return kinds_.size(); }
   [[nodiscard]] const kind& operator[](std::uint64_t index) const noexcept { return kinds_[index]; }
 
-  /// The address of a new block; 0 if there are no more addresses.
+  /// The address of a new block; 0 if the addresses are exhausted.
   [[nodiscard]] std::uint64_t allocate(std::uint64_t index) {
     kind& of = kinds_[index];
     std::uint32_t& unused = free_[of.size];
@@ -46,7 +46,7 @@ class heaptrack_blocks {
     of.newest = taken;
     return blocks_[taken - 1].address;
   }
-  /// The address of the block that is freed; 0 if none is live.
+  /// The address of the freed block; 0 if none is live.
   [[nodiscard]] std::uint64_t deallocate(std::uint64_t index) noexcept {
     kind& of = kinds_[index];
     if (of.newest == 0) return 0;
@@ -65,11 +65,11 @@ class heaptrack_blocks {
 
   struct block {
     std::uint64_t address;
-    std::uint32_t next;  ///< index plus one of the next older one of its kind, or of the next unused one of its size
+    std::uint32_t next;  ///< index plus one of the next older block of its kind, or the next unused one of its size
   };
 
   std::vector<kind> kinds_;
-  std::deque<block> blocks_;         ///< which grows without a copy of all
+  std::deque<block> blocks_;         ///< a deque, so that growing copies nothing
   std::vector<std::uint32_t> free_;  ///< by size: the first unused block's index plus one
   std::unordered_map<std::uint64_t, std::uint32_t> sizes_;
   std::uint64_t next_address_ = 0x10000;

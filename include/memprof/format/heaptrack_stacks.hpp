@@ -16,16 +16,16 @@
 
 /// @file
 /// The tables of a heaptrack recording that say where allocations come from. Entries are numbered from 1 and refer to earlier
-/// ones; 0 is none.
+/// ones; 0 means none.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Takes the numbers of a line in heaptrack's way: hexadecimal, without a prefix, with one space between.
+/// Parses the numbers of a line as heaptrack writes them: hexadecimal, without a prefix, separated by one space.
 class heaptrack_numbers {
  public:
   explicit heaptrack_numbers(std::string_view text) noexcept : rest_(text) {}
 
-  /// Takes the next number; false if there is none, or another text in its place.
+  /// Parses the next number; false if there is none, or something else.
   [[nodiscard]] bool next(std::uint64_t& value) noexcept {
     const auto [end, fault] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, 16);
     const auto size = static_cast<std::size_t>(end - rest_.data());
@@ -33,7 +33,7 @@ class heaptrack_numbers {
     rest_.remove_prefix(size == rest_.size() ? size : size + 1);
     return true;
   }
-  /// What has not been taken.
+  /// The text not parsed yet.
   [[nodiscard]] std::string_view rest() const noexcept { return rest_; }
 
  private:
@@ -42,15 +42,15 @@ class heaptrack_numbers {
 
 /// Strings, instruction pointers with their inlined frames, and stacks.
 ///
-/// A stack is expanded only when it is asked for, and a short file cannot make it a long one: memory is that of the lines.
+/// A stack is expanded only on request, so that a short file cannot make it long: memory is proportional to the lines.
 class heaptrack_stacks {
  public:
-  /// What a stack may have: heaptrack records 64 calls, each with what was inlined there.
+  /// The most frames of a stack: heaptrack records 64 calls, each with the functions inlined there.
   static constexpr std::size_t most_frames = 4096;
-  /// Of these so many, the outermost ones, become operations: what the ledger keeps apart.
+  /// The outermost frames of a stack become operations, up to this many: the ledger's limit.
   static constexpr std::size_t most_operations = 256;
 
-  // Each takes a line without its kind, and returns what is wrong with it; null: nothing is.
+  // Each of these takes a line without its kind, and returns what is wrong with it, or null.
 
   [[nodiscard]] const char* add_string(std::string_view text) {
     if (!has_room(string_ends_)) return "more strings than heaptrack can number";
@@ -91,9 +91,9 @@ class heaptrack_stacks {
     if (around > calls_.size()) return "the stack is not defined above";
     const std::size_t frames =
         (around == 0 ? 0 : calls_[around - 1].frames) + (pointer == 0 ? 0 : instructions_[pointer - 1].count);
-    // A call of an unknown address has no frame, but the stack is walked all the same.
+    // A call at an unknown address has no frame, but it counts as a step of the walk.
     const std::size_t walked = frames + (pointer == 0 ? 1 : 0);
-    if (walked > most_frames || !has_room(calls_)) return "a deeper stack than heaptrack records";
+    if (walked > most_frames || !has_room(calls_)) return "the stack is deeper than heaptrack records";
     calls_.push_back(
         {static_cast<std::uint32_t>(pointer), static_cast<std::uint32_t>(around), static_cast<std::uint32_t>(walked)});
     return nullptr;
@@ -101,8 +101,8 @@ class heaptrack_stacks {
 
   [[nodiscard]] bool contains(std::uint64_t stack) const noexcept { return stack <= calls_.size(); }
 
-  /// Names of the operations that a stack stands for, outermost first: from `main`, or what else heaptrack takes for the begin of
-  /// a program, to what called `operator new`. Valid until the next call.
+  /// The names of the operations that a stack stands for, outermost first: from `main`, or whatever else heaptrack takes for the
+  /// start of a program, to the caller of `operator new`. Valid until the next call.
   [[nodiscard]] const std::vector<std::uint32_t>& operations_of(std::uint32_t stack) {
     expanded_.clear();
     bool is_complete = false;
@@ -124,13 +124,13 @@ class heaptrack_stacks {
 
  private:
   struct instruction {
-    std::uint32_t first;  ///< of its frames
+    std::uint32_t first;  ///< index of its first frame
     std::uint32_t count;
   };
   struct call {
     std::uint32_t pointer;
     std::uint32_t around;
-    std::uint32_t frames;  ///< with those of the stack around it
+    std::uint32_t frames;  ///< including those of the parent stack
   };
   struct name {
     const std::string* text;
@@ -149,7 +149,7 @@ class heaptrack_stacks {
     return std::string_view{strings_}.substr(begin, string_ends_[string - 1] - begin);
   }
 
-  /// The number of a frame's name, `function (file:line)`; without a file, `function (module)`.
+  /// The number of a frame's name: `function (file:line)`, or `function (module)` without a file.
   [[nodiscard]] std::uint32_t frame(std::string_view function, std::string_view file, std::uint64_t line) {
     std::string text = frame_name(function.empty() ? "??" : function, file, line == 0 ? std::string{} : std::to_string(line));
     const auto [known, is_new] = ids_.try_emplace(std::move(text), static_cast<std::uint32_t>(names_.size()));
@@ -161,7 +161,7 @@ class heaptrack_stacks {
     return known->second;
   }
 
-  std::string strings_;  ///< one behind the other: most are short, and there are many
+  std::string strings_;  ///< concatenated: most are short, and there are many
   std::vector<std::size_t> string_ends_;
   std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first
   std::vector<instruction> instructions_;

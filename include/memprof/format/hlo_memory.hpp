@@ -15,29 +15,29 @@
 #include <vector>
 
 /// @file
-/// An XLA program with everything known about its blocks. Needs protozero.
+/// An XLA program with everything that is known about its blocks. Needs protozero.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A block as people read of it.
+/// A block, described for people.
 struct hlo_block {
-  std::string instruction;  ///< with the part of a tuple, as "fusion.1{0}"
+  std::string instruction;  ///< with the tuple element, as in "fusion.1{0}"
   std::string op_name;
   std::string opcode;
   std::string shape;
   std::string_view dtype;
   std::string source_file;
-  std::int64_t source_line = 0;  ///< of `source_file`, if that is not empty
-  std::string stack;             ///< "file:line:column", innermost first, one a line
+  std::int64_t source_line = 0;  ///< in `source_file`, if that is not empty
+  std::string stack;             ///< "file:line:column", innermost first, one per line
   std::int64_t bytes = 0;
   std::int64_t unpadded_bytes = 0;
   hlo_group group = hlo_group::temporary;
 };
 
-/// A program and what it needs.
+/// A program and its memory needs.
 class hlo_memory {
  public:
-  /// Reads a serialized `HloProto` in the bytes of `file`, which must outlive this. Throws `memprof::error`.
+  /// Reads a serialized `HloProto` from the bytes of `file`, which must outlive this object. Throws `memprof::error`.
   hlo_memory(const detail::protobuf_file& file, std::string_view bytes)
       : file_(&file), program_(read_hlo_program(file, bytes)), program_bytes_(bytes.size()) {
     unpadded_.reserve(program_.buffers.size());
@@ -50,7 +50,7 @@ class hlo_memory {
   [[nodiscard]] heap_simulation simulate(std::int64_t space) const { return simulate_heap(program_, space, unpadded_); }
   [[nodiscard]] std::int64_t unpadded(std::uint32_t buffer) const { return unpadded_[buffer]; }
 
-  /// What is known of a block. The buffer must have an allocation.
+  /// The description of a block. The buffer must have an allocation.
   [[nodiscard]] hlo_block block(std::uint32_t index) const {
     const hlo_buffer& buffer = program_.buffers[index];
     const hlo_instruction& defining = program_.instructions[buffer.instruction];
@@ -74,7 +74,7 @@ class hlo_memory {
   }
 
  private:
-  /// The part of a tuple by the last number of the index alone, as in XLA's viewer.
+  /// The tuple element given by the last number of the index alone, as in XLA's viewer.
   [[nodiscard]] std::string_view shape_of(const hlo_buffer& buffer) const {
     const std::string_view whole = program_.instructions[buffer.instruction].shape;
     if (buffer.shape_index.empty()) return counted(whole);
@@ -85,19 +85,19 @@ class hlo_memory {
     const bool is_part = last >= 0 && static_cast<std::uint64_t>(last) < parts.size();
     return counted(is_part ? parts[static_cast<std::size_t>(last)] : whole);
   }
-  /// Many values may have one large shape: bounds what a hostile file costs.
+  /// Many values may share one large shape: bounds the cost of a hostile file.
   [[nodiscard]] std::string_view counted(std::string_view shape) const {
-    constexpr std::size_t usual_times = 16;  // some five are needed
+    constexpr std::size_t usual_times = 16;  // about five are needed
     shape_bytes_ += shape.size();
     if (shape_bytes_ > (std::size_t{1} << 24) + usual_times * program_bytes_)
-      file_->raise_at(shape.data(), "ShapeProto", "values have too many large shapes");
+      file_->raise_at(shape.data(), "ShapeProto", "too many values have large shapes");
     return shape;
   }
 
   void tell_source(const hlo_instruction& of, hlo_block& made) const {
     made.source_file = of.source_file;
     made.source_line = of.source_line;
-    // Parents may form a ring in a damaged file.
+    // Parents may form a cycle in a damaged file.
     constexpr int most_frames = 256;
     std::int64_t frame = of.stack_frame;
     for (int depth = 0; depth < most_frames && is_index(frame, program_.frames.size()); ++depth) {
@@ -122,9 +122,9 @@ class hlo_memory {
   const detail::protobuf_file* file_;
   hlo_program program_;
   std::vector<std::int64_t> unpadded_;
-  // Not for several threads at a time.
-  mutable std::unordered_map<std::uint32_t, std::vector<std::string_view>> tuples_;  ///< parts, by instruction
-  mutable std::size_t shape_bytes_ = 0;                                              ///< that were read
+  // Not thread-safe.
+  mutable std::unordered_map<std::uint32_t, std::vector<std::string_view>> tuples_;  ///< elements, by instruction
+  mutable std::size_t shape_bytes_ = 0;                                              ///< read so far
   std::size_t program_bytes_;
 };
 

@@ -20,7 +20,7 @@ class hlo_reader {
  public:
   [[nodiscard]] hlo_program read(const protobuf_file& file, std::string_view bytes) {
     protobuf_reader in{file, bytes, "HloProto"};
-    // Instructions come first in every file that was seen; nothing says that they must.
+    // Instructions came first in every file seen, but nothing guarantees it.
     std::vector<protobuf_reader> assignments;
     while (in.next()) {
       if (in.field() == 1) read_module(in.message("HloModuleProto"));
@@ -129,7 +129,7 @@ class hlo_reader {
     if (buffer_of_id_.try_emplace(made.id, index).second) program_.buffers.push_back(std::move(made));
   }
 
-  /// Old files have the instruction's name alone.
+  /// Old files have only the instruction's name.
   void read_definition(protobuf_reader in, hlo_buffer& of) {
     std::string_view name;
     std::int64_t id = 0;
@@ -184,7 +184,7 @@ class hlo_reader {
       if (in.field() == 2) offset = size_of(in);
     }
     const std::uint32_t buffer = found(buffer_of_id_, id);
-    // A buffer whose instruction is not known is none to XLA's viewer either.
+    // XLA's viewer, too, ignores a buffer whose instruction is unknown.
     if (buffer == hlo_none || program_.buffers[buffer].instruction == hlo_none) {
       ++program_.unknown_values;
       return;
@@ -207,7 +207,7 @@ class hlo_reader {
     while (in.next()) {
       switch (in.field()) {
         case 1:
-          if (in.unsigned_integer() > 2) in.fail("there is no event of the kind " + std::to_string(in.unsigned_integer()));
+          if (in.unsigned_integer() > 2) in.fail("unknown kind of event " + std::to_string(in.unsigned_integer()));
           made.kind = static_cast<hlo_heap_event_kind>(in.unsigned_integer());
           break;
         case 2: id = in.integer(); break;
@@ -246,8 +246,8 @@ class hlo_reader {
 
 }  // namespace detail
 
-/// Reads a serialized `xla.HloProto`, which lies in the bytes of `file`. Takes memory for its instructions and buffers; literals
-/// and configurations are skipped. Throws `memprof::error`, with the byte, if it is none.
+/// Reads a serialized `xla.HloProto` from the bytes of `file`. Takes memory for its instructions and buffers; literals and
+/// configurations are skipped. Throws `memprof::error` with the byte offset if the message is invalid.
 [[nodiscard]] inline hlo_program read_hlo_program(const detail::protobuf_file& file, std::string_view bytes) {
   return detail::hlo_reader{}.read(file, bytes);
 }

@@ -14,13 +14,13 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What is known of an element type of XLA.
+/// An element type of XLA.
 struct hlo_element_type {
   std::string_view name;
-  std::int64_t bytes;  ///< types of less than a byte count as one
+  std::int64_t bytes;  ///< types smaller than a byte count as one
 };
 
-/// The type of that number in `xla.PrimitiveType`.
+/// The type with that number in `xla.PrimitiveType`.
 [[nodiscard]] constexpr hlo_element_type element_type(std::uint64_t number) noexcept {
   constexpr hlo_element_type types[] = {{"invalid", 0},    {"pred", 1}, {"s8", 1},       {"s16", 2},           {"s32", 4},
                                         {"s64", 8},        {"u8", 1},   {"u16", 2},      {"u32", 4},           {"u64", 8},
@@ -32,7 +32,7 @@ struct hlo_element_type {
   return number < sizeof types / sizeof types[0] ? types[number] : hlo_element_type{"unknown", 0};
 }
 
-/// A shape of the one that is read: an array, or a tuple with its parts.
+/// The shape being read: an array, or a tuple with its elements.
 struct hlo_shape {
   std::uint64_t type = 0;
   std::vector<std::int64_t> dimensions;
@@ -47,7 +47,7 @@ namespace detail {
 inline constexpr std::uint64_t tuple_type = 13;
 inline constexpr std::uint64_t opaque_type = 14;
 
-/// Shapes nest no deeper in any program; deeper ones are a file that means harm.
+/// No program nests shapes deeper; deeper ones mean a hostile file.
 inline constexpr int most_nested_shapes = 64;
 
 inline void append_numbers(std::string& to, const std::vector<std::int64_t>& numbers) {
@@ -59,7 +59,7 @@ inline void append_numbers(std::string& to, const std::vector<std::int64_t>& num
 
 [[nodiscard]] std::string shape_text(const protobuf_file& file, std::string_view encoded, int depth);
 
-/// What a `LayoutProto` says behind the order of dimensions, in the order in which XLA prints it.
+/// The part of a `LayoutProto` after the order of dimensions, as XLA prints it.
 class layout_text {
  public:
   layout_text(const protobuf_file& file, std::string_view encoded, int depth) {
@@ -155,7 +155,7 @@ class layout_text {
 
 }  // namespace detail
 
-/// Reads a `ShapeProto`, whose parts it leaves as they are. Throws `memprof::error` if it is none.
+/// Reads a `ShapeProto` without reading its elements. Throws `memprof::error` if it is invalid.
 [[nodiscard]] inline hlo_shape read_hlo_shape(const detail::protobuf_file& file, std::string_view encoded) {
   hlo_shape made;
   detail::protobuf_reader in{file, encoded, "ShapeProto"};
@@ -175,8 +175,8 @@ class layout_text {
   return made;
 }
 
-/// Bytes without padding, as XLA's viewer counts them: a tuple has 8 for each part, and a dynamic dimension its bound. What 64
-/// bits cannot hold is the most that they can.
+/// Bytes without padding, as XLA's viewer counts them: 8 for each element of a tuple, and the bound of a dynamic dimension.
+/// Saturates at the 64-bit maximum.
 [[nodiscard]] inline std::int64_t unpadded_bytes(const hlo_shape& shape) noexcept {
   constexpr std::int64_t pointer_bytes = 8;
   if (shape.type == detail::tuple_type) return pointer_bytes * static_cast<std::int64_t>(shape.parts.size());
@@ -197,7 +197,7 @@ class layout_text {
 namespace detail {
 
 inline std::string shape_text(const protobuf_file& file, std::string_view encoded, int depth) {
-  if (depth > most_nested_shapes) file.raise_at(encoded.data(), "ShapeProto", "shapes are nested too deep");
+  if (depth > most_nested_shapes) file.raise_at(encoded.data(), "ShapeProto", "shapes are nested too deeply");
   const hlo_shape shape = read_hlo_shape(file, encoded);
   if (shape.type == tuple_type) {
     std::string made{'('};

@@ -12,8 +12,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Writes JSON as Python's `json.dump(..., indent=2)` does, while it is made: each value on a line of its own, and no line end
-/// behind the last. Characters beyond ASCII stay as they are.
+/// Writes JSON incrementally, formatted like Python's `json.dump(..., indent=2)`: each value on its own line, and no line ending
+/// after the last. Characters beyond ASCII are not escaped.
 template <byte_sink Sink>
 class indented_json {
  public:
@@ -71,7 +71,7 @@ class indented_json {
     next();
     text_ += text;
   }
-  /// Before a value or a key: what separates it from the one before.
+  /// Writes the separator before a value or a key.
   void next() {
     if (!follows_key_ && depth_ != 0) {
       if (!is_empty_) text_ += ',';

@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The length of the UTF-8 sequence at the beginning of `text`, which is not empty; 0 if it is not well-formed.
+/// The length of the UTF-8 sequence at the start of `text`, which is not empty; 0 if it is not well-formed.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };
   const unsigned char first = byte(0);
@@ -24,8 +24,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return is_overlong || is_out_of_range ? 0 : length;
 }
 
-/// Appends `text` with every byte that is not part of well-formed UTF-8 replaced by U+FFFD: what names of programs hold is not
-/// always text, and readers of JSON and Protocol Buffers refuse the rest.
+/// Appends `text` with every byte that is not part of well-formed UTF-8 replaced by U+FFFD: names in programs are not always
+/// text, and readers of JSON and Protocol Buffers reject anything else.
 inline void append_utf8(std::string& out, std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
@@ -38,7 +38,7 @@ inline void append_utf8(std::string& out, std::string_view text) {
   }
 }
 
-/// Appends a string of JSON, with its quotes.
+/// Appends a JSON string with its quotes.
 inline void append_json_string(std::string& out, std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string sound;

@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A value that is no array and no object as JSON.
+/// A value other than an array or object as JSON.
 [[nodiscard]] inline std::string json_text_of(const json_value& value) {
   std::string out;
   switch (value.kind) {
@@ -23,8 +23,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
 }
 
-/// Puts an array or object together again that a parser meets value by value, without spaces. What is long is cut off, since it
-/// goes into a table of facts.
+/// Reassembles an array or object from a parser's events, without spaces. A long text is cut, since it goes into a table of
+/// facts.
 class json_value_text {
  public:
   void open(json_kind kind) {
@@ -47,12 +47,12 @@ class json_value_text {
     if (!is_first) text_ += ',';
     text_ += text;
   }
-  /// The whole, after its end.
+  /// The complete text; call it after the end of the value.
   [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
 
  private:
   std::string text_;
-  std::string brackets_;  // that close it
+  std::string brackets_;  // brackets that close it
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

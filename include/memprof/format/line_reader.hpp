@@ -15,15 +15,15 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Reads a text line by line, once and from where it stands: a file, or what a stream of any kind yields. Takes one buffer, and
-/// what the longest line has beyond it.
+/// Reads a text line by line, once, from its current position: a file or any stream. Takes one buffer, plus the excess of the
+/// longest line.
 class line_reader {
  public:
-  /// The file stays the caller's; `path` is its name for messages. A longer line than `longest` bytes is an error.
+  /// The caller keeps the file; `path` is its name for messages. A line longer than `longest` bytes is an error.
   line_reader(std::FILE* file, std::filesystem::path path, std::size_t longest)
       : file_(file), path_(std::move(path)), longest_(longest) {}
 
-  /// Takes the next line; false if there is none.
+  /// Reads the next line; false if there is none.
   [[nodiscard]] bool next() {
     carried_.clear();
     for (;;) {
@@ -49,9 +49,9 @@ class line_reader {
     }
   }
 
-  /// The line without its end; it is valid until the next call of `next`.
+  /// The line without its ending, valid until the next call of `next`.
   [[nodiscard]] std::string_view line() const noexcept { return line_; }
-  /// Whether the text ended before the line did.
+  /// Whether the text ended in the middle of the line.
   [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
   /// The number of the line, from 1.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }

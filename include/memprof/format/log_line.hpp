@@ -13,7 +13,7 @@
 #include <system_error>
 
 /// @file
-/// What stands in a line of a log besides the text that a program wrote: colours, and the labels of launchers and loggers.
+/// What a line of a log has besides a program's text: colours, and the labels of launchers and loggers.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -28,7 +28,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return text;
 }
 
-/// The index after the terminal's control sequence that begins at `begin` with an escape character (ECMA-48, and the "operating
+/// The index after the terminal control sequence that starts with the escape character at `begin` (ECMA-48, and the "operating
 /// system commands" of xterm).
 [[nodiscard]] constexpr std::size_t end_of_control_sequence(std::string_view line, std::size_t begin) noexcept {
   std::size_t index = begin + 1;
@@ -66,7 +66,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return text;
 }
 
-/// The digits that begin at `index`.
+/// The digits starting at `index`.
 [[nodiscard]] constexpr std::string_view digits_at(std::string_view text, std::size_t index) noexcept {
   std::size_t end = index;
   while (end < text.size() && is_digit(text[end])) ++end;
@@ -86,7 +86,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return {};
 }
 
-/// The number in "[1,0]<stdout>:" (Open MPI: job, rank), "[0] " (MPICH) or "[default0]:" (torchrun) at the begin of the text.
+/// The number in "[1,0]<stdout>:" (Open MPI: job, rank), "[0] " (MPICH) or "[default0]:" (torchrun) at the start of the text.
 [[nodiscard]] constexpr std::string_view bracketed_rank(std::string_view text) noexcept {
   text = trimmed(text);
   if (!text.starts_with('[')) return {};
@@ -101,15 +101,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return index < text.size() && text[index] == ']' ? digits : std::string_view{};
 }
 
-/// The number in "0: " (`srun --label`) at the begin of the text. `grep -n` writes line numbers without the space.
+/// The number in "0: " (`srun --label`) at the start of the text; `grep -n` writes line numbers without the space.
 [[nodiscard]] constexpr std::string_view labelled_rank(std::string_view text) noexcept {
   while (text.starts_with(' ')) text.remove_prefix(1);
   const std::string_view digits = digits_at(text, 0);
   return !digits.empty() && text.substr(digits.size()).starts_with(": ") ? digits : std::string_view{};
 }
 
-/// The bytes in "2112.40 MB" at the begin of the text (after a ':' and spaces), as tt-train's analyze_memory.py takes them, MB
-/// being 2^20 bytes; digits may be grouped with commas. Nothing if there is no such number or it is of 2^60 bytes or more.
+/// The bytes in "2112.40 MB" at the start of the text (after a ':' and spaces), as tt-train's analyze_memory.py parses them: MB
+/// is 2^20 bytes, and digits may be grouped with commas. Nothing if there is no such number or it is 2^60 bytes or more.
 [[nodiscard]] inline std::optional<std::int64_t> megabytes_at(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == ':' || text.front() == '\t')) text.remove_prefix(1);
   const bool negative = text.starts_with('-');
@@ -130,8 +130,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return static_cast<std::int64_t>(negative ? -bytes : bytes);
 }
 
-/// The whole number at the begin of the text (after spaces), digits perhaps grouped with commas; nothing if there is none from 1
-/// to 2^60.
+/// The whole number at the start of the text (after spaces), with or without commas between groups of digits; nothing if there is
+/// none from 1 to 2^60.
 [[nodiscard]] inline std::optional<std::int64_t> count_at(std::string_view text) {
   text = trimmed(text);
   std::string digits{digits_at(text, 0)};

@@ -14,11 +14,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The bytes of a regular file as they lie in the page cache: no memory of the process's own, whatever the file's size. Who
-/// shortens the file meanwhile ends the process with SIGBUS, as with every mapping.
+/// The bytes of a regular file in the page cache: the process needs no memory of its own, whatever the file's size. As with any
+/// mapping, the process ends with SIGBUS if the file is truncated meanwhile.
 class mapped_file {
  public:
-  /// Maps all of a file, which may be closed afterwards; `path` is its name for messages. Throws `memprof::error` if it cannot.
+  /// Maps a whole file, which may be closed afterwards; `path` is its name for messages. Throws `memprof::error` on failure.
   mapped_file(std::FILE* file, std::filesystem::path path) : path_(std::move(path)) {
     struct ::stat status = {};
     if (::fstat(::fileno(file), &status) != 0) raise_about_file("read", path_, reason_in_errno());

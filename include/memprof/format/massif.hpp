@@ -17,14 +17,14 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Appends a text such that it stays on its line.
+/// Appends a text so that it stays on its line.
 inline void append_on_line(std::string& line, std::string_view text) {
   std::string sound;
   append_utf8(sound, text);
   for (const char character : sound) line += static_cast<unsigned char>(character) < 0x20 ? ' ' : character;
 }
 
-/// The tree of operations under which a peak's bytes lie, as massif indents it: by one space a level.
+/// The tree of operations that holds a peak's bytes, indented as massif does: one space per level.
 class massif_tree {
  public:
   massif_tree(const stack_table& table, std::uint32_t space)
@@ -50,7 +50,7 @@ class massif_tree {
     struct line {
       std::uint32_t node;
       std::size_t depth;
-      bool is_own;  ///< what the node allocated itself, beside its children
+      bool is_own;  ///< what the node allocated itself, apart from its children
     };
     std::vector<line> open{{0, 0, false}};
     while (!open.empty()) {
@@ -87,7 +87,7 @@ class massif_tree {
 
 }  // namespace detail
 
-/// Writes one memory space as a massif.out file, for ms_print and massif-visualizer: its timeline in at most `max_snapshots`
+/// Writes one memory space as a massif.out file for ms_print and massif-visualizer: its timeline in at most `max_snapshots`
 /// stretches, each with its greatest live bytes, and the operations that held the peak, outermost first.
 template <byte_sink Sink>
 void write_massif(const profile& source, const space_profile& space, Sink& out, std::size_t max_snapshots = 200) {
@@ -106,7 +106,7 @@ void write_massif(const profile& source, const space_profile& space, Sink& out, 
     snapshots.push_back(snapshot);
   }
   if (!points.empty()) snapshots.push_back({std::max(source.duration_ns, points.back().time_ns), points.back().current, false});
-  // The stretch that reached the peak becomes the snapshot of the peak.
+  // The stretch that contains the peak becomes the peak snapshot.
   for (massif_snapshot& snapshot : snapshots) {
     if (snapshot.bytes != space.cumulative_peak || space.cumulative_peak == 0) continue;
     snapshot = {std::max(snapshot.time_ns, space.peak_time_ns), snapshot.bytes, true};

@@ -10,11 +10,11 @@
 #include <vector>
 
 /// @file
-/// An operation as MLIR prints it in its generic form (https://mlir.llvm.org/docs/LangRef), as far as a memory log needs it.
+/// An operation in MLIR's generic form (https://mlir.llvm.org/docs/LangRef), as far as a memory log needs it.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The shape of a tensor, "1x768" (empty: a scalar), and the type of its elements, "bf16".
+/// The shape of a tensor, "1x768" (empty: a scalar), and its element type, "bf16".
 struct mlir_tensor {
   std::string shape;
   std::string dtype;
@@ -22,7 +22,7 @@ struct mlir_tensor {
   bool operator==(const mlir_tensor&) const = default;
 };
 
-/// `%4 = "ttnn.add"(%2, %3) <{...}> : (tensor<...>, ...) -> tensor<...> loc("add.6")`; what is not there is empty.
+/// `%4 = "ttnn.add"(%2, %3) <{...}> : (tensor<...>, ...) -> tensor<...> loc("add.6")`; missing parts are empty.
 struct mlir_operation {
   std::string result;               ///< "%4", "%0:2"
   std::string name;                 ///< "ttnn.add"
@@ -37,8 +37,7 @@ struct mlir_operation {
 
 namespace detail {
 
-/// The index behind the bracket that closes the one at `begin`; `npos` if none does. Knows strings, and that the `>` of "->" and
-/// of ">=" is no bracket.
+/// The index after the bracket that closes the one at `begin`; `npos` if none does. Skips strings, and the `>` of "->" and ">=".
 [[nodiscard]] constexpr std::size_t end_of_bracket(std::string_view text, std::size_t begin) noexcept {
   std::size_t depth = 0;
   for (std::size_t index = begin; index < text.size(); ++index) {
@@ -73,7 +72,7 @@ namespace detail {
   return character == '<' || character == '(' || character == '[' || character == '{';
 }
 
-/// Where `wanted` begins outside all brackets and strings, from `begin` on; `npos` if it does not.
+/// The first occurrence of `wanted` outside all brackets and strings, from `begin` on, or `npos`.
 [[nodiscard]] constexpr std::size_t find_outside_brackets(std::string_view text, std::string_view wanted,
                                                           std::size_t begin = 0) noexcept {
   for (std::size_t index = begin; index < text.size(); ++index) {
@@ -91,7 +90,7 @@ namespace detail {
   return std::string_view::npos;
 }
 
-/// The parts between commas that are outside all brackets, without spaces around them; empty ones are left out.
+/// The parts between commas outside all brackets, trimmed; empty parts are dropped.
 [[nodiscard]] inline std::vector<std::string_view> split_outside_brackets(std::string_view text) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -102,7 +101,7 @@ namespace detail {
   return parts;
 }
 
-/// What stands between `tensor<` and the first comma or its end.
+/// Parses the text from `tensor<` to the first comma or the end.
 [[nodiscard]] inline mlir_tensor parse_mlir_tensor(std::string_view inner) {
   inner = trimmed(inner.substr(0, find_outside_brackets(inner, ",")));
   std::size_t end = 0;
@@ -128,7 +127,8 @@ namespace detail {
   return tensors;
 }
 
-/// The outermost name in what stands between `loc(` and its end; of a place in a file also line and column; empty if it has none.
+/// The outermost name in the text between `loc(` and its end; for a place in a file, also the line and column. Empty if there is
+/// none.
 [[nodiscard]] inline std::string parse_mlir_location(std::string_view inner) {
   const std::size_t begin = inner.find('"');
   if (begin == std::string_view::npos) return {};
@@ -145,7 +145,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Reads an operation; nothing if the text does not begin with one. Of one that is cut off, what is there.
+/// Parses an operation; nothing if the text does not begin with one. Of a truncated operation, the part that is there.
 [[nodiscard]] inline std::optional<mlir_operation> parse_mlir_operation(std::string_view text) {
   using namespace detail;
   constexpr std::size_t npos = std::string_view::npos;

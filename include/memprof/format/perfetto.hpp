@@ -16,8 +16,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A `timeline_sink` that writes a trace of Perfetto, as ui.perfetto.dev and its trace processor read it. A third of the JSON's
-/// size, with counters as bytes. Field numbers of https://github.com/google/perfetto/tree/main/protos/perfetto/trace.
+/// A `timeline_sink` that writes a Perfetto trace, as read by ui.perfetto.dev and its trace processor. A third of the size of the
+/// JSON, with counters in bytes. Field numbers are those of https://github.com/google/perfetto/tree/main/protos/perfetto/trace.
 template <byte_sink Sink>
 class perfetto_writer {
  public:
@@ -34,13 +34,13 @@ class perfetto_writer {
   }
   void name_thread(std::uint32_t thread, std::string_view name) {
     if (!known_.insert(thread_track(thread)).second) return;
-    // Threads of a trace have small numbers of their own; what the system called them is in the name.
+    // A trace numbers its threads itself; the system's ids are in the names.
     detail::protobuf_message described;
     described.integer(1, pid_).integer(2, std::uint64_t{thread} + 2).text(5, sound(name));
     put_track(thread_track(thread), process_track, "", 4, described);
   }
   void begin_operation(std::uint32_t thread, std::int64_t ns, std::string_view name) {
-    name_thread(thread, "thread " + std::to_string(thread));  // unless it has a name
+    name_thread(thread, "thread " + std::to_string(thread));  // until it gets a name
     put_event(ns, detail::protobuf_message{}
                       .integer(9, slice_begin)
                       .integer(11, thread_track(thread))
@@ -91,7 +91,7 @@ class perfetto_writer {
                    std::int64_t value) {
     const std::uint64_t track = 0x2'0000'0000U + number * std::uint64_t{64} + series;
     if (known_.insert(track).second) {
-      detail::protobuf_message described;  // in bytes, and the series of a space on one scale
+      detail::protobuf_message described;  // in bytes, with all series of a space on one scale
       described.integer(3, std::uint64_t{3}).text(7, sound(space));
       put_track(track, process_track, std::string{space} + std::string{what}, 8, described);
     }
@@ -106,7 +106,7 @@ class perfetto_writer {
     if (field != 0) message.message(field, described);
     detail::protobuf_message packet;
     packet.integer(10, sequence);
-    if (is_first_) packet.integer(13, std::uint64_t{1});  // the state of the sequence begins here
+    if (is_first_) packet.integer(13, std::uint64_t{1});  // the state of the sequence starts here
     is_first_ = false;
     put(packet.message(60, message));
   }

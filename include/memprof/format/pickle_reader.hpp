@@ -18,14 +18,14 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Reads a pickle of plain data: numbers, texts, lists, tuples, dictionaries (protocols 2 to 5). It executes nothing: what would
-/// name a class or call a function ends the reading.
+/// Reads a pickle of plain data: numbers, texts, lists, tuples, dictionaries (protocols 2 to 5). It executes nothing: an opcode
+/// that names a class or calls a function ends the reading.
 ///
-/// Python's pickles are programs of a stack machine, and this is one. Whenever items have been added to a list, the handler may
-/// take them: `appended(reader, list)` after which it may `drop` what it has no more need for. So a file needs memory for what
-/// the handler leaves, 16 bytes for each object that the pickle numbers, and no more. No recursion, every size is checked
-/// against what is left of the file, what is not yet in a container is bounded, and a file that would take more than 16 times
-/// its size is refused.
+/// A pickle is a program for a stack machine, and this is one. Whenever items have been added to a list, the handler may take
+/// them: it gets `appended(reader, list)`, after which it may `drop` what it no longer needs. A file thus takes memory only for
+/// what the handler leaves, and 16 bytes for each object that the pickle memoizes. There is no recursion, every size is checked
+/// against the rest of the file, what is not yet in a container is bounded, and a file that would take more than 16 times its
+/// size is rejected.
 template <class Handler>
 class pickle_reader {
  public:
@@ -33,19 +33,20 @@ class pickle_reader {
 
   pickle_reader(byte_reader& in, Handler& handler) : in_(in), handler_(handler) {}
 
-  /// Reads to the end. False, with the reason in `fault`, if the pickle ends early or is none: what was complete until then has
-  /// been handed over.
+  /// Reads to the end. Returns false, with the reason in `fault`, if the pickle ends early or is invalid; everything complete up
+  /// to then has been handed over.
   [[nodiscard]] bool read() {
     for (;;) {
       const std::uint64_t at = in_.offset();
       const int opcode = in_.next();
-      if (opcode < 0) return fail("it ends at byte " + std::to_string(at) + ", before the pickle does");
+      if (opcode < 0) return fail("it ends at byte " + std::to_string(at) + ", before the end of the pickle");
       if (opcode == '.')
-        return stack_.size() == 1 || fail("byte " + std::to_string(at) + ": the pickle ends with no value or several");
+        return stack_.size() == 1 || fail("byte " + std::to_string(at) + ": the pickle ends with no value or more than one");
       if (kept_bytes_ > most_kept_bytes_)
-        return fail("byte " + std::to_string(at) + ": its values take more memory than those of a snapshot of this size can");
+        return fail("byte " + std::to_string(at) + ": its values take more memory than a snapshot of this size can need");
       if (stack_.size() > most_values || marks_.size() > most_values)
-        return fail("byte " + std::to_string(at) + ": more than " + std::to_string(most_values) + " values wait for their list");
+        return fail("byte " + std::to_string(at) + ": more than " + std::to_string(most_values) +
+                    " values are not yet in a list");
       if (step(static_cast<unsigned char>(opcode), at)) continue;
       if (fault_.empty())
         fault_ = in_.has_run_out() ? "it ends within the value at byte " + std::to_string(at)
@@ -54,19 +55,19 @@ class pickle_reader {
     }
   }
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  /// The whole, after `read`.
+  /// The top-level value; call it after `read`.
   [[nodiscard]] pickle_value result() const noexcept { return stack_.empty() ? pickle_value{} : stack_.back(); }
 
   [[nodiscard]] std::string_view text(pickle_value value) const noexcept {
     return value.is(type::text) ? std::string_view{*texts_[value.index]} : std::string_view{};
   }
-  /// The items of a list or tuple, or keys and values of a dictionary in turn; none of anything else.
+  /// The items of a list or tuple, or alternating keys and values of a dictionary; empty for anything else.
   [[nodiscard]] const std::vector<pickle_value>& items(pickle_value value) const noexcept {
     static const std::vector<pickle_value> none;
     const bool is_container = value.is(type::list) || value.is(type::tuple) || value.is(type::dictionary);
     return is_container ? containers_[value.index].items : none;
   }
-  /// Gives a container's memory back. Whoever refers to it later gets a `dropped` value that says `tag`.
+  /// Releases a container's memory. Later references to it yield a `dropped` value with `tag`.
   void drop(pickle_value value, std::uint32_t tag = 0) {
     container& gone = containers_[value.index];
     if (gone.is_dropped) return;
@@ -80,22 +81,22 @@ class pickle_reader {
     gone.items = {};
     unused_.push_back(value.index);
   }
-  /// Empties a list whose items have been taken.
+  /// Clears a list whose items have been taken.
   void clear(pickle_value list) {
     kept_bytes_ -= containers_[list.index].items.size() * sizeof(pickle_value);
     containers_[list.index].items = {};
   }
 
-  // --- where a list stands, for handlers ----------------------------------------------------------------------------
+  // --- the place of a list, for handlers -----------------------------------------------------------------------------
 
-  /// The stack from its bottom: unfinished containers and what will be in them.
+  /// The stack from the bottom: unfinished containers and their future items.
   [[nodiscard]] const std::vector<pickle_value>& stack() const noexcept { return stack_; }
-  /// Where the items of unfinished containers begin on it.
+  /// The positions on the stack where the items of unfinished containers begin.
   [[nodiscard]] const std::vector<std::size_t>& marks() const noexcept { return marks_; }
 
  private:
   static constexpr std::uint32_t no_memo = 0xFFFF'FFFF;
-  static constexpr std::size_t most_values = 1 << 20;  // Python adds a thousand at a time
+  static constexpr std::size_t most_values = 1 << 20;  // Python appends a thousand at a time
 
   struct container {
     std::vector<pickle_value> items;
@@ -120,7 +121,7 @@ class pickle_reader {
     push(type::integer, is_signed ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value));
     return true;
   }
-  /// A number of two's complement, the lowest byte first. One of more than 64 bits is `too_large`.
+  /// A little-endian two's-complement number. One of more than 64 bits is `too_large`.
   bool push_long(std::uint64_t size) {
     std::string bytes;
     if (!in_.next(bytes, size)) return false;
@@ -138,18 +139,18 @@ class pickle_reader {
     std::uint64_t size = 0;
     std::string bytes;
     if (!in_.next_number(size, size_bytes) || !in_.next(bytes, size)) return false;
-    // Many are equal, but are not one object of Python's.
+    // Many texts are equal without being the same Python object.
     const auto [found, is_new] = text_ids_.try_emplace(std::move(bytes), static_cast<std::uint32_t>(texts_.size()));
     if (is_new) {
       texts_.push_back(&found->first);
-      constexpr std::size_t node_bytes = 96;  // of the table, beside the text
+      constexpr std::size_t node_bytes = 96;  // per entry of the table, besides the text
       kept_bytes_ += found->first.size() + node_bytes;
     }
     push(type::text);
     stack_.back().index = found->second;
     return texts_.size() < no_memo;
   }
-  /// A number in decimal digits until the end of the line, as old protocols have it.
+  /// A decimal number up to the end of the line, as in old protocols.
   bool push_line() {
     std::string line;
     for (int byte = in_.next(); byte != '\n'; byte = in_.next()) {
@@ -177,7 +178,7 @@ class pickle_reader {
     }
   }
 
-  /// Takes what lies above the last mark off the stack.
+  /// Pops everything above the last mark.
   bool pop_to_mark(std::vector<pickle_value>& items) {
     if (marks_.empty() || marks_.back() > stack_.size()) return false;
     items.assign(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()), stack_.end());
@@ -185,7 +186,7 @@ class pickle_reader {
     marks_.pop_back();
     return true;
   }
-  /// How much of the stack lies below the innermost mark, and may not be taken.
+  /// The part of the stack below the innermost mark, which must not be popped.
   [[nodiscard]] std::size_t floor() const noexcept { return marks_.empty() ? 0 : marks_.back(); }
   bool pop(std::size_t count, std::vector<pickle_value>& items) {
     if (stack_.size() < floor() + count) return false;
@@ -224,7 +225,7 @@ class pickle_reader {
   }
 
   bool memoize(std::uint64_t index) {
-    // Python numbers objects in turn, so that no index can be much greater than the bytes that were read.
+    // Python memoizes objects in turn, so no index can be much greater than the number of bytes read.
     if (stack_.size() <= floor() || index >= in_.offset()) return false;
     if (index >= memo_.size()) {
       kept_bytes_ += (index + 1 - memo_.size()) * sizeof(pickle_value);
@@ -247,14 +248,14 @@ class pickle_reader {
     return true;
   }
 
-  /// Whether the opcode numbers the value on top of the stack.
+  /// Whether the opcode memoizes the value on top of the stack.
   [[nodiscard]] static bool is_memoizing(unsigned char opcode) noexcept {
     return opcode == 0x94 || opcode == 'q' || opcode == 'r';
   }
 
   bool step(unsigned char opcode, std::uint64_t at) {
     if (is_memoizing(opcode) && is_memoizing(std::exchange(last_opcode_, opcode)))
-      return fail("byte " + std::to_string(at) + ": numbers an object twice, which no program that writes pickles does");
+      return fail("byte " + std::to_string(at) + ": memoizes an object twice, which no pickler does");
     last_opcode_ = opcode;
     std::uint64_t number = 0;
     std::string bytes;
@@ -262,9 +263,8 @@ class pickle_reader {
     switch (opcode) {
       case 0x80:
         if (!in_.next_number(number, 1)) return false;
-        return (number >= 2 && number <= 5) ||
-               fail("a pickle of protocol " + std::to_string(number) +
-                    "; protocols 2 to 5 can be read: write it again with pickle.dump(snapshot, file, protocol=4)");
+        return (number >= 2 && number <= 5) || fail("unsupported pickle protocol " + std::to_string(number) +
+                                                    "; expected 2 to 5: rewrite it with pickle.dump(snapshot, file, protocol=4)");
       case 0x95: return in_.next_number(number, 8);
       case '(': return marks_.push_back(stack_.size()), true;
       case 'N': return push(type::none), true;
@@ -339,7 +339,7 @@ class pickle_reader {
   byte_reader& in_;
   Handler& handler_;
   std::uint64_t most_kept_bytes_ = (std::uint64_t{16} << 20) + 16 * in_.size();
-  std::uint64_t kept_bytes_ = 0;  // by all but the stack
+  std::uint64_t kept_bytes_ = 0;  // everything except the stack
   unsigned char last_opcode_ = 0;
   std::string fault_;
   std::vector<pickle_value> stack_;
@@ -347,8 +347,8 @@ class pickle_reader {
   std::vector<container> containers_;
   std::vector<std::uint32_t> unused_;
   std::unordered_map<std::string, std::uint32_t> text_ids_;
-  std::vector<const std::string*> texts_;  // its keys, which stay where they are
-  std::deque<pickle_value> memo_;          // which grows without a copy of all
+  std::vector<const std::string*> texts_;  // the table's keys, whose addresses are stable
+  std::deque<pickle_value> memo_;          // a deque, so that growing copies nothing
   std::uint64_t memo_size_ = 0;
 };
 

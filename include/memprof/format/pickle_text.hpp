@@ -16,7 +16,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 template <class Reader>
 void append_pickle_json(const Reader& from, pickle_value value, int depth, std::string& out) {
   using type = pickle_value::type;
-  constexpr int deepest = 8;  // a list of a hostile pickle may be within itself, more than once
+  constexpr int deepest = 8;  // a list in a hostile pickle may contain itself, even more than once
   if (out.size() > max_fact_text) return;
   const bool is_dictionary = value.is(type::dictionary);
   const std::vector<pickle_value>& items = from.items(value);
@@ -47,7 +47,7 @@ void append_pickle_json(const Reader& from, pickle_value value, int depth, std::
   }
 }
 
-/// A value of a pickle: a text as it is, all else as JSON. What is long is cut off, since it goes into a table of facts.
+/// A value of a pickle: a text unchanged, anything else as JSON. Long values are cut, since they go into a table of facts.
 template <class Reader>
 [[nodiscard]] std::string text_of_pickle(const Reader& from, pickle_value value) {
   std::string out;

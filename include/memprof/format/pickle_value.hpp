@@ -6,7 +6,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A value of a pickle. Containers and texts are numbers of a `pickle_reader`.
+/// A value of a pickle. Containers and texts are indices into a `pickle_reader`.
 struct pickle_value {
   enum class type : std::uint8_t { none, boolean, integer, too_large, real, text, list, tuple, dictionary, dropped };
 

@@ -13,17 +13,17 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Writes plain data as a Python pickle of protocol 4, with the opcodes that PyTorch's memory_viz knows. Values are written in
+/// Writes plain data as a Python pickle of protocol 4, using only opcodes known to PyTorch's memory_viz. Values are written in
 /// order; those of a list or dictionary between `begin_items` and its end.
 template <byte_sink Sink>
 class pickle_writer {
  public:
-  /// The number of something that is written once and referred to later.
+  /// The number of a value that is written once and referred to later.
   using memo_id = std::uint32_t;
 
   explicit pickle_writer(Sink& out) : out_(out) { put("\x80\x04"); }
 
-  /// Ends the pickle: there is one value.
+  /// Ends the pickle, which must have one value.
   void finish() {
     put(".");
     flush();
@@ -63,7 +63,7 @@ class pickle_writer {
     const auto bits = std::bit_cast<std::uint64_t>(value);
     for (int shift = 56; shift >= 0; shift -= 8) buffer_ += static_cast<char>(bits >> shift);
   }
-  /// Text that occurs once. What is not UTF-8 in it is replaced.
+  /// A text that occurs once. Invalid UTF-8 is replaced.
   void text(std::string_view value) {
     std::string sound;
     append_utf8(sound, value);
@@ -71,7 +71,7 @@ class pickle_writer {
     little_endian(sound.size(), sound.size() <= 0xFF ? 1 : 4);
     put(sound);
   }
-  /// Text that may come again: then it is only referred to.
+  /// A text that may recur: later occurrences refer to the first.
   void name(std::string_view value) {
     const auto [found, is_new] = names_.try_emplace(std::string{value}, 0);
     if (!is_new) return recall(found->second);
@@ -81,7 +81,7 @@ class pickle_writer {
 
   void begin_list() { put("]"); }
   void begin_dictionary() { put("}"); }
-  /// Values of the list, or keys and values of the dictionary, follow. No more than `most_items` before the end.
+  /// Begins the values of a list, or the keys and values of a dictionary. At most `most_items` until the end.
   void begin_items() { put("("); }
   void end_list_items() { put("e"); }
   void end_dictionary_items() { put("u"); }
@@ -91,7 +91,7 @@ class pickle_writer {
     put("\x86");
   }
 
-  /// Lets the value that was just written, or begun, be recalled.
+  /// Memoizes the value just written or begun.
   [[nodiscard]] memo_id memoize() {
     put("\x94");
     return memo_size_++;
@@ -101,7 +101,7 @@ class pickle_writer {
     little_endian(id, id <= 0xFF ? 1 : 4);
   }
 
-  /// memory_viz hands the items of a list to a function of JavaScript as arguments, of which there is a limit.
+  /// memory_viz passes the items of a list as arguments to a JavaScript function, which limits their number.
   static constexpr std::size_t most_items = 1000;
 
   /// Calls `write_item(index)` for each item of a list of `count`.

@@ -32,7 +32,7 @@ class pprof_writer {
     const auto end_bytes = [](const stack_row& row) { return row.end_bytes; };
     const auto peak_objects = [](const stack_row& row) { return row.peak_blocks; };
     const auto peak_bytes = [](const stack_row& row) { return row.peak_bytes; };
-    // Go's four and the two of the peak. A profile does not know how many blocks an operation has left.
+    // Go's four types, and two for the peak. A profile does not know how many blocks an operation has left.
     add_type("alloc_objects", "count", all_objects);
     add_type("alloc_space", "bytes", all_bytes);
     if (table_.has_lifetimes) add_type("inuse_objects", "count", end_objects);
@@ -63,7 +63,7 @@ class pprof_writer {
     if (is_new) strings_.push_back(sound);
     return found->second;
   }
-  /// Operations have their index as id, the spaces those behind.
+  /// An operation's id is its index; the spaces' ids follow.
   [[nodiscard]] std::uint64_t id_of_space(std::uint32_t space) const noexcept { return table_.operations.size() + space; }
 
   void add_type(std::string_view type, std::string_view unit, column of) {
@@ -105,9 +105,9 @@ class pprof_writer {
 
 }  // namespace detail
 
-/// Writes a heap profile for pprof, in gzip as on disk. Each operation is a function, the memory space the outermost one and a
-/// label, the category a label too if the table has it: `pprof -sample_index=inuse_space -tagroot=category`. The sums of
-/// `peak_space`, `inuse_space` and `alloc_space` of a space are the profile's.
+/// Writes a heap profile for pprof, gzipped as on disk. Each operation is a function, the memory space the outermost function and
+/// a label, the category another label if the table has it: `pprof -sample_index=inuse_space -tagroot=category`. The sums of
+/// `peak_space`, `inuse_space` and `alloc_space` over a space are the profile's numbers.
 template <byte_sink Sink>
 void write_pprof(const stack_table& table, Sink& out) {
   out.write(detail::gzip_stored(detail::pprof_writer{table}.encode()));

@@ -20,7 +20,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The file in which messages lie, so that a fault can say where.
+/// The file that contains the messages, so that an error can give the offset.
 class protobuf_file {
  public:
   protobuf_file(std::string_view bytes, std::filesystem::path path) : bytes_(bytes), path_(std::move(path)) {}
@@ -40,23 +40,23 @@ class protobuf_file {
   std::filesystem::path path_;
 };
 
-/// Reads a message of Protocol Buffers field by field, where it lies (https://protobuf.dev/programming-guides/encoding).
+/// Reads a Protocol Buffers message in place, field by field (https://protobuf.dev/programming-guides/encoding).
 ///
-/// Numbers are decoded by protozero; fields are not taken by its `pbf_reader`, which holds lengths in 32 bits and trusts callers
-/// with the type of a field. Whatever is not as it should be is a `memprof::error` with the byte.
+/// Numbers are decoded by protozero. Its `pbf_reader` is not used, since it holds lengths in 32 bits and trusts callers to know
+/// the type of a field. Anything invalid is a `memprof::error` with the byte offset.
 class protobuf_reader {
  public:
-  /// `message` is its name for errors. What a file that is cut off ends in may end early.
+  /// `message` is its name for errors. With `may_be_cut`, the message may end early where the file is cut off.
   protobuf_reader(const protobuf_file& file, std::string_view bytes, const char* message, bool may_be_cut = false) noexcept
       : file_(&file), next_(bytes.data()), end_(bytes.data() + bytes.size()), message_(message), may_be_cut_(may_be_cut) {}
 
-  /// Goes to the next field; false at the end, and where the file is cut off within a number.
+  /// Advances to the next field; false at the end, or where the file is cut off within a number.
   [[nodiscard]] bool next() {
     if (next_ == end_ || is_cut_) return false;
     begin_ = next_;
     std::uint64_t key = 0;
     if (!varint(key)) return false;
-    if (key >> 32 != 0 || key >> 3 == 0) fail("there is no field " + std::to_string(key >> 3));
+    if (key >> 32 != 0 || key >> 3 == 0) fail("invalid field number " + std::to_string(key >> 3));
     field_ = static_cast<std::uint32_t>(key >> 3);
     type_ = static_cast<protozero::pbf_wire_type>(key & 7);
     switch (type_) {
@@ -64,7 +64,7 @@ class protobuf_reader {
       case protozero::pbf_wire_type::length_delimited: return varint(number_) && take(number_);
       case protozero::pbf_wire_type::fixed64: return take(8) && !is_cut_;
       case protozero::pbf_wire_type::fixed32: return take(4) && !is_cut_;
-      default: fail("field " + std::to_string(field_) + " has the unknown wire type " + std::to_string(key & 7));
+      default: fail("field " + std::to_string(field_) + " has unknown wire type " + std::to_string(key & 7));
     }
   }
   [[nodiscard]] std::uint32_t field() const noexcept { return field_; }
@@ -75,9 +75,9 @@ class protobuf_reader {
   }
   [[nodiscard]] std::int64_t integer() const { return static_cast<std::int64_t>(unsigned_integer()); }
   [[nodiscard]] bool boolean() const { return unsigned_integer() != 0; }
-  /// A text, the bytes of a message, or what is there of them.
+  /// A text or the bytes of a message, or as much of them as there is.
   [[nodiscard]] std::string_view text() const {
-    expect(protozero::pbf_wire_type::length_delimited, "a text or a message");
+    expect(protozero::pbf_wire_type::length_delimited, "a string or a message");
     return view_;
   }
   [[nodiscard]] protobuf_reader message(const char* name) const { return {*file_, text(), name, is_cut_}; }
@@ -94,14 +94,14 @@ class protobuf_reader {
     }
   }
 
-  /// Whether the field that was read last is cut off with the file.
+  /// Whether the current field is cut off with the file.
   [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
-  /// Raises an error about the field that was read last.
+  /// Raises an error about the current field.
   [[noreturn]] void fail(const std::string& what) const { file_->raise_at(begin_, message_, what); }
   [[nodiscard]] const protobuf_file& file() const noexcept { return *file_; }
 
  private:
-  /// Takes a number; false if the file is cut off within.
+  /// Reads a number; false if the file is cut off within it.
   [[nodiscard]] bool varint(std::uint64_t& value) {
     try {
       value = protozero::decode_varint(&next_, end_);
@@ -109,7 +109,7 @@ class protobuf_reader {
     } catch (const protozero::end_of_buffer_exception&) {
       return ends_early("a number");
     } catch (const protozero::varint_too_long_exception&) {
-      fail("a number has more than ten bytes");
+      fail("varint longer than ten bytes");
     }
   }
   [[nodiscard]] bool take(std::uint64_t size) {
@@ -121,7 +121,7 @@ class protobuf_reader {
     return true;
   }
   [[nodiscard]] bool ends_early(const char* what) {
-    if (!may_be_cut_) fail(std::string{what} + " goes beyond the end");
+    if (!may_be_cut_) fail(std::string{what} + " extends past the end");
     is_cut_ = true;
     return false;
   }

@@ -11,7 +11,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A message of Protocol Buffers, field by field (https://protobuf.dev/programming-guides/encoding).
+/// A Protocol Buffers message, written field by field (https://protobuf.dev/programming-guides/encoding).
 class protobuf_message {
  public:
   protobuf_message& integer(std::uint32_t field, std::uint64_t value) {

@@ -8,8 +8,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The begin of what a file has, in quotation marks, for a message about it. Control characters, which would cut the message off
-/// or change the terminal, are written as "\x00".
+/// The beginning of a text from a file in quotation marks, for messages. Control characters, which would cut the message off or
+/// disturb the terminal, are written as "\x00".
 [[nodiscard]] inline std::string quoted(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   constexpr std::size_t longest = 64;

@@ -10,8 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// An `event_writer` for what somebody else recorded: it takes the time and thread of events, and any kind of them.
-/// `trace_writer` is one.
+/// An `event_writer` for events recorded elsewhere: it takes their time and thread, and any kind of event. `trace_writer` is one.
 template <class T>
 concept recorded_event_writer = event_writer<T> &&
     requires(T writer, std::int64_t ns, std::uint32_t thread, std::string_view name, const event& other) {

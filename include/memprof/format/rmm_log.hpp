@@ -25,14 +25,14 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Reads the lines of the log of RAPIDS Memory Manager's `logging_resource_adaptor`:
-/// `Thread,Time,Action,Pointer,Size,Stream`, times as `%H:%M:%S.%f` without a date.
+/// Reads lines of the log of RAPIDS Memory Manager's `logging_resource_adaptor`: `Thread,Time,Action,Pointer,Size,Stream`, with
+/// times as `%H:%M:%S.%f` and no date.
 template <recorded_event_writer Writer>
 class rmm_line_reader {
  public:
   explicit rmm_line_reader(Writer& writer) : writer_(writer), space_(writer.space("gpu")) {}
 
-  /// What is wrong with the line; empty: nothing is, and it was handed on.
+  /// What is wrong with the line; empty if it is valid and was handed on.
   [[nodiscard]] std::string read(std::string_view line) {
     std::array<std::string_view, 6> fields;
     std::size_t count = 0;
@@ -47,15 +47,15 @@ class rmm_line_reader {
     const std::optional<std::int64_t> time = time_of_day(fields[1]);
     const std::optional<std::uint64_t> address = number(fields[3], 16);
     const std::optional<std::uint64_t> bytes = number(fields[4], 10);
-    if (!thread) return not_a(fields[0], "the number of a thread");
+    if (!thread) return not_a(fields[0], "a thread number");
     if (!time) return not_a(fields[1], "a time such as 12:34:56.789012");
     if (!address) return not_a(fields[3], "an address such as 0x7f1c00000000");
     if (!bytes || *bytes > most_bytes) return not_a(fields[4], "a number of bytes below 2^63");
     const bool is_allocation = fields[2] == "allocate";
     const bool is_failure = fields[2] == "allocate failure";
     if (!is_allocation && !is_failure && fields[2] != "free")
-      return not_a(fields[2], "an action: allocate, allocate failure or free");
-    if (is_allocation && *bytes > most_bytes - allocated_) return "all allocations up to here have 2^63 bytes or more";
+      return not_a(fields[2], "an action (allocate, allocate failure or free)");
+    if (is_allocation && *bytes > most_bytes - allocated_) return "the allocations so far total 2^63 bytes or more";
     if (is_allocation) allocated_ += *bytes;
     writer_.at(since_begin(*time));
     writer_.on_thread(threads_.try_emplace(*thread, static_cast<std::uint32_t>(threads_.size() + 1)).first->second, {}, *thread);
@@ -91,7 +91,7 @@ class rmm_line_reader {
     if (!hours || !minutes || !seconds || !microseconds || *hours > 23 || *minutes > 59 || *seconds > 60) return std::nullopt;
     return static_cast<std::int64_t>((((*hours * 60 + *minutes) * 60 + *seconds) * 1'000'000 + *microseconds) * 1000);
   }
-  /// A time that is half a day earlier than the last one is after midnight.
+  /// A time half a day or more before the last one is after midnight.
   [[nodiscard]] std::int64_t since_begin(std::int64_t time) noexcept {
     constexpr std::int64_t day = 86'400'000'000'000;
     std::int64_t now = time + days_ * day;
@@ -118,7 +118,7 @@ class rmm_line_reader {
 
 }  // namespace detail
 
-/// Whether a file, which stands at its begin and does so afterwards, begins as RMM's log does, after a byte order mark or none.
+/// Whether a file begins as an RMM log does, with or without a byte order mark. The file must be at its start and is left there.
 [[nodiscard]] inline bool is_rmm_log(std::FILE* file) {
   constexpr std::string_view head = "Thread,Time,Action,Pointer,Size,Stream";
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
@@ -130,16 +130,16 @@ class rmm_line_reader {
   return begin.starts_with(head);
 }
 
-/// Tells a `trace_writer` what RMM's log has, as the memory space `gpu`; the end is the caller's. Takes the memory of a line.
-/// Returns what ended the reading early, a last line that is cut off, as a sentence without its stop; empty: nothing did. Raises
-/// an error with the line of anything else that cannot be read.
+/// Writes the contents of an RMM log to a `trace_writer` as the memory space `gpu`; the caller finishes the trace. Takes memory
+/// for one line. Returns why reading ended early (a truncated last line), as a sentence without a full stop; empty if it did not.
+/// Raises an error that names the line for anything else that cannot be read.
 template <recorded_event_writer Writer>
 [[nodiscard]] std::string read_rmm_log(std::FILE* file, const std::filesystem::path& path, Writer& writer) {
   constexpr std::size_t longest_line = 4096;
   detail::byte_reader in{file, path};
   detail::rmm_line_reader<Writer> lines{writer};
   std::string line;
-  bool has_begun = false;  // a line was that of such a log
+  bool has_begun = false;  // a valid line has been read
   for (std::uint64_t number = 1;; ++number) {
     line.clear();
     int byte = in.next();
@@ -156,7 +156,7 @@ template <recorded_event_writer Writer>
       if (!fault.empty() && byte < 0 && has_begun) return place + " is cut off";
       if (!fault.empty()) detail::raise_about_file("read", path, std::string{place}.append(": ").append(fault));
     }
-    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty; expected a log of RMM");
+    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty; expected an RMM log");
     if (byte < 0) return {};
   }
 }

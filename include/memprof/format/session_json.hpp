@@ -11,11 +11,11 @@
 #include <string_view>
 
 /// @file
-/// Values as pie's memory profiler writes them into its session profiles: megabytes, times, shapes.
+/// Values as pie's memory profiler writes them into session profiles: megabytes, times, shapes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Appends an object of JSON, key by key, to a text.
+/// Appends a JSON object to a text, key by key.
 class json_object {
  public:
   explicit json_object(std::string& out) : out_(out) { out_ += '{'; }
@@ -50,7 +50,7 @@ class json_object {
   bool is_empty_ = true;
 };
 
-/// Appends the elements of an array, one after the other.
+/// Appends the elements of a JSON array, one after the other.
 class json_array {
  public:
   explicit json_array(std::string& out) : out_(out) { out_ += '['; }
@@ -69,7 +69,7 @@ class json_array {
   bool is_empty_ = true;
 };
 
-/// "2025-01-13T10:29:45.250000+00:00": what Python's `datetime.isoformat` writes, with the zone, which is UTC.
+/// "2025-01-13T10:29:45.250000+00:00": the format of Python's `datetime.isoformat`, in UTC.
 [[nodiscard]] inline std::string iso_time(std::int64_t unix_ns) {
   constexpr std::int64_t ns_per_day = 86'400'000'000'000;
   std::int64_t day = unix_ns / ns_per_day;
@@ -104,7 +104,7 @@ class json_array {
   return text + "+00:00";
 }
 
-/// The end of the array of integers, or of such arrays, that begins at `at`; `npos` if there is none.
+/// The end of the array of integers, or of such arrays, that starts at `at`; `npos` if there is none.
 [[nodiscard]] inline std::size_t end_of_dimensions(std::string_view text, std::size_t at, int depth = 0) {
   constexpr int deepest = 16;
   const auto skip_spaces = [&] {
@@ -133,7 +133,7 @@ class json_array {
   }
 }
 
-/// Appends "[65, 128]" as an array of numbers, anything else as the string that it is, and null if it is empty.
+/// Appends "[65, 128]" as an array of numbers, an empty text as null, and anything else as a string.
 inline void append_shape(std::string& out, std::string_view shape) {
   if (shape.empty()) {
     out += "null";
@@ -144,13 +144,13 @@ inline void append_shape(std::string& out, std::string_view shape) {
   }
 }
 
-/// Appends "[8], [4, 2]" as an array of shapes; likewise.
+/// Appends "[8], [4, 2]" as an array of shapes; otherwise as `append_shape`.
 inline void append_shapes(std::string& out, std::string_view shapes) {
   const std::string list = '[' + std::string{shapes} + ']';
   append_shape(out, end_of_dimensions(list, 0) == list.size() ? std::string_view{list} : shapes);
 }
 
-/// "float32" as "torch.float32"; names that say where they are from stay as they are.
+/// "float32" as "torch.float32"; qualified names are unchanged.
 [[nodiscard]] inline std::string torch_dtype(std::string_view dtype) {
   const bool is_plain = !dtype.empty() && dtype.find('.') == std::string_view::npos;
   return (is_plain ? "torch." : "") + std::string{dtype};

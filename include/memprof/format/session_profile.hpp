@@ -19,7 +19,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// What a profile has of the operations: sums, and of the calls in each space the first, the last and the largest.
+/// What a profile has of the operations: sums, and in each space the first, the last and the largest call.
 [[nodiscard]] inline session_operations session_operations_of(const profile& run) {
   session_operations operations;
   for (const operation_profile& called : run.operations) {
@@ -60,28 +60,29 @@ namespace detail {
   return device;
 }
 
-/// What is missing in a session profile that is made of a profile.
+/// What a session profile made from a profile lacks.
 [[nodiscard]] inline std::vector<std::string> missing_in_session_of(const profile& run) {
   std::vector<std::string> missing;
   const auto kept_segments = static_cast<std::int64_t>(run.segments.size());
   const auto kept_checkpoints = static_cast<std::int64_t>(run.checkpoints.size());
-  if (kept_segments != 0) missing.emplace_back("the largest blocks at the ends of segments: a profile has those at checkpoints");
+  if (kept_segments != 0)
+    missing.emplace_back("the largest blocks at the ends of segments: a profile has them only at checkpoints");
   if (run.segment_count > kept_segments)
     missing.push_back("snapshots of " + std::to_string(run.segment_count - kept_segments) +
-                      " segments that are folded by name, and how many blocks there were at the others");
+                      " segments folded by name, and the number of blocks at the others");
   if (run.checkpoint_count > kept_checkpoints)
-    missing.push_back(std::to_string(run.checkpoint_count - kept_checkpoints) + " checkpoints of " +
-                      std::to_string(run.checkpoint_count) + ": a profile keeps some of many");
+    missing.push_back(std::to_string(run.checkpoint_count - kept_checkpoints) + " of " + std::to_string(run.checkpoint_count) +
+                      " checkpoints: a profile keeps only some");
   if (!run.operations.empty())
     missing.emplace_back(
-        "all calls of operations but the first, the last and the largest, and what was live before and after them");
+        "all calls of operations except the first, the last and the largest, and what was live before and after them");
   return missing;
 }
 
 }  // namespace detail
 
-/// The session profile of a profile, whose checkpoints and ends of segments are the snapshots. What it cannot tell is null and
-/// returned as sentences: only a trace has all of them, and every call.
+/// Writes the session profile of a profile, with its checkpoints and ends of segments as snapshots. Whatever a profile lacks is
+/// null, and is returned as sentences: only a trace has all snapshots and every call.
 template <byte_sink Sink>
 std::vector<std::string> write_session(const profile& run, Sink& out) {
   const bool has_all_segments = static_cast<std::size_t>(std::max<std::int64_t>(run.segment_count, 0)) <= run.segments.size();

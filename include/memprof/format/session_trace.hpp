@@ -27,7 +27,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Clock, and how many ends of segments and checkpoints there are: what stands before the first snapshot.
+/// The clock, and the number of ends of segments and checkpoints: what precedes the first snapshot.
 struct session_survey : clock_visitor {
   std::uint64_t snapshots = 0;
   bool has_operations = false;
@@ -41,7 +41,7 @@ struct session_survey : clock_visitor {
   }
 };
 
-/// Takes the snapshots and the calls of a trace as they go by. Memory for what is live, and 48 bytes for each call.
+/// Collects the snapshots and calls of a trace in passing. Takes memory for what is live, and 48 bytes for each call.
 template <byte_sink Sink>
 class session_fold : public replay_handler {
  public:
@@ -90,7 +90,7 @@ class session_fold : public replay_handler {
     put_snapshot(at, checkpoint_name(at.names.text(name), checkpoints_++));
   }
 
-  /// To be called at the end of the trace.
+  /// Call at the end of the trace.
   void on_end(const replay_state& at) {
     for (const auto& [id, space] : spaces_) {
       for (const auto& [key, block] : space.live) keep_if_large(at, block);
@@ -102,7 +102,7 @@ class session_fold : public replay_handler {
     }
   }
 
-  /// The calls that have ended, and how many have not.
+  /// The calls that have ended; `open_calls` counts those that have not.
   [[nodiscard]] const session_operations& operations() const noexcept { return operations_; }
   [[nodiscard]] std::size_t open_calls() const noexcept {
     std::size_t count = 0;
@@ -136,7 +136,7 @@ class session_fold : public replay_handler {
     std::uint32_t operation;
     totals before;
   };
-  /// Orders blocks by their size, the largest first, and then by age.
+  /// Orders blocks by size, the largest first, then by age.
   using block_key = std::pair<std::uint64_t, std::uint64_t>;
   struct space_state {
     std::int64_t bytes = 0;
@@ -163,7 +163,7 @@ class session_fold : public replay_handler {
     return tensor;
   }
 
-  /// Offers a block, of which all is known by now, to the operation that allocated it.
+  /// Offers a block, now fully known, to the operation that allocated it.
   void keep_if_large(const replay_state& at, const replayed_block& block) {
     if (block.operation == 0) return;
     keep_if_larger(largest_[block.operation], described(at, at.space_name(block.space), block));
@@ -189,9 +189,9 @@ class session_fold : public replay_handler {
 
 }  // namespace detail
 
-/// The session profile of a trace, whose profile is `run`: a snapshot at each checkpoint and at the end of each segment, with the
-/// blocks that are live there, and each call of each operation. A call's numbers are those of all devices and threads while it
-/// ran, as in the original. Returns what is missing as sentences. Two passes; memory for what is live and 48 bytes for each call.
+/// Writes the session profile of a trace whose profile is `run`: a snapshot at each checkpoint and at the end of each segment,
+/// with the blocks live there, and each call of each operation. A call's numbers cover all devices and threads while it ran, as
+/// in the original. Returns what is missing as sentences. Two passes; takes memory for what is live, and 48 bytes for each call.
 template <trace_source Source, byte_sink Sink>
 std::vector<std::string> write_session(const Source& source, const profile& run, Sink& out) {
   detail::session_survey survey;
@@ -205,7 +205,7 @@ std::vector<std::string> write_session(const Source& source, const profile& run,
   writer.finish(fold.operations(), run);
   std::vector<std::string> missing;
   if (fold.open_calls() != 0)
-    missing.push_back(std::to_string(fold.open_calls()) + " calls of operations that had not ended with the trace");
+    missing.push_back(std::to_string(fold.open_calls()) + " calls of operations still open at the end of the trace");
   return missing;
 }
 

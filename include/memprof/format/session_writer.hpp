@@ -19,11 +19,11 @@
 
 /// @file
 /// Session profiles: the JSON of the memory profiler of pie-project/pie (backend-python/memory_profiler), with its snapshots,
-/// calls of operations and PyTorch operators. What it calls a tensor is a block here, so views and aliases count once.
+/// operation calls and PyTorch operators. What it calls a tensor is a block here, so views and aliases count once.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// How many of the largest blocks a snapshot lists for each device and in all.
+/// The number of largest blocks that a snapshot lists for each device and overall.
 inline constexpr std::size_t session_largest_blocks = 10;
 
 namespace detail {
@@ -39,7 +39,7 @@ struct session_tensor {
   memprof::category category = category::other;
 };
 
-/// Adds a block to the largest ones, greatest first, if it is one of them; of equal ones the earlier.
+/// Inserts a block into the largest blocks, largest first, if it is one of them; among equals the earlier wins.
 inline void keep_if_larger(std::vector<session_tensor>& largest, const session_tensor& offered) {
   const auto place =
       std::upper_bound(largest.begin(), largest.end(), offered,
@@ -53,30 +53,30 @@ inline void keep_if_larger(std::vector<session_tensor>& largest, const session_t
 struct session_device {
   std::string_view name;
   std::int64_t bytes = 0;
-  std::int64_t blocks = -1;             ///< -1: not known
-  std::vector<session_tensor> largest;  ///< greatest first
+  std::int64_t blocks = -1;             ///< -1: unknown
+  std::vector<session_tensor> largest;  ///< largest first
 };
 
-/// A finished call of an operation. What is not known is -1, but for `delta`.
+/// A finished call of an operation. Unknown values are -1, except `delta`.
 struct session_call {
-  std::int64_t unix_ns = 0;  ///< of its end
+  std::int64_t unix_ns = 0;  ///< when it ended
   std::int64_t delta = 0;
   std::int64_t block_delta = 0;
-  std::int64_t before = -1;  ///< live bytes of all devices
+  std::int64_t before = -1;  ///< live bytes across all devices
   std::int64_t allocated = -1;
-  std::int64_t freed = -1;  ///< blocks, as `allocated`
+  std::int64_t freed = -1;  ///< blocks, like `allocated`
 };
 
-/// All calls of the operations of one name.
+/// All calls of operations with the same name.
 struct session_operation {
   std::int64_t invocations = 0;
   std::int64_t total_delta = 0;
   std::int64_t max_delta = 0;
   bool has_max = true;
-  std::int64_t allocated = -1;  ///< blocks; -1: not known
+  std::int64_t allocated = -1;  ///< blocks; -1: unknown
   std::set<std::string> children;
   std::vector<session_call> calls;
-  std::vector<session_tensor> largest;  ///< of what it allocated itself, greatest first; empty in a profile
+  std::vector<session_tensor> largest;  ///< of its own allocations, largest first; empty for a profile
 
   void add(const session_call& call) {
     max_delta = invocations++ == 0 ? call.delta : std::max(max_delta, call.delta);
@@ -86,10 +86,10 @@ struct session_operation {
   }
 };
 
-/// By name.
+/// Keyed by name.
 using session_operations = std::map<std::string, session_operation>;
 
-/// Writes a session profile from its beginning: snapshots one by one, then all else.
+/// Writes a session profile from the start: snapshots one by one, then everything else.
 template <byte_sink Sink>
 class session_writer {
  public:
@@ -276,7 +276,7 @@ class session_writer {
   bool is_first_ = true;
 };
 
-/// The name of a checkpoint; periodic ones have a number, as in the original.
+/// The name of a checkpoint; periodic ones are numbered, as in the original.
 [[nodiscard]] inline std::string checkpoint_name(std::string_view name, std::uint64_t number) {
   if (!name.empty()) return std::string{name};
   const std::string digits = std::to_string(number + 1);

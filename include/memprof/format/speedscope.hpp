@@ -12,8 +12,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Writes the JSON of speedscope (https://www.speedscope.app/file-format-schema.json): for each memory space a profile of what
-/// was live at its peak, one of what was live at the end and one of all that was allocated, in bytes. `name` is that of the run.
+/// Writes speedscope JSON (https://www.speedscope.app/file-format-schema.json): for each memory space one profile of what was
+/// live at its peak, one of what was live at the end, and one of everything allocated, in bytes. `name` is the name of the run.
 template <byte_sink Sink>
 void write_speedscope(const stack_table& table, std::string_view name, Sink& out) {
   std::string text = R"({"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"memprof@)";

@@ -18,11 +18,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Folds a trace into a `stack_table` with everything: what a profile does not keep by operation. One pass, and memory for
-/// operations, whatever the number of events: what was live at a peak is what a row had when it next changed.
+/// Folds a trace into a complete `stack_table`, which a profile does not keep by operation. One pass, and memory for the
+/// operations, whatever the number of events: what was live at a peak is what a row held at its next change.
 class stack_fold : public replay_handler {
  public:
-  /// With `by_category` each operation has a row a category.
+  /// With `by_category`, each operation has a row per category.
   explicit stack_fold(bool by_category) noexcept : by_category_(by_category) {}
 
   void on_allocation(const replay_state& at, const replayed_block& block) {
@@ -55,8 +55,8 @@ class stack_fold : public replay_handler {
     space.live -= bytes;
     end_ns_ = at.now_ns;
   }
-  /// The category is what the block was since it was allocated, so the rows at the peak change too, unless the peak's segment has
-  /// ended: as in a profile.
+  /// A category applies to a block since its allocation, so rows at the peak change too unless the peak's segment has ended: as
+  /// in a profile.
   void on_annotation(const replay_state& at, const replayed_block& block, category before) {
     if (!by_category_ || before == block.category) return;
     space_state& space = spaces_[block.space];
@@ -77,7 +77,7 @@ class stack_fold : public replay_handler {
   }
   void on_segment_end(const replay_state& at, label) { end_ns_ = at.now_ns; }
 
-  /// The table of what has been folded.
+  /// The table of everything folded so far.
   [[nodiscard]] stack_table table(const replay_state& at) const {
     stack_table result;
     result.process = at.info.process;
@@ -97,7 +97,7 @@ class stack_fold : public replay_handler {
     }
     for (const row_state& row : rows_) {
       const std::uint64_t epoch = spaces_[row.space].epoch;
-      // What got another category later may have been of this one at the peak.
+      // Blocks that got another category later may have been in this one at the peak.
       if (row.total_blocks == 0 && row.owned.blocks_at_peak(epoch) == 0) continue;
       result.rows.push_back({index[row.space], row.operation, row.of, row.total_bytes, row.total_blocks,
                              row.owned.live_at_peak(epoch), row.owned.blocks_at_peak(epoch), row.owned.live, row.owned.blocks,
@@ -116,7 +116,7 @@ class stack_fold : public replay_handler {
     std::int64_t peak_time_ns = 0;
     std::uint64_t peak_ordinal = 0;
     std::uint64_t peak_segment = 0;
-    std::uint64_t epoch = 0;  ///< counts new peaks
+    std::uint64_t epoch = 0;  ///< incremented at each new peak
   };
   struct row_state {
     std::uint8_t space = 0;
@@ -127,8 +127,8 @@ class stack_fold : public replay_handler {
     std::int64_t total_blocks = 0;
     std::int64_t max_bytes = 0;
     std::int64_t max_blocks = 0;
-    wide lifetime_ns = 0;    ///< of the blocks that are gone
-    wide live_since_ns = 0;  ///< sum of the times at which the live ones began
+    wide lifetime_ns = 0;    ///< of freed blocks
+    wide live_since_ns = 0;  ///< sum of the allocation times of live blocks
   };
 
   [[nodiscard]] row_state& row_of(const replayed_block& block, category of) {

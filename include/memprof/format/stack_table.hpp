@@ -14,7 +14,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What one operation allocated itself in one memory space; with categories, that of one category. What is not known is -1.
+/// What one operation itself allocated in one memory space; with categories, in one category. Unknown values are -1.
 struct stack_row {
   std::uint32_t space = 0;      ///< index into `stack_table::spaces`
   std::uint32_t operation = 0;  ///< index into `stack_table::operations`; 0: allocated outside every operation
@@ -25,7 +25,7 @@ struct stack_row {
   std::int64_t peak_blocks = 0;
   std::int64_t end_bytes = 0;  ///< live at the end
   std::int64_t end_blocks = -1;
-  std::int64_t max_bytes = -1;  ///< the most that this row ever had live
+  std::int64_t max_bytes = -1;  ///< the most bytes that this row ever had live
   std::int64_t max_blocks = -1;
   std::int64_t lifetime_us = -1;  ///< of all its blocks together, in microseconds; live ones count until the end
 };
@@ -43,7 +43,7 @@ enum class stack_value : std::uint8_t { peak, end, all };
   return value == stack_value::peak ? row.peak_bytes : value == stack_value::end ? row.end_bytes : row.total_bytes;
 }
 
-/// Bytes by memory space and path of operations: what flame graphs show. The columns of a space sum to the profile's
+/// Bytes by memory space and path of operations, for flame graphs. The columns of a space add up to the profile's
 /// `cumulative_peak`, `cumulative_current` and `allocations`.
 struct stack_table {
   struct space_row {
@@ -64,7 +64,7 @@ struct stack_table {
   std::vector<operation_row> operations{operation_row{}};  ///< parents before children; the first is "no operation"
   std::vector<stack_row> rows;
 
-  /// Operations from the outermost to that of `operation`.
+  /// The operations from the outermost to `operation`.
   [[nodiscard]] std::vector<std::uint32_t> path(std::uint32_t operation) const {
     std::vector<std::uint32_t> nodes;
     for (; operation != 0; operation = operations[operation].parent) nodes.push_back(operation);
@@ -73,12 +73,12 @@ struct stack_table {
   }
 };
 
-/// The name of a frame for operations that a profile has folded together.
+/// The frame name of operations that a profile has folded together.
 inline constexpr std::string_view folded_operations = "(other operations)";
 
 namespace detail {
 
-/// The row of what was allocated outside every operation: what the operations leave of the space's numbers.
+/// The row of allocations outside every operation: the space's numbers minus those of the operations.
 [[nodiscard]] inline stack_row rest_of_space(const space_profile& space, const std::vector<stack_row>& rows, std::size_t first) {
   stack_row rest;
   rest.total_bytes = space.allocations;
@@ -98,8 +98,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// The table of a profile. Categories and lifetimes are not in it: those need the trace (`stack_fold`). Operations beyond
-/// `capture_options::owners_per_segment` of a peak whose segment had not ended are one row, `folded_operations`.
+/// The table of a profile, without categories and lifetimes, which need the trace (`stack_fold`). If a peak's segment had not
+/// ended, operations beyond `capture_options::owners_per_segment` are one row, `folded_operations`.
 [[nodiscard]] inline stack_table stack_table_of(const profile& source) {
   stack_table table;
   table.process = source.process;

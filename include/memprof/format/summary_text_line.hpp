@@ -14,11 +14,11 @@
 #include <vector>
 
 /// @file
-/// The parts of the lines of `to_text`, as its reader takes them.
+/// Parsers of the parts of `to_text` lines.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The bytes of "17.9 MiB", "+4.88 KiB", "-512 B"; nothing unless the whole text is that.
+/// The bytes in "17.9 MiB", "+4.88 KiB", "-512 B"; nothing if the text is anything else.
 [[nodiscard]] inline std::optional<std::int64_t> short_bytes_of(std::string_view text) {
   const bool is_negative = text.starts_with('-');
   if (is_negative || text.starts_with('+')) text.remove_prefix(1);
@@ -28,14 +28,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return is_negative ? -*bytes : *bytes;
 }
 
-/// The bytes of "18,513,664 B", or of a short form.
+/// The bytes in "18,513,664 B", or in a short form.
 [[nodiscard]] inline std::optional<std::int64_t> exact_bytes_of(std::string_view text) {
   std::string digits{text};
   digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
   return short_bytes_of(digits);
 }
 
-/// The bytes at the beginning of "17.7 MiB (18,513,664 B) of cpu": the exact ones, where they follow.
+/// The bytes at the start of "17.7 MiB (18,513,664 B) of cpu": the exact ones if they follow.
 [[nodiscard]] inline std::optional<std::int64_t> leading_bytes(std::string_view text) {
   const std::size_t number = text.find(' ');
   if (number == std::string_view::npos) return std::nullopt;
@@ -47,7 +47,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return short_bytes_of(text.substr(0, unit));
 }
 
-/// What stands between runs of two spaces or more.
+/// The fields separated by two or more spaces.
 [[nodiscard]] inline std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   while (!(line = trimmed(line)).empty()) {
@@ -63,17 +63,17 @@ struct segment_row {
   std::string name;
   std::int64_t count = 0;
   value_summary peak;
-  std::optional<value_summary> change;  ///< nothing: the next row has it
+  std::optional<value_summary> change;  ///< nothing: it is in the next row
 };
 
-/// A number that was the same each time.
+/// The values of a number that was the same each time.
 [[nodiscard]] inline value_summary constant_values(std::int64_t value, std::int64_t count) {
   std::int64_t sum = 0;
   if (__builtin_mul_overflow(value, count, &sum)) sum = value < 0 ? INT64_MIN : INT64_MAX;
   return {value, value, value, value, sum, -1, -1};
 }
 
-/// First, last, least and greatest value and mean, the last five fields of a row.
+/// First, last, least, greatest and mean: the last five fields of a row.
 [[nodiscard]] inline std::optional<value_summary> five_values(const std::vector<std::string_view>& fields, std::int64_t count) {
   if (fields.size() < 5) return std::nullopt;
   std::array<std::int64_t, 5> values{};
@@ -93,9 +93,9 @@ struct segment_row {
   return short_bytes_of(text.substr(0, text.find(',')));
 }
 
-/// The row of a name, or nothing if the line is none. It ends with the numbers; the name is what comes before them, whatever it
-/// has in it: "FORWARD_PASS  20  15.7 MiB  15.7 MiB  15.6 MiB  15.7 MiB  15.7 MiB", "FORWARD_PASS  20  15.7 MiB  change +15.7
-/// MiB, each time", or without a name that varies "FORWARD_PASS  20  15.7 MiB  +15.7 MiB  each time".
+/// The row of a name, or nothing if the line is not one. It ends with the numbers; the name is whatever precedes them:
+/// "FORWARD_PASS  20  15.7 MiB  15.7 MiB  15.6 MiB  15.7 MiB  15.7 MiB", "FORWARD_PASS  20  15.7 MiB  change +15.7 MiB, each
+/// time", or in a table in which no name varies "FORWARD_PASS  20  15.7 MiB  +15.7 MiB  each time".
 [[nodiscard]] inline std::optional<segment_row> segment_row_of(std::string_view line) {
   std::vector<std::string_view> fields = fields_of(line);
   if (!fields.empty() && fields.back().starts_with("each time")) fields.pop_back();

@@ -26,17 +26,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// `provenance::format` of such a text.
 inline constexpr std::string_view summary_text_format = "summary_text";
 
-/// What such a text cannot tell.
+/// What such a text lacks.
 inline constexpr auto absent_from_summary_text = std::to_array<std::string_view>(
     {"allocations", "deallocations", "allocation_count", "deallocation_count", "begin_ns", "end_ns", "begin_unix_ns",
      "peak_time_ns", "timeline", "operations", "checkpoints", "checkpoint_count", "cores", "anomalies", "cost"});
 
 /// Finds the summaries of `to_text` in a log, line by line, with colours already taken out.
 ///
-/// Peak and final usage are exact. All else is what such a text still has: bytes of three digits, the categories at the peak, and
-/// of the segments of each name first, last, least, greatest and mean; the first stands among the segments. A remark says so, and
-/// what to read for exact numbers.
-/// Lines may stand behind a label that is the same for a whole summary, as launchers put the rank before each line.
+/// Peak and final usage are exact. Everything else is what such a text still has: bytes to three digits, the categories at the
+/// peak, and for the segments of each name the first, last, least, greatest and mean; the first one becomes a segment. A remark
+/// says so, and what to read for exact numbers. Lines may follow a label that is the same for a whole summary, such as a rank
+/// added by a launcher.
 class summary_text_reader {
  public:
   explicit summary_text_reader(std::string_view source) : source_{source} {}
@@ -56,14 +56,14 @@ class summary_text_reader {
     }
   }
 
-  /// The summaries, in the order in which they end.
+  /// The summaries in the order in which they end.
   [[nodiscard]] std::vector<profile> finish() {
     for (auto& [label, open] : open_) close(open);
     open_.clear();
     return std::move(done_);
   }
 
-  /// Why a text that began as a summary is none; empty if there was no such text.
+  /// Why a text that began like a summary is not one; empty if there was no such text.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
  private:
@@ -78,14 +78,14 @@ class summary_text_reader {
     std::string peak;
     std::string owners;
     std::string fit;
-    bool has_owner_rows = false;  ///< the table has begun
+    bool has_owner_rows = false;  ///< the table has started
     bool has_peak = false;
     bool has_end = false;
-    bool awaits_change = false;  ///< of the last name: the next row has it
+    bool awaits_change = false;  ///< of the last name, expected in the next row
     std::int64_t left_out = 0;   ///< segments without a row of their own
   };
 
-  /// The heading at the beginning of the line, or behind a label that ends with a space or a bracket.
+  /// Whether the heading is at the start of the line, or follows a label that ends with a space or a bracket.
   [[nodiscard]] static bool begins_summary(std::string_view line) noexcept {
     const std::size_t at = line.find(heading);
     if (at == std::string_view::npos || line.size() <= at + margin || line[at + margin] == ' ') return false;
@@ -110,7 +110,7 @@ class summary_text_reader {
     if (parameters_) opened.facts.push_back(to_table<model_parameters>({{*parameters_}}));
   }
 
-  /// The summary that the line goes on with: the one with the longest label that the line has.
+  /// The summary that the line continues: the one with the longest matching label.
   [[nodiscard]] std::map<std::string, state, std::less<>>::iterator state_of(std::string_view line) {
     auto best = open_.end();
     for (auto candidate = open_.begin(); candidate != open_.end(); ++candidate) {
@@ -122,7 +122,7 @@ class summary_text_reader {
     return best;
   }
 
-  /// What may title a summary, and how many parameters its model has.
+  /// Keeps a possible title of a summary, or the number of parameters of its model.
   void keep_text(std::string_view line) {
     for (const std::string_view words : {"Number of parameters:", "Total parameters:"}) {
       const std::size_t at = line.find(words);
@@ -151,7 +151,7 @@ class summary_text_reader {
 
   static bool begin_part(state& open, std::string_view name, std::string_view text) {
     if (name == "Peak") {
-      if (open.has_peak) {  // of the next memory space: the first one is the summary's
+      if (open.has_peak) {  // of the next memory space: only the first one is read
         open.where = part::other;
         return true;
       }
@@ -178,7 +178,7 @@ class summary_text_reader {
     if (open.where == part::peak) append(open.peak);
     if (open.where == part::fit) append(open.fit);
     if (open.where != part::owners) return;
-    // A row of the table begins with bytes, the sentence of categories with a name.
+    // A row of the table begins with bytes, the list of categories with a name.
     open.has_owner_rows = open.has_owner_rows || short_bytes_of(text.substr(0, text.find("  "))).has_value();
     if (!open.has_owner_rows) append(open.owners);
   }
@@ -210,7 +210,7 @@ class summary_text_reader {
     return true;
   }
 
-  /// The first segment of the last name, whose changes are `change`, as one that follows those before it.
+  /// Adds the first segment of the last name, whose changes are `change`, after those already there.
   static void add_segment(profile& summary, const value_summary& change) {
     space_profile& space = space_of(summary);
     named_segments_usage& usage = space.segments_by_name.back();
@@ -225,7 +225,7 @@ class summary_text_reader {
   }
 
   void close(state& open) {
-    if (!open.has_peak) return;  // a line that only looked like the first of a summary
+    if (!open.has_peak) return;  // the line only looked like the start of a summary
     profile& summary = open.summary;
     space_profile& space = space_of(summary);
     if (open.awaits_change) {
@@ -236,7 +236,7 @@ class summary_text_reader {
     if (!peak || summary.segments.empty()) {
       reason_ = "line " + std::to_string(summary.provenance.line) + " begins a summary of memprof " +
                 (peak ? "without a table of segments" : "without a peak") +
-                ": pass the trace, or the profile that write_json wrote";
+                ": pass the trace, or a profile written by write_json";
       return;
     }
     space.cumulative_peak = *peak;
@@ -247,21 +247,21 @@ class summary_text_reader {
     for (const segment_usage& segment : space.segments) {
       greatest = std::max({greatest, segment.segment_peak, segment.segment_change});
     }
-    summary.provenance.rounding = std::max<std::int64_t>(1, greatest / 200);  // half a unit of the last of three digits
+    summary.provenance.rounding = std::max<std::int64_t>(1, greatest / 200);  // half a unit of the third digit
     summary.segment_count = open.left_out;
     for (const named_segments& name : summary.segments_by_name) {
       summary.segment_count = add_saturating(summary.segment_count, name.count);
     }
-    summary.provenance.remarks.push_back("the text has three digits of most bytes, and one row for the segments of a name (" +
+    summary.provenance.remarks.push_back("the text gives most bytes to three digits, and one row for all segments of a name (" +
                                          std::to_string(summary.segments.size()) + " of " +
                                          std::to_string(summary.segment_count) + "): " + std::string{better_input});
     done_.push_back(std::move(summary));
   }
 
-  static constexpr std::string_view better_input = "pass the trace, or the profile that write_json wrote, for all of them";
+  static constexpr std::string_view better_input = "pass the trace, or a profile written by write_json, for exact numbers";
 
   std::string source_;
-  std::map<std::string, state, std::less<>> open_;  ///< by the label of their lines
+  std::map<std::string, state, std::less<>> open_;  ///< keyed by the label of their lines
   std::vector<profile> done_;
   std::string last_text_;
   std::optional<std::int64_t> parameters_;

@@ -17,12 +17,12 @@
 #include <vector>
 
 /// @file
-/// The sentences of `to_text`, as its reader takes them.
+/// Parsers of the sentences of `to_text`.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; what cannot be read is
-/// left out.
+/// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; unreadable parts are
+/// skipped.
 [[nodiscard]] inline std::vector<owned_bytes> categories_of(std::string_view text) {
   std::vector<owned_bytes> categories;
   while (!text.empty()) {
@@ -52,7 +52,7 @@ inline void read_place(profile& summary, std::string_view peak) {
   const std::string_view rest = peak.substr(begin + before_space.size());
   const std::size_t time = rest.find(before_time);
   std::string_view name = rest.substr(0, time);
-  constexpr std::string_view on_cores = " on all cores together";
+  constexpr std::string_view on_cores = " across all cores";
   if (name.ends_with(on_cores)) name.remove_suffix(on_cores.size());
   space.name = name;
   const std::size_t place = time == std::string_view::npos ? time : rest.find(before_segment, time);
@@ -67,7 +67,7 @@ inline void read_place(profile& summary, std::string_view peak) {
   }
 }
 
-/// The largest category takes what rounding left over, so that their sum is the peak.
+/// The largest category absorbs the rounding error, so that their sum is the peak.
 inline void read_categories(profile& summary, std::string_view owners) {
   space_profile& space = space_of(summary);
   std::vector<owned_bytes> categories = categories_of(owners);

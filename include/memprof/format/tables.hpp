@@ -23,33 +23,33 @@
 #include <vector>
 
 /// @file
-/// Runs as tables that DuckDB, Polars, Spark or pandas query as they are: one file a table, CSV with a header or JSON lines. The
-/// first column of each is the run's name, so that files of many runs are one table: `SELECT * FROM 'out/*/runs.csv'`.
+/// Runs as tables that DuckDB, Polars, Spark or pandas can query directly: one file per table, CSV with a header or JSON lines.
+/// The first column of each is the run's name, so that files of many runs form one table: `SELECT * FROM 'out/*/runs.csv'`.
 
 namespace memprof::inline MEMPROF_ABI {
 
 enum class table_format : std::uint8_t { csv, json_lines };
 
-/// Rows of one table: all with the same columns.
+/// The rows of one table, all with the same columns.
 template <byte_sink Sink>
 class table_writer {
  public:
   table_writer(Sink& out, table_format format) : out_(out), format_(format) {}
 
-  /// Takes the columns from the one row that `put` adds, so that a table without rows has them too.
+  /// Takes the columns from a sample row added by `put`, so that a table without rows has them too.
   template <class Put>
   void header(Put&& put) {
     is_header_ = true;
     put();
     is_header_ = false;
   }
-  /// Adds a row of pairs of a column and its value: `row("run", name, "bytes", 12)`. Values are integers and texts.
+  /// Adds a row of alternating columns and values: `row("run", name, "bytes", 12)`. Values are integers and texts.
   template <class... Cells>
   void row(const Cells&... cells) {
     static_assert(sizeof...(cells) % 2 == 0);
     line_.clear();
     if (is_header_) {
-      if (format_ != table_format::csv) return;  // each line has them
+      if (format_ != table_format::csv) return;  // JSON lines repeat them in each line
       each([&](std::string_view column, const auto&) { next_cell(line_) += column; }, cells...);
       return out_.write(line_ + '\n');
     }
@@ -87,11 +87,11 @@ class table_writer {
     }
   }
 
-  /// In quotes also where there is no need, so that an empty text is not taken for null.
+  /// Always quoted, so that an empty text is not taken for null.
   void append_quoted(std::string_view text) {
     std::string sound;
     detail::append_utf8(sound, text);
-    sound.erase(std::remove(sound.begin(), sound.end(), '\0'), sound.end());  // no reader of CSV takes it
+    sound.erase(std::remove(sound.begin(), sound.end(), '\0'), sound.end());  // CSV readers reject it
     detail::append_csv_text(line_, sound, detail::csv_quotes::always);
   }
 
@@ -101,7 +101,7 @@ class table_writer {
   std::string line_;
 };
 
-/// `runs`: a row for each memory space of the run, with its totals and peak.
+/// `runs`: a row for each memory space of a run, with its totals and peak.
 template <byte_sink Sink>
 void write_runs_table(const profile& source, std::string_view run, table_writer<Sink>& out) {
   const auto put = [&](const space_profile& space) {
@@ -121,13 +121,13 @@ void write_runs_table(const profile& source, std::string_view run, table_writer<
   for (const space_profile& space : source.spaces) put(space);
 }
 
-/// What a run is known by beside its name: the commit it was built from, the branch, a batch size.
+/// What identifies a run besides its name: the commit it was built from, the branch, a batch size.
 struct run_label {
   std::string name;
   std::string value;
 };
 
-/// `labels`: a row for each label of the run, to be joined with the others by `run` and `rank`. Values are texts.
+/// `labels`: a row for each label of the run, to be joined with the other tables by `run` and `rank`. Values are texts.
 template <byte_sink Sink>
 void write_labels_table(const profile& source, std::string_view run, const std::vector<run_label>& labels,
                         table_writer<Sink>& out) {
@@ -155,8 +155,8 @@ void write_segments_table(const profile& source, std::string_view run, table_wri
   }
 }
 
-/// `operations`: a row for each memory space of each path of operations. `self_` columns of a space sum to what was allocated in
-/// operations; `peak_bytes` is what the operation itself had live at the space's peak.
+/// `operations`: a row for each memory space of each operation path. The `self_` columns of a space add up to what was allocated
+/// in operations; `peak_bytes` is what the operation itself had live at the space's peak.
 template <byte_sink Sink>
 void write_operations_table(const profile& source, std::string_view run, table_writer<Sink>& out) {
   std::map<std::pair<std::string_view, std::string_view>, std::int64_t> at_peak;
@@ -193,7 +193,7 @@ struct annotation_parts {
   }
 };
 
-/// Writes blocks and events of a trace as they go by.
+/// Writes the blocks and events of a trace in passing.
 template <byte_sink Sink>
 class block_table_fold : public replay_handler {
  public:
@@ -216,7 +216,7 @@ class block_table_fold : public replay_handler {
   void on_segment_end(const replay_state& at, label name) {
     put(at, "segment_end", any_space, 0, 0, 0, 0, "", at.names.text(name));
   }
-  /// A block that is live at the end has no time of its free: -1.
+  /// For a block still live at the end, the time of its free is -1.
   void put_block(const replay_state& at, const replayed_block& block, std::int64_t freed_ns) {
     const annotation_parts parts{at.names.text(block.annotation)};
     blocks_.row("run", run_, "space", at.space_name(block.space), "address", block.address, "bytes", block.bytes, "allocated_ns",
@@ -231,7 +231,7 @@ class block_table_fold : public replay_handler {
                 space == any_space ? std::string_view{} : at.space_name(space), "address", address, "bytes", bytes, "operation",
                 path_of(at, operation), "category", category_name, "name", name);
   }
-  /// Paths are made once: there are few operations and many events.
+  /// Paths are built once each: operations are few, events are many.
   [[nodiscard]] const std::string& path_of(const replay_state& at, std::uint32_t operation) {
     while (paths_.size() < at.operations().size()) {
       const operation_tree::node& made = at.operations()[paths_.size()];
@@ -250,8 +250,8 @@ class block_table_fold : public replay_handler {
 
 }  // namespace detail
 
-/// `blocks` and `events` of a trace: a row for each block that was ever allocated, when it was freed, with the operation,
-/// category and name it had; and one for each event. Two passes; memory for what is live.
+/// `blocks` and `events` of a trace: a row for each block ever allocated, with its operation, category and name and the time it
+/// was freed; and a row for each event. Two passes; takes memory for what is live.
 template <trace_source Source, byte_sink Sink>
 void write_block_tables(const Source& source, std::string_view run, table_writer<Sink>& blocks, table_writer<Sink>& events) {
   clock_visitor times;
@@ -267,7 +267,7 @@ void write_block_tables(const Source& source, std::string_view run, table_writer
   }
 }
 
-/// `blocks` of a profile: the largest of each space's peak, all that it knows of single blocks.
+/// `blocks` of a profile: the largest at each space's peak, the only single blocks a profile knows.
 template <byte_sink Sink>
 void write_block_table(const profile& source, std::string_view run, table_writer<Sink>& out) {
   const auto put = [&](const space_profile& space, const live_block& block) {

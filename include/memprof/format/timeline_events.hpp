@@ -19,27 +19,27 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Bytes in a memory space at one moment.
+/// The bytes in a memory space at one moment.
 struct timeline_counters {
   std::int64_t live = 0;
-  std::int64_t reserved = -1;  ///< that the allocator holds of the device; -1: it does not say
+  std::int64_t reserved = -1;  ///< that the allocator holds of the device; -1: not reported
   bool has_categories = false;
   std::array<std::int64_t, category_names.size()> by_category{};
 };
 
-/// A block that came or went, as Kineto writes it.
+/// The allocation or free of a block, as Kineto writes it.
 struct timeline_memory_event {
   std::int64_t time_ns;
   std::uint32_t thread;
   std::string_view space;
   std::uint64_t address;
-  std::int64_t bytes;  ///< less than 0: it was freed
+  std::int64_t bytes;  ///< negative for a free
   std::int64_t live;
   std::int64_t reserved;
 };
 
-/// A format of slices, counters and marks over time. All times are nanoseconds since the capture began; slices of a thread nest,
-/// and counters of a space come in order.
+/// A format of slices, counters and marks over time. All times are nanoseconds since the start of the capture; slices of a thread
+/// nest, and counters of a space come in order.
 template <class T>
 concept timeline_sink = requires(T sink, std::string_view text, const timeline_counters& counters, std::int64_t ns,
                                  std::uint32_t number, const timeline_memory_event& happened, const process_info& process) {
@@ -48,27 +48,27 @@ concept timeline_sink = requires(T sink, std::string_view text, const timeline_c
   sink.begin_operation(number, ns, text);
   sink.end_operation(number, ns);
   sink.segment(text, ns, ns);
-  sink.count(number, text, ns, counters);  // of the space of that number and name
+  sink.count(number, text, ns, counters);  // for the space with that number and name
   sink.mark(text, ns);
   sink.memory(happened);
   sink.finish();
 };
 
-/// What a viewer can take.
+/// What a viewer can handle.
 struct timeline_limits {
-  std::size_t points = 250'000;           ///< of a space's counters
-  std::size_t memory_events = 1'000'000;  ///< of all spaces, all or none
+  std::size_t points = 250'000;           ///< per space, for its counters
+  std::size_t memory_events = 1'000'000;  ///< across all spaces; all or none are written
 };
 
-/// What had to be left out for the sake of `timeline_limits`.
+/// What was left out because of `timeline_limits`.
 struct timeline_losses {
-  std::uint64_t events_per_stretch = 1;  ///< above 1: counters have only extremes and the last value of so many events
+  std::uint64_t events_per_stretch = 1;  ///< above 1: of each such stretch, counters have only extremes and the last value
   std::uint64_t memory_events = 0;       ///< left out
 };
 
 namespace detail {
 
-/// How many changes each space has in a trace.
+/// The number of changes of each space in a trace.
 struct change_counter : clock_visitor {
   std::array<std::uint64_t, any_space + 1> changes{};
 
@@ -83,7 +83,7 @@ struct change_counter : clock_visitor {
   }
 };
 
-/// Hands on the values of a counter: all of them, or of each stretch of `stretch` the least, the greatest and the last.
+/// Passes on the values of a counter: all of them, or the least, the greatest and the last of each stretch of `stretch` values.
 class thinned_counter {
  public:
   template <class Emit>
@@ -183,7 +183,7 @@ class timeline_writer : public replay_handler {
     }
   }
 
-  /// Closes what is open and marks the peaks.
+  /// Closes whatever is open and marks the peaks.
   void finish(const replay_state& at) {
     for (auto& [thread, known] : open_) {
       for (; !known.empty(); known.pop_back()) sink_.end_operation(thread, at.now_ns);
@@ -238,13 +238,13 @@ class timeline_writer : public replay_handler {
   bool has_memory_events_ = true;
   std::int64_t segment_begin_ns_ = 0;
   std::array<space_state, any_space + 1> spaces_;
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_;  // numbers of operations, by thread
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_;  // operation numbers, by thread
 };
 
 }  // namespace detail
 
 /// Writes a trace over time: operations and segments as slices, bytes of each memory space as counters, peaks and failures as
-/// marks. Two passes; memory for what is live.
+/// marks. Two passes; takes memory for what is live.
 template <trace_source Source, timeline_sink Sink>
 timeline_losses write_timeline(const Source& source, const process_info& process, Sink& sink,
                                const timeline_limits& limits = {}) {
@@ -259,7 +259,7 @@ timeline_losses write_timeline(const Source& source, const process_info& process
 }
 
 /// Writes what a profile has over time: segments, the timeline of each memory space, peaks and failures. Each stretch of a
-/// timeline is its greatest value, then its last.
+/// timeline is written as its greatest value, then its last.
 template <timeline_sink Sink>
 void write_timeline(const profile& source, Sink& sink) {
   sink.begin(source.process);

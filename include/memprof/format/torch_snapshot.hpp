@@ -21,18 +21,18 @@
 namespace memprof::inline MEMPROF_ABI {
 
 struct torch_snapshot_options {
-  /// memory_viz becomes slow beyond it. A space with more changes is written as a window around its peak, as it stands at the
-  /// window's end.
+  /// Beyond this, memory_viz becomes slow. A space with more changes is written as a window around its peak, with the state at
+  /// the end of the window.
   std::size_t events = 200'000;
 };
 
-/// What of a space a snapshot does not have.
+/// What a snapshot lacks of a space.
 struct torch_snapshot_loss {
   std::string space;
   std::uint64_t left_out_events = 0;  ///< before and after the window
-  std::uint64_t left_out_blocks = 0;  ///< they overlap another one, or have no address below 2^53
+  std::uint64_t left_out_blocks = 0;  ///< they overlap another block, or have no address below 2^53
   std::uint64_t left_out_bytes = 0;
-  bool segments_are_made_up = false;  ///< the trace does not say what an allocator reserved
+  bool segments_are_made_up = false;  ///< the trace does not report what an allocator reserved
 };
 
 namespace detail {
@@ -84,7 +84,7 @@ class torch_snapshot_writer {
     };
     std::vector<row> rows;
     void on_segment_end(const replay_state& at, label name) {
-      if (rows.size() < 10'000) rows.push_back({name, at.now_ns});  // more are no marks that anybody reads
+      if (rows.size() < 10'000) rows.push_back({name, at.now_ns});  // nobody reads more marks
     }
   };
   struct combined : replay_handler {
@@ -100,7 +100,7 @@ class torch_snapshot_writer {
     }
     void on_segment_end(const replay_state& at, label name) { steps.on_segment_end(at, name); }
   };
-  /// In PyTorch's words: live, freed while streams may still use it, or free.
+  /// In PyTorch's terms: live, freed while streams may still use it, or free.
   enum class block_state : std::uint8_t { active_allocated, active_pending_free, inactive };
   struct block_row {
     std::uint64_t address;
@@ -137,7 +137,7 @@ class torch_snapshot_writer {
     const std::map<std::uint64_t, snapshot_segment> ranges = fold.segments();
     const bool has_own_segments = fold.has_own_segments();
 
-    // One event more says that categories which nobody gave are unknown.
+    // One more event says that categories which were never set are unknown.
     std::size_t written = 0;
     const auto next_item = [&] {
       if (written++ % pickle_writer<Sink>::most_items != 0) return;
@@ -224,7 +224,7 @@ class torch_snapshot_writer {
     out_.end_dictionary_items();
   }
 
-  /// Writes the frames of an operation, innermost first, or refers to them.
+  /// Writes the frames of an operation, innermost first, or a reference to them.
   void put_frames(const replay_state& at, std::uint32_t operation) {
     const auto found = frames_.find(operation);
     if (found != frames_.end()) return out_.recall(found->second);
@@ -302,7 +302,7 @@ class torch_snapshot_writer {
     out_.end_dictionary_items();
   }
 
-  /// memory_viz shows these as they are.
+  /// memory_viz shows these unchanged.
   void write_settings(const replay_state& at, const std::vector<int>& device_of, const std::vector<torch_snapshot_loss>& losses) {
     out_.name("allocator_settings");
     out_.begin_dictionary();
@@ -326,10 +326,10 @@ class torch_snapshot_writer {
     out_.name("external_annotations");
     const std::size_t devices = static_cast<std::size_t>(last_device) + 1;
     out_.list(2 * steps.rows.size() * devices, [&](std::size_t index) {
-      // All devices enter a step before any leaves it: where it takes no time, readers must not see several.
+      // All devices enter a step before any leaves it: if it takes no time, readers must not see several.
       const std::size_t step = index / 2 / devices;
       const bool is_end = index / devices % 2 != 0;
-      // Events in the microsecond in which the last one ends are its own.
+      // Events in the last step's final microsecond belong to it.
       const bool is_last = is_end && step + 1 == steps.rows.size();
       const std::int64_t ns = is_end ? steps.rows[step].end_ns : step == 0 ? 0 : steps.rows[step - 1].end_ns;
       out_.begin_dictionary();
@@ -354,9 +354,10 @@ class torch_snapshot_writer {
 
 }  // namespace detail
 
-/// Writes a trace as a PyTorch memory snapshot, a pickle as of `torch.cuda.memory._dump_snapshot`, for pytorch.org/memory_viz and
-/// torch/cuda/_memory_viz.py: each memory space is a device, its blocks have the operation's path as stack and their category.
-/// Three passes over the trace and one more a space; memory for a window of events and for what is live.
+/// Writes a trace as a PyTorch memory snapshot, a pickle like that of `torch.cuda.memory._dump_snapshot`, for
+/// pytorch.org/memory_viz and torch/cuda/_memory_viz.py: each memory space is a device; blocks have the path of their operation
+/// as stack, and their category. Three passes over the trace and one more per space; takes memory for a window of events and for
+/// what is live.
 template <trace_source Source, byte_sink Sink>
 std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink& out,
                                                       const torch_snapshot_options& options = {}) {

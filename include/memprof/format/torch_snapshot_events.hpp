@@ -17,11 +17,12 @@
 #include <vector>
 
 /// @file
-/// What a PyTorch memory snapshot has of one memory space of a trace: the events of a window, and blocks and segments at its end.
+/// What a PyTorch memory snapshot has of one memory space of a trace: the events of a window, and the blocks and segments at its
+/// end.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What happened, in PyTorch's words.
+/// What happened, in PyTorch's terms.
 enum class snapshot_action : std::uint8_t { alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
 
 struct snapshot_event {
@@ -40,10 +41,10 @@ struct snapshot_segment {
   label stream = 0;
 };
 
-/// A segment's end that a viewer of snapshots, whose numbers are those of JavaScript, can still tell apart.
+/// The end of the addresses that viewers in JavaScript, whose numbers are doubles, can tell apart.
 inline constexpr std::uint64_t snapshot_address_limit = std::uint64_t{1} << 53;
 
-/// How many changes a memory space has, and which of them is its peak.
+/// The number of changes of a memory space, and the index of its peak among them.
 struct snapshot_scan : replay_handler {
   struct space_changes {
     std::uint64_t count = 0;
@@ -75,7 +76,7 @@ struct snapshot_scan : replay_handler {
   }
 };
 
-/// Collects one memory space. Memory for the window, for what is live and for what is reserved.
+/// Collects one memory space. Takes memory for the window, for what is live and for what is reserved.
 class snapshot_fold : public replay_handler {
  public:
   snapshot_fold(std::uint8_t space, std::uint64_t first, std::uint64_t last) : space_(space), first_(first), last_(last) {}
@@ -83,7 +84,7 @@ class snapshot_fold : public replay_handler {
   void on_allocation(const replay_state& at, const replayed_block& block) {
     if (block.space != space_ || !advance()) return;
     end_ns_ = at.now_ns;
-    if (block.bytes == 0) return;  // PyTorch has no blocks of nothing
+    if (block.bytes == 0) return;  // PyTorch has no empty blocks
     std::uint64_t address = 0;
     if (map_address(block, address)) complete_in(address, block.bytes, at.now_ns);
     if (!place(block, address)) {
@@ -142,11 +143,11 @@ class snapshot_fold : public replay_handler {
     }
   }
 
-  /// Whether the segments are the allocator's own: all blocks lay within what it had reserved. Else they are made up, and stand
-  /// around the addresses that blocks had.
+  /// Whether the segments are the allocator's own, with all blocks inside what it had reserved. Otherwise they are made up around
+  /// the addresses of blocks.
   [[nodiscard]] bool has_own_segments() const noexcept { return !reserved_.empty() && outside_ == 0; }
   [[nodiscard]] const std::vector<snapshot_event>& events() const noexcept { return events_; }
-  /// By address; those that are freed and still in use, `is_awaited`, among them.
+  /// By address, including blocks that are freed but still in use (`is_awaited`).
   [[nodiscard]] const std::map<std::uint64_t, replayed_block>& blocks() const noexcept { return live_; }
   [[nodiscard]] std::map<std::uint64_t, snapshot_segment> segments() const {
     if (has_own_segments()) return reserved_;
@@ -154,13 +155,13 @@ class snapshot_fold : public replay_handler {
     for (const auto& [begin, end] : touched_) made_up[begin] = {end - begin, 0};
     return made_up;
   }
-  /// Blocks that a snapshot cannot hold: they overlap another one, or have no address below 2^53.
+  /// Blocks that a snapshot cannot hold: they overlap another block, or have no address below 2^53.
   [[nodiscard]] std::uint64_t left_out_blocks() const noexcept { return left_out_blocks_; }
   [[nodiscard]] std::uint64_t left_out_bytes() const noexcept { return left_out_bytes_; }
   [[nodiscard]] std::int64_t end_ns() const noexcept { return end_ns_; }
 
  private:
-  /// Counts a change; false behind the window.
+  /// Counts a change; false after the window.
   [[nodiscard]] bool advance() noexcept { return ++count_ <= last_; }
 
   void add(snapshot_action action, const event& happened, std::int64_t now_ns) {
@@ -178,7 +179,7 @@ class snapshot_fold : public replay_handler {
     add(snapshot_action::free_completed, freed->first, freed->second, now_ns);
     return live_.erase(freed);
   }
-  /// Where a new block begins, streams are done with what was freed there, whether or not the trace said so.
+  /// Where a new block begins, streams are done with freed blocks, whether or not the trace says so.
   void complete_in(std::uint64_t address, std::uint64_t bytes, std::int64_t now_ns) {
     auto next = live_.lower_bound(address);
     if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) --next;
@@ -187,8 +188,8 @@ class snapshot_fold : public replay_handler {
     }
   }
 
-  /// The address of a block in the snapshot. Blocks on cores, each of which has its own memory, get invented ones: 2^36 bytes for
-  /// the first core of each, and every byte of a core as many as a device may have cores.
+  /// The address of a block in the snapshot. Blocks on cores, each of which has its own memory, get made-up addresses: 2^36 bytes
+  /// for each first core, in which a byte of a core takes as many addresses as a device may have cores.
   [[nodiscard]] static bool map_address(const replayed_block& block, std::uint64_t& address) noexcept {
     constexpr std::uint64_t most_cores = 4096;
     constexpr unsigned core_bits = 36;
@@ -202,7 +203,7 @@ class snapshot_fold : public replay_handler {
     return address < snapshot_address_limit && block.bytes < snapshot_address_limit - address;
   }
 
-  /// The same of a new block; false as well if it overlaps a live one.
+  /// The same for a new block; also false if it overlaps a live one.
   [[nodiscard]] bool place(const replayed_block& block, std::uint64_t& address) const {
     if (!map_address(block, address)) return false;
     const auto next = live_.lower_bound(address);
@@ -215,7 +216,7 @@ class snapshot_fold : public replay_handler {
     const bool is_inside =
         around != reserved_.begin() && address + bytes <= std::prev(around)->first + std::prev(around)->second.bytes;
     if (!is_inside) ++outside_;
-    // Whole pages of 2 MiB, the unit in which a device's memory is mapped, joined where they meet.
+    // Whole pages of 2 MiB, the unit in which device memory is mapped; adjacent pages are joined.
     constexpr std::uint64_t page = std::uint64_t{2} << 20;
     std::uint64_t begin = address / page * page;
     std::uint64_t end = (address + bytes + page - 1) / page * page;
@@ -229,7 +230,7 @@ class snapshot_fold : public replay_handler {
     touched_[begin] = end;
   }
 
-  /// Takes [begin, end) out of what is reserved; false if nothing of it was.
+  /// Removes [begin, end) from what is reserved; false if none of it was.
   bool take_out(std::uint64_t begin, std::uint64_t end) {
     auto next = reserved_.lower_bound(begin);
     if (next != reserved_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > begin) --next;
@@ -255,7 +256,7 @@ class snapshot_fold : public replay_handler {
   std::uint64_t left_out_bytes_ = 0;
   std::int64_t end_ns_ = 0;
   std::vector<snapshot_event> events_;
-  std::unordered_map<std::uint64_t, std::size_t> event_of_;  // of live blocks that the window saw allocated, by address
+  std::unordered_map<std::uint64_t, std::size_t> event_of_;  // of live blocks allocated within the window, by address
   std::map<std::uint64_t, replayed_block> live_;
   std::map<std::uint64_t, snapshot_segment> reserved_;
   std::map<std::uint64_t, std::uint64_t> touched_;  // begin and end

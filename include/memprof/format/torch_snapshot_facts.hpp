@@ -7,11 +7,11 @@
 #include <string_view>
 
 /// @file
-/// What a trace of a PyTorch memory snapshot has beside events, and the names it gives.
+/// What a trace of a PyTorch memory snapshot has besides events, and the names it uses.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A segment of PyTorch's caching allocator as a snapshot has it, in bytes: a row of the table `torch_segments` of its trace.
+/// A segment of PyTorch's caching allocator as given in a snapshot, in bytes: a row of the table `torch_segments` of its trace.
 struct torch_segment_fact {
   std::int64_t device = 0;
   std::int64_t address = 0;
@@ -53,9 +53,9 @@ struct torch_setting_fact {
   }
 };
 
-/// Names that a trace of a snapshot has of its own.
+/// Names that do not come from the snapshot.
 inline constexpr std::string_view torch_before_trace =
-    "(before the trace)";                                                 ///< operation of what was live when the history begins
+    "(before the trace)";  ///< operation of what was live at the start of the history
 inline constexpr std::string_view torch_before_segment = "BEFORE_TRACE";  ///< segment in which that is allocated
 inline constexpr std::string_view torch_unnamed_segment = "TRACE";        ///< segment outside every annotation
 

@@ -16,15 +16,15 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// One value under a key, of whatever encoding.
+/// A value and its key, in any encoding.
 struct torch_field {
   std::string_view key;
-  std::optional<std::int64_t> integer;  ///< a whole number; truth values are none
+  std::optional<std::int64_t> integer;  ///< if the value is a whole number; booleans are not
   std::optional<std::string_view> text;
   std::optional<bool> truth;
 };
 
-/// What a value has to be; null: it is.
+/// What a value has to be, or null if it is valid.
 using torch_expectation = const char*;
 
 inline constexpr torch_expectation torch_whole_number = "must be a whole number from -2^63 to 2^63 - 1";
@@ -43,21 +43,21 @@ inline constexpr torch_expectation torch_only_once = "occurs twice";
   out = static_cast<std::uint64_t>(field.integer.value_or(0));
   return field.integer.value_or(-1) >= 0 ? nullptr : torch_natural_number;
 }
-/// No device has as much as the limit, and sums of such numbers stay far below those of 64 bits.
+/// No device has as many bytes as the limit, and sums of such numbers stay far below 2^64.
 template <class Integer>
 [[nodiscard]] torch_expectation read_bytes_to(Integer& out, const torch_field& field) noexcept {
   constexpr std::int64_t most = std::int64_t{1} << 47;
   out = static_cast<Integer>(field.integer.value_or(0));
   return field.integer.value_or(-1) >= 0 && *field.integer <= most ? nullptr : torch_bytes;
 }
-/// Traces have nanoseconds.
+/// Traces use nanoseconds.
 [[nodiscard]] inline torch_expectation read_time_to(std::int64_t& out, const torch_field& field) noexcept {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 1000 - 1;
   out = field.integer.value_or(0);
   return field.integer.value_or(-1) >= 0 && out <= most ? nullptr : "must be a time in microseconds, a whole number below 9.2e15";
 }
 
-/// Notes that a record has the key; false if it had it before.
+/// Notes that a record has the key; false if it already had it.
 template <std::size_t Size>
 [[nodiscard]] bool note_key(std::uint32_t& seen, const std::array<std::string_view, Size>& keys, std::string_view key) noexcept {
   for (std::size_t index = 0; index < Size; ++index) {
@@ -70,7 +70,7 @@ template <std::size_t Size>
   return true;
 }
 
-/// Whether null, or None, under this key says that there is none.
+/// Whether null, or None, is a valid absent value for this key.
 [[nodiscard]] inline bool torch_may_be_null(std::string_view key) noexcept {
   return key == "frames" || key == "category" || key == "pool_id" || key == "device_free";
 }
@@ -86,8 +86,7 @@ template <std::size_t Size>
   return name == "oom" ? type::oom : type::other;
 }
 
-/// Takes a field of an event, but for `frames` and pools, which are no single values. Keys that mean nothing here are taken as
-/// they are.
+/// Reads a field of an event, except `frames` and pools, which are not single values. Unknown keys are accepted.
 [[nodiscard]] inline torch_expectation set(torch_event& event, const torch_field& field, torch_stacks& names) {
   if (field.key == "addr") return read_to(event.address, field);
   if (field.key == "size") return read_bytes_to(event.bytes, field);
@@ -106,7 +105,7 @@ template <std::size_t Size>
   if (field.key == "user_metadata" && field.text && !field.text->empty()) event.metadata = names.name_of(*field.text);
   return nullptr;
 }
-/// What a whole event lacks, as the end of a sentence; null: nothing.
+/// What a complete event lacks, as the end of a sentence, or null.
 [[nodiscard]] inline torch_expectation lack_of(const torch_event& event) noexcept {
   using type = torch_event::action_type;
   if (event.action == type::absent) return "expected 'action'";
@@ -134,13 +133,13 @@ template <std::size_t Size>
   return nullptr;
 }
 
-/// A block while it is read: old snapshots have neither its address nor what was asked for.
+/// A block while it is being read: old snapshots have neither its address nor the requested size.
 struct torch_block_fields {
   torch_block block;
   bool has_address = false;
   bool has_requested_size = false;
   bool is_active = false;
-  std::uint32_t seen = 0;  ///< a bit for each key
+  std::uint32_t seen = 0;  ///< one bit per key
 
   static constexpr std::array<std::string_view, 6> keys{"size", "state", "address", "requested_size", "frames", "history"};
 
@@ -162,7 +161,7 @@ struct torch_block_fields {
   [[nodiscard]] torch_expectation lack() const noexcept {
     return (seen & 1U) == 0 ? "expected 'size'" : (seen & 2U) == 0 ? "expected 'state'" : nullptr;
   }
-  /// Adds the block to its segment; `next` is where it begins if it does not say, and then where the next one does.
+  /// Adds the block to its segment. `next` is the block's address if it does not have one, and is set to the address of the next.
   void add_to(torch_segment& segment, std::uint64_t& next) {
     if (!has_address) block.address = next;
     next = block.address + block.size;

@@ -21,17 +21,17 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What a snapshot says when all of it has been read once: segments, settings, annotations, and above all what was live before
-/// its history begins. It is what the readers of its encodings hand their records to.
+/// The result of reading a snapshot once: segments, settings, annotations, and above all what was live before its history begins.
+/// Readers of all encodings hand their records to it.
 class torch_history {
  public:
   struct live_block {
     std::uint64_t bytes;
     std::uint32_t stack;
-    label stream;                ///< of `streams`
+    label stream;                ///< index into `streams`
     bool is_awaited = false;     ///< freed before the history, but still in use
-    bool is_completed = false;   ///< the history has the end of its free
-    bool is_in_segment = false;  ///< and the segments have it
+    bool is_completed = false;   ///< the history has the completion of its free
+    bool is_in_segment = false;  ///< and is in the segments
   };
   struct range {
     std::uint64_t bytes;
@@ -39,7 +39,7 @@ class torch_history {
   };
   struct device_state {
     std::uint64_t events = 0;
-    bool is_full = false;                        ///< the ring buffer of the history has lost older events
+    bool is_full = false;                        ///< the history's ring buffer has lost older events
     std::map<std::uint64_t, live_block> before;  ///< blocks that were live before the history
     std::map<std::uint64_t, range> reserved_before;
 
@@ -49,10 +49,10 @@ class torch_history {
       std::uint64_t bytes;
       enum : std::uint8_t { live, requested, completed } state;
     };
-    bool has_requests_ = false;                  // of frees: without them a history of old tells only when frees were completed
-    std::vector<std::uint64_t> completed_only_;  // addresses of blocks from before the history
-    std::unordered_map<std::uint64_t, seen_block> seen_;  // by address: the last block there that the history has allocated
-    std::map<std::uint64_t, std::uint64_t> reserved_;     // segments that it has: bytes by address
+    bool has_requests_ = false;                           // of frees: an old history reports only when frees were completed
+    std::vector<std::uint64_t> completed_only_;           // addresses of blocks from before the history
+    std::unordered_map<std::uint64_t, seen_block> seen_;  // by address: the last block there that was allocated in the history
+    std::map<std::uint64_t, std::uint64_t> reserved_;     // the history's segments: bytes by address
     std::unordered_set<std::uint64_t> segments_;          // addresses of the snapshot's segments
   };
 
@@ -62,7 +62,7 @@ class torch_history {
 
   [[nodiscard]] std::uint64_t event_count(std::size_t number) { return device(number).events; }
   void setting(std::string_view name, const std::string& value) {
-    constexpr std::size_t most = 1024;  // of some twenty
+    constexpr std::size_t most = 1024;  // there are about twenty
     if (settings.size() == most) refuse("'allocator_settings' has more than " + std::to_string(most) + " entries");
     settings.push_back({std::string{name}, value});
   }
@@ -72,7 +72,7 @@ class torch_history {
     note_time(made.time_us);
   }
   void segment(const torch_segment& made) {
-    if (made.device < 0) refuse("a segment is of device " + std::to_string(made.device));
+    if (made.device < 0) refuse("a segment has the invalid device " + std::to_string(made.device));
     device_state& on = device(static_cast<std::size_t>(made.device));
     if (made.total_size == 0) refuse("segment " + std::to_string(segments.size()) + ": expected 'total_size' above 0");
     if (!on.segments_.insert(made.address).second) {
@@ -105,12 +105,13 @@ class torch_history {
       default: break;
     }
   }
-  /// The ring buffer of the device's history was full: older events are gone.
+  /// The ring buffer of the device's history was full, so older events are gone.
   void overflowed(std::size_t number) {
     if (number < most_devices) device(number).is_full = true;
   }
 
-  /// Ends the reading: compares what the history has live with the segments. What only they have was live before.
+  /// Ends the reading: compares what is live according to the history with the segments. What only the segments have was live
+  /// before.
   void finish() {
     for (const torch_segment& segment : segments) {
       device_state& on = device(static_cast<std::size_t>(segment.device));
@@ -143,9 +144,9 @@ class torch_history {
                      [](const auto& left, const auto& right) { return left.time_us < right.time_us; });
   }
 
-  // --- what it found ------------------------------------------------------------------------------------------------
+  // --- results ------------------------------------------------------------------------------------------------------
 
-  /// The name of a stream and pool as traces have it, in `streams`.
+  /// The name of a stream and pool as used in traces, in `streams`.
   [[nodiscard]] label stream_of(std::int64_t stream, const torch_pool& pool) {
     std::string name = stream == 0 ? "default" : std::to_string(stream);
     name += name_separator;
@@ -163,14 +164,14 @@ class torch_history {
     return rows;
   }
 
-  /// What a reader of the trace should know. If the file is cut off, its history has not all that the segments have.
+  /// What a reader of the trace should know. If the file is cut off, the history lacks part of what the segments have.
   [[nodiscard]] std::vector<std::string> remarks(bool is_cut_off) const {
     std::vector<std::string> all;
     if (blocks_before != 0) {
       all.push_back("put " + counted(blocks_before, "block") + " (" + counted(bytes_before, "byte") +
                     ") from before the history into the segment " + std::string{torch_before_segment} +
                     (is_full() ? "; the history's ring buffer was full, and older events are gone" : "") +
-                    (is_cut_off ? "; some may have been allocated in the part that is missing" : ""));
+                    (is_cut_off ? "; some may have been allocated in the missing part" : ""));
     }
     if (impossible_events != 0) {
       all.push_back(counted(impossible_events, "contradictory event") +
@@ -178,10 +179,10 @@ class torch_history {
     }
     if (contradictions != 0 && !is_cut_off) {
       all.push_back("history and segments disagree about " + counted(contradictions, "block") +
-                    ": live at the end in only one of them, or of different size");
+                    ": live at the end in only one of them, or with different sizes");
     }
     if (unknown_events != 0) {
-      all.push_back("left out " + counted(unknown_events, "event") + " of unknown kinds, perhaps of a newer PyTorch: " +
+      all.push_back("left out " + counted(unknown_events, "event") + " of unknown kinds, perhaps from a newer PyTorch: " +
                     detail::quoted(unknown_action) + (has_other_unknown_ ? " and others" : ""));
     }
     return all;
@@ -191,20 +192,20 @@ class torch_history {
   label_table streams;
   std::vector<device_state> devices;
   std::vector<torch_segment> segments;
-  std::vector<torch_annotation> annotations;  ///< by time
+  std::vector<torch_annotation> annotations;  ///< in order of time
   std::vector<torch_setting_fact> settings;
-  std::int64_t begin_us = std::numeric_limits<std::int64_t>::max();  ///< the earliest time
+  std::int64_t begin_us = std::numeric_limits<std::int64_t>::max();  ///< the earliest one
   std::uint64_t blocks_before = 0;
   std::uint64_t bytes_before = 0;
-  std::uint64_t awaited_before = 0;     ///< blocks that were freed before, but still in use
-  std::uint64_t contradictions = 0;     ///< blocks live at the history's end that the segments have not, or with other bytes
+  std::uint64_t awaited_before = 0;  ///< blocks freed before the history, but still in use
+  std::uint64_t contradictions = 0;  ///< blocks live at the end of the history that the segments lack, or have with another size
   std::uint64_t impossible_events = 0;  ///< that contradict earlier ones
-  std::string first_impossible;         ///< what the first of them does
+  std::string first_impossible;         ///< the first contradiction
   std::uint64_t unknown_events = 0;     ///< with an action of a newer PyTorch
-  std::string unknown_action;           ///< the first of them
+  std::string unknown_action;           ///< of the first of them
 
  private:
-  // PyTorch has no more, and a file that names more must not take memory for them.
+  // PyTorch's limit; a file that names more devices must not take memory for them.
   static constexpr std::size_t most_devices = 254;
 
   [[nodiscard]] static std::string counted(std::uint64_t count, const char* noun) {
@@ -238,7 +239,7 @@ class torch_history {
     if (found == on.seen_.end()) return note_free_before(on, number, freed, is_completed);
     state& block = found->second;
     if (block.state == state::completed || (!is_completed && block.state == state::requested)) {
-      note_impossible(number, freed, "frees what is free,");
+      note_impossible(number, freed, "frees a free block");
     } else if (block.bytes != freed.bytes) {
       note_impossible(number, freed,
                       "frees " + std::to_string(freed.bytes) + " bytes of a block of " + std::to_string(block.bytes));
@@ -246,19 +247,19 @@ class torch_history {
     }
     block.state = is_completed ? state::completed : block.state == state::completed ? state::completed : state::requested;
   }
-  /// The history has not, or no longer, the allocation of the block: it was live before.
+  /// The history lacks, or no longer has, the allocation of the block: it was live before.
   void note_free_before(device_state& on, std::size_t number, const torch_event& freed, bool is_completed) {
     const bool is_new = add_before(on, freed);
     live_block& block = on.before.at(freed.address);
     if (is_new && is_completed) on.completed_only_.push_back(freed.address);
-    if (!is_new && (block.is_completed || !is_completed)) note_impossible(number, freed, "frees what is free,");
+    if (!is_new && (block.is_completed || !is_completed)) note_impossible(number, freed, "frees a free block");
     if (!is_new && block.bytes != freed.bytes) {
       note_impossible(number, freed,
                       "frees " + std::to_string(freed.bytes) + " bytes of a block of " + std::to_string(block.bytes));
     }
     block.is_completed = block.is_completed || is_completed;
   }
-  /// A block as it is at the end, which the history may have or not.
+  /// Compares a block as it is at the end with the history, which may or may not have it.
   void compare(device_state& on, const torch_segment& segment, const torch_block& block, label stream) {
     const bool is_within = block.address >= segment.address && block.size <= segment.total_size &&
                            block.address - segment.address <= segment.total_size - block.size;
@@ -270,7 +271,7 @@ class torch_history {
       found->second.state = device_state::seen_block::completed;
       return;
     }
-    if (found != on.seen_.end()) {  // it was freed since, or is in the segments twice
+    if (found != on.seen_.end()) {  // it was freed since, or occurs twice in the segments
       ++contradictions;
       return;
     }
@@ -281,7 +282,7 @@ class torch_history {
     if (!is_as_it_was || known->second.is_in_segment) ++contradictions;
     known->second.is_in_segment = true;
   }
-  /// False if one from before is known at the address: after that block it may come again.
+  /// False if an earlier block at the address is known: the address may be reused after it.
   [[nodiscard]] bool add_before(device_state& on, const torch_event& freed) {
     return on.before.try_emplace(freed.address, live_block{freed.bytes, 0, stream_of(freed.stream, freed.pool)}).second;
   }
@@ -289,7 +290,7 @@ class torch_history {
     constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max() / 1000;
     if (time_us > 0 && time_us < latest) begin_us = std::min(begin_us, time_us);
   }
-  /// An expandable segment may consist of parts that the history has seen mapped and others.
+  /// An expandable segment may have parts that the history saw mapped and parts that it did not.
   static void add_reserved(device_state& on, const torch_segment& segment, label stream) {
     std::uint64_t at = segment.address;
     const std::uint64_t end = segment.address + segment.total_size;

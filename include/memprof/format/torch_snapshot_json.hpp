@@ -20,15 +20,15 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Takes the records of a snapshot out of its JSON as the parser meets their values, and hands each on when its object ends. What
-/// a record does not need is in memory for no longer than the parser's own token.
+/// Extracts the records of a snapshot from its JSON as a parser delivers values, and hands each on when its object ends. What a
+/// record does not need is kept no longer than the parser's own token.
 template <class Sink>
 class torch_json_handler {
  public:
   torch_json_handler(const std::filesystem::path& path, torch_stacks& stacks, Sink& sink)
       : path_(path), stacks_(stacks), sink_(sink) {}
 
-  // --- what a parser calls ------------------------------------------------------------------------------------------
+  // --- called by a parser -------------------------------------------------------------------------------------------
 
   void name(std::string_view key) {
     key_ = key;
@@ -43,7 +43,7 @@ class torch_json_handler {
     if (within_.back() == part::setting) setting_.key(key);
   }
   void open(json_kind kind) {
-    if (within_.size() == deepest) raise("cannot read '" + path_.string() + "': nested too deep for a snapshot");
+    if (within_.size() == deepest) raise("cannot read '" + path_.string() + "': nested too deeply for a snapshot");
     const part next = part_of(kind);
     begin(next, kind);
     within_.push_back(next);
@@ -82,14 +82,14 @@ class torch_json_handler {
     }
   }
 
-  /// After the end of a document that was read to its end.
+  /// Checks a document that was read to its end.
   void finish() const {
     if (!is_snapshot_)
       raise("cannot read '" + path_.string() + "': a snapshot has 'segments' and 'device_traces', and this has neither");
   }
 
  private:
-  /// What an array or object is.
+  /// What an array or object represents.
   enum class part : std::uint8_t {
     snapshot,
     traces,
@@ -192,7 +192,7 @@ class torch_json_handler {
     }
   }
 
-  /// A key of the snapshot itself.
+  /// A top-level key of the snapshot.
   void begin_section() {
     for (const std::string_view known : {"segments", "device_traces"}) {
       if (key_ != known) continue;
@@ -218,10 +218,10 @@ class torch_json_handler {
   void note(std::uint32_t& seen, const std::array<std::string_view, Size>& keys) {
     if (!note_key(seen, keys, key_)) raise_about(here(), "'" + key_ + "' " + torch_only_once);
   }
-  /// A value of the innermost record that is no list.
+  /// A value of the innermost record, other than a list.
   void set_field(const torch_field& field) {
     torch_expectation fault = nullptr;
-    if (key_ == "frames" && within_.back() == part::segment) return;  // they are not needed
+    if (key_ == "frames" && within_.back() == part::segment) return;  // not needed
     if (key_ == "frames" || key_ == "blocks") {
       fault = torch_list;
     } else if (key_ == "pool_id" || key_ == "segment_pool_id") {
@@ -236,7 +236,7 @@ class torch_json_handler {
     has_address_ = true;
     if (next_address_ == 0) next_address_ = segment_.address;
   }
-  /// The innermost event, segment or block, or what is where one is expected.
+  /// The innermost event, segment or block, or whatever is in its place.
   [[nodiscard]] std::string here() const {
     std::string segment = "segment " + std::to_string(segments_);
     switch (within_.back()) {
@@ -288,20 +288,20 @@ class torch_json_handler {
     sink_.event(device_, event_);
   }
   void add_to_pool(const torch_field& field) {
-    if (!field.integer) pool_.assign(3, 0);  // which is none
+    if (!field.integer) pool_.assign(3, 0);  // no pool
     if (pool_.size() < 3) pool_.push_back(field.integer.value_or(0));
   }
   void end_pool() {
     if (pool_.size() != 2) raise_about(here(), "'" + key_ + "' " + torch_two_numbers);
     (within_.back() == part::event ? event_.pool : segment_.pool) = torch_pool{pool_[0], pool_[1]};
   }
-  /// Innermost first, and stacks grow inwards.
+  /// Frames are listed innermost first, but stacks grow inwards.
   void end_frames() {
     std::uint32_t stack = 0;
     for (std::size_t index = labels_.size(); index-- > 0;) stack = stacks_.within(stack, labels_[index]);
     (within_.back() == part::event ? event_.stack : block_.block.stack) = stack;
   }
-  /// Old blocks have no address: they follow each other, perhaps before the segment says where it begins.
+  /// Old blocks have no address: they follow each other, and may precede the segment's address.
   void add_block() {
     if (const torch_expectation lack = block_.lack(); lack != nullptr) raise_about(here(), lack);
     ++blocks_;
@@ -323,8 +323,8 @@ class torch_json_handler {
   std::filesystem::path path_;
   torch_stacks& stacks_;
   Sink& sink_;
-  std::vector<part> within_;  // all arrays and objects that are open
-  std::string key_;           // the last one
+  std::vector<part> within_;  // all open arrays and objects
+  std::string key_;           // the latest one
   bool is_snapshot_ = false;
   bool has_segments_ = false;
   bool has_traces_ = false;
@@ -332,15 +332,15 @@ class torch_json_handler {
   std::uint64_t segments_ = 0;
   std::uint64_t blocks_ = 0;  // of the segment
   std::uint64_t annotations_ = 0;
-  torch_event event_;  // these while they are read
+  torch_event event_;  // these are being read
   torch_segment segment_;
   bool has_address_ = false;
   std::uint64_t next_address_ = 0;
-  std::size_t without_address_ = 0;  // how many of its blocks are counted from its begin
+  std::size_t without_address_ = 0;  // its blocks whose addresses are relative to its start
   torch_block_fields block_;
   torch_annotation annotation_;
   std::vector<std::int64_t> pool_;
-  std::vector<label> labels_;  // of frames
+  std::vector<label> labels_;  // names of frames
   std::string frame_name_;
   std::string frame_file_;
   std::int64_t frame_line_ = 0;
@@ -348,7 +348,7 @@ class torch_json_handler {
   json_value_text setting_;
 };
 
-/// Reads a snapshot from JSON, likewise. `file` stands at its begin.
+/// Reads a snapshot from JSON, likewise. `file` must be at its start.
 template <class Sink>
 [[nodiscard]] std::string read_torch_json(std::FILE* file, const std::filesystem::path& path, torch_stacks& stacks, Sink& sink) {
   torch_json_handler<Sink> handler{path, stacks, sink};

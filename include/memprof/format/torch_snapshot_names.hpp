@@ -16,11 +16,11 @@
 #include <vector>
 
 /// @file
-/// What in a PyTorch memory snapshot has numbers, or parts, where a trace has names.
+/// What a PyTorch memory snapshot identifies by numbers or parts, and a trace by names.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Splits `name (file:line)`, as the reader of snapshots names operations; else the file is empty.
+/// Splits `name (file:line)`, the form in which operations are named after frames; if there is no file, it is empty.
 struct snapshot_frame {
   std::string_view name;
   std::string_view file;
@@ -41,7 +41,7 @@ struct snapshot_frame {
   }
 };
 
-/// By space: `cuda:3` is device 3, the others come behind.
+/// By space: `cuda:3` is device 3; other spaces get the numbers after the last.
 [[nodiscard]] inline std::vector<int> snapshot_devices(const snapshot_scan& scan, const replay_state& at) {
   constexpr int most = 64;
   std::vector<int> result(any_space + std::size_t{1}, -1);
@@ -68,10 +68,10 @@ struct snapshot_stream {
   std::int64_t pool_second = 0;
 };
 
-/// Numbers streams: `default` is 0, an address or a number stays what it is, and other names are counted.
+/// Numbers streams: `default` is 0, addresses and numbers are kept, and other names are numbered in turn.
 class snapshot_streams {
  public:
-  /// Of a name of the trace: `stream\x1fpool`, both of which may be empty.
+  /// The stream of a name in the trace: `stream\x1fpool`, both of which may be empty.
   [[nodiscard]] snapshot_stream of(const replay_state& at, label name) {
     const std::string_view text = at.names.text(name);
     const std::size_t end = std::min(text.find(name_separator), text.size());

@@ -20,7 +20,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Takes the records of a snapshot out of its pickle as they go by, and hands them to a `Sink`.
+/// Extracts the records of a snapshot from its pickle and hands them to a `Sink` as they are read.
 template <class Sink>
 class torch_pickle_handler {
  public:
@@ -38,7 +38,7 @@ class torch_pickle_handler {
       if (!from.items(list).empty()) note_taken(list, "segments");
       return take(from, list, [&](pickle_value item) { add_segment(from, item); });
     }
-    // A list of a device lies on the list of all devices, or behind those before it and a mark.
+    // The list of a device is on top of the list of all devices, or after the earlier ones and a mark.
     const bool is_alone = stack[top - 1].is(type::list) && from.text(stack[top - 2]) == "device_traces";
     const std::size_t outer = is_alone ? top - 1 : from.marks().empty() ? 0 : std::max<std::size_t>(from.marks().back(), 1) - 1;
     if (outer < 2 || outer >= top || !stack[outer].is(type::list) || from.text(stack[outer - 1]) != "device_traces") return;
@@ -47,10 +47,10 @@ class torch_pickle_handler {
     take(from, list, [&](pickle_value item) { add_event(from, item, device); });
   }
 
-  /// What is left of the snapshot when all lists have been taken.
+  /// Handles what is left of the snapshot after all lists have been taken.
   void finish(reader& from) {
     const pickle_value whole = from.result();
-    if (!whole.is(type::dictionary)) raise(place() + "a snapshot is a dictionary, and this is none");
+    if (!whole.is(type::dictionary)) raise(place() + "a snapshot is a dictionary; this is not");
     std::uint32_t seen = 0;
     for_each_field(from, whole, [&](std::string_view key, pickle_value value) {
       if (!note_key(seen, sections, key)) raise(place() + "'" + std::string{key} + "' occurs twice in the snapshot");
@@ -78,7 +78,7 @@ class torch_pickle_handler {
 
   static constexpr std::array<std::string_view, 3> sections{"segments", "device_traces", "trace_alloc_overflowed"};
 
-  /// Two devices may not have one list: which of them its events are of is not known.
+  /// Two devices must not share one list: its events could belong to either.
   void note_taken(pickle_value list, const std::string& owner) {
     const auto [found, is_new] = owners_.try_emplace(list.index, owner);
     if (!is_new && found->second != owner) raise_about_sharing(found->second, owner);
@@ -93,12 +93,12 @@ class torch_pickle_handler {
     }
   }
   [[noreturn]] void raise_about_sharing(const std::string& one, const std::string& other) const {
-    raise(place() + one + " and " + other + " have the same list of the pickle; expected one for each");
+    raise(place() + one + " and " + other + " share one list of the pickle; expected one each");
   }
 
   template <class Add>
   void take(reader& from, pickle_value list, Add&& add) {
-    // Items may share frames with each other, so that nothing can be dropped before all have been read.
+    // Items may share frames, so nothing can be dropped before all have been read.
     for (const pickle_value item : from.items(list)) add(item);
     for (const pickle_value item : from.items(list)) {
       if (item.is(type::dictionary)) from.drop(item);
@@ -147,7 +147,7 @@ class torch_pickle_handler {
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
       torch_expectation fault = note_key(made.seen, torch_event::keys, key) ? nullptr : torch_only_once;
       if (value.is(type::none) && torch_may_be_null(key)) {
-        // as if the key were not there
+        // as if the key were missing
       } else if (fault == nullptr && key == "frames") {
         made.stack = stack_of(from, value, fault);
       } else if (fault == nullptr && key == "pool_id") {
@@ -205,7 +205,7 @@ class torch_pickle_handler {
     fields.add_to(to, next);
     read_.push_back(block);
   }
-  /// What blocks had until 2023, in place of frames.
+  /// What blocks had instead of frames until 2023.
   void read_history(reader& from, pickle_value history, torch_block_fields& fields) {
     if (from.items(history).empty()) return;
     torch_expectation ignored = nullptr;
@@ -259,9 +259,9 @@ class torch_pickle_handler {
   [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
     raise(place() + what + " (before byte " + std::to_string(in_.offset()) + "): " + fault);
   }
-  /// What lies in a list where a dictionary should be.
+  /// Rejects an item of a list in which a dictionary was expected.
   [[noreturn]] void refuse_item(const std::string& what, pickle_value item) const {
-    raise_about(what, item.is(type::dropped) ? "expected a dictionary of its own; this one was in the file before"
+    raise_about(what, item.is(type::dropped) ? "expected a separate dictionary; this one occurred earlier in the file"
                                              : "expected a dictionary");
   }
 
@@ -271,13 +271,13 @@ class torch_pickle_handler {
   std::uint64_t segments_ = 0;
   std::uint64_t annotations_ = 0;
   std::unordered_map<std::uint32_t, std::string> owners_;          // of lists whose items have been taken
-  std::vector<pickle_value> read_;                                 // blocks of segments, which nobody needs again
-  std::unordered_map<std::uint32_t, std::uint32_t> known_stacks_;  // by list, until the items that may share them are read
+  std::vector<pickle_value> read_;                                 // blocks of segments, which are not needed again
+  std::unordered_map<std::uint32_t, std::uint32_t> known_stacks_;  // by list, until all items that may share them are read
   std::unordered_map<std::uint32_t, label> known_frames_;          // by dictionary
 };
 
-/// Reads a snapshot from a pickle. What ended it early, as a sentence without its stop; empty: nothing did. Raises an error if
-/// the pickle is no snapshot.
+/// Reads a snapshot from a pickle. Returns why reading ended early, as a sentence without a full stop; empty if it did not.
+/// Raises an error if the pickle is not a snapshot.
 template <class Sink>
 [[nodiscard]] std::string read_torch_pickle(byte_reader& in, torch_stacks& stacks, Sink& sink) {
   torch_pickle_handler<Sink> handler{in, stacks, sink};

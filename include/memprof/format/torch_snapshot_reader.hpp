@@ -35,7 +35,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Tells a writer what a snapshot says, when it is read for the second time.
+/// Writes the contents of a snapshot during the second reading.
 template <recorded_event_writer Writer>
 class torch_history_writer {
  public:
@@ -47,7 +47,7 @@ class torch_history_writer {
   void segment(const torch_segment&) {}
   void overflowed(std::size_t) {}
   void event(std::size_t number, const torch_event& happened) {
-    if (number >= counts_.size()) return;  // the file has changed since
+    if (number >= counts_.size()) return;  // the file has changed in between
     ++counts_[number];
     using action = torch_event::action_type;
     if (happened.action == action::other || happened.action == action::nothing) return;
@@ -75,7 +75,7 @@ class torch_history_writer {
         put(event_kind::reserve, number, address, range.bytes, range.stream);
       if (self_.devices[number].before.empty()) continue;
       const open_operation before = writer_.begin_operation(torch_before_trace, {});
-      // Those that are freed already first: they were not live together with the others.
+      // Those already freed come first: they were not live together with the others.
       for (const bool is_awaited : {true, false}) {
         for (const auto& [address, block] : self_.devices[number].before) {
           if (block.is_awaited != is_awaited) continue;
@@ -99,7 +99,7 @@ class torch_history_writer {
     pass_annotations(std::numeric_limits<std::int64_t>::max());
   }
 
-  /// The segment that ends with the history; empty: it ends with an annotation.
+  /// The segment that ends with the history; empty if the history ends with an annotation.
   [[nodiscard]] std::string_view last_segment() const noexcept {
     const bool is_open = self_.annotations.empty() || depth_ != 0 || is_between_used_;
     return is_open ? torch_unnamed_segment : std::string_view{};
@@ -120,14 +120,14 @@ class torch_history_writer {
     put(event_kind::deallocate_on_stream, number, address, bytes, stream, 1);
     awaited_[number].insert(address);
   }
-  /// Puts the free that was put off.
+  /// Writes the deferred free.
   void put_request() {
     if (!has_request_) return;
     has_request_ = false;
     const torch_event& freed = request_.of;
     request(request_.device, freed.address, freed.bytes, self_.stream_of(freed.stream, freed.pool));
   }
-  /// Whether an event completes the free before it, while nothing else happened: nearly all do, and become one event.
+  /// Whether an event completes the free just before it: nearly all do, and become one event.
   [[nodiscard]] bool completes_request(std::size_t number, const torch_event& next) const {
     const bool is_between_annotations =
         next_annotation_ == self_.annotations.size() || self_.annotations[next_annotation_].time_us > next.time_us;
@@ -181,7 +181,7 @@ class torch_history_writer {
     if (time_us > self_.begin_us && time_us < latest) writer_.at((time_us - self_.begin_us) * 1000);
   }
 
-  /// Ends segments: an annotation is one, and so is what happens between two of the outermost.
+  /// Ends segments: each annotation is one, and so is whatever happens between two outermost ones.
   void pass_annotations(std::int64_t until_us) {
     for (; next_annotation_ < self_.annotations.size(); ++next_annotation_) {
       const torch_annotation& next = self_.annotations[next_annotation_];
@@ -196,7 +196,7 @@ class torch_history_writer {
     }
   }
 
-  /// Ends and begins operations until those of a stack are open: what two stacks have in common stays open.
+  /// Ends and begins operations until those of a stack are open; what two stacks have in common stays open.
   void enter(std::uint32_t stack) {
     if (stack == stack_) return;
     path_.clear();
@@ -226,7 +226,7 @@ class torch_history_writer {
   merged_event request_{};
   bool has_request_ = false;
   std::size_t next_annotation_ = 0;
-  bool is_between_used_ = false;  ///< whether anything happened since the last outermost annotation
+  bool is_between_used_ = false;  ///< whether anything has happened since the last outermost annotation
   std::size_t depth_ = 0;
   std::uint32_t stack_ = 0;
   std::vector<open_frame> open_;
@@ -236,26 +236,24 @@ class torch_history_writer {
 }  // namespace detail
 
 /// A PyTorch memory snapshot (`torch.cuda.memory._dump_snapshot`, pickle or JSON) as a source: each device is a memory space
-/// `cuda:N`, freed blocks that streams still use stay active in it, stacks of frames are operations, `record_function`
-/// annotations are segments, and what the allocator reserves is recorded with stream and pool. Sizes are those that were asked
-/// for.
+/// `cuda:N`, in which freed blocks that streams still use stay active; stacks of frames are operations, `record_function`
+/// annotations are segments, and what the allocator reserves is recorded with stream and pool. Sizes are the requested ones.
 ///
-/// What was live before the history begins, since it was not recorded or has left the ring buffer, comes first, in a segment and
-/// an operation of its own. The file is read twice, and needs memory for what is live, for different stacks, and 16 bytes for
-/// each object that a pickle numbers; where several devices have a history, for their events as well, which have to be put in
-/// order.
+/// What was live before the history begins, because it was not recorded or has left the ring buffer, comes first, in a segment
+/// and an operation of its own. The file is read twice. Takes memory for what is live, for distinct stacks, and 16 bytes for each
+/// object that a pickle memoizes; if several devices have a history, also for their events, which have to be sorted.
 class torch_snapshot_source {
  public:
-  /// Reads the file for the first time. It stays the caller's and must be one that can be read again. Raises an error, with file
-  /// and place, if it holds no snapshot.
+  /// Reads the file for the first time. The caller keeps the file, which must be seekable. Raises an error with file and place if
+  /// it holds no snapshot.
   torch_snapshot_source(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)), history_(path_) {
     damage_ = read(history_);
     history_.finish();
     if (!damage_.empty() && history_.devices.empty()) detail::raise("cannot read '" + path_.string() + "': " + damage_);
   }
 
-  /// Whether a file, which stands at its begin and does so afterwards, begins as a pickle does; protocols 0 and 1, which are
-  /// refused, have no mark of their own, but all begin their dictionary in one way.
+  /// Whether a file begins as a pickle does. Protocols 0 and 1, which are rejected, have no marker, but their dictionaries always
+  /// begin the same way. The file must be at its start and is left there.
   [[nodiscard]] static bool is_pickle(std::FILE* file) {
     std::array<char, 3> first{};
     const std::size_t got = std::fread(first.data(), 1, first.size(), file);
@@ -264,21 +262,21 @@ class torch_snapshot_source {
     return is_old_pickle(begin) || (begin.size() > 1 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5);
   }
 
-  /// What a trace of it says of itself.
+  /// What its trace says about the capture.
   [[nodiscard]] capture_info info() const {
     capture_info made;
     made.library_version = version_string;
     made.begin_unix_ns = history_.begin_us * 1000;
     return made;
   }
-  /// Why only the beginning could be read, as a sentence without its stop; empty: all was.
+  /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
-  /// What is to be said of it beside that, each a sentence without its stop: what was live before the history begins, and where
-  /// the snapshot contradicts itself or is newer than this reader.
+  /// Further remarks, each a sentence without a full stop: what was live before the history begins, and where the snapshot
+  /// contradicts itself or is newer than this reader.
   [[nodiscard]] std::vector<std::string> remarks() const { return history_.remarks(!damage_.empty()); }
 
-  /// Tells everything to a `trace_writer`, but for the end: that is `writer.finish(` what this returns `)`. Reads the file for
-  /// the second time.
+  /// Writes everything to a `trace_writer` except the end: call `writer.finish` with the returned value. Reads the file for the
+  /// second time.
   template <recorded_event_writer Writer>
   std::string_view write_to(Writer& writer) {
     detail::torch_history_writer<Writer> pass{history_, writer};
@@ -301,7 +299,7 @@ class torch_snapshot_source {
     std::rewind(file_);
     if (is_old_pickle(begin)) {
       detail::raise_about_file("read", path_,
-                               "a pickle of protocol 0 or 1; protocols 2 to 5 can be read: write it again with "
+                               "unsupported pickle protocol 0 or 1; expected 2 to 5: rewrite it with "
                                "pickle.dump(snapshot, file, protocol=4)");
     }
     if (!begin.starts_with('\x80')) return detail::read_torch_json(file_, path_, history_.stacks, sink);

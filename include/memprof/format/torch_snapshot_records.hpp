@@ -15,13 +15,13 @@
 #include <vector>
 
 /// @file
-/// What a PyTorch memory snapshot says, whatever it is encoded in: docs/formats.md has the keys.
+/// The contents of a PyTorch memory snapshot in any encoding; docs/formats.md has the keys.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Stacks of frames, each once: a stack is its innermost frame and the stack around that; 0 is the empty one.
+/// Distinct stacks of frames: a stack is its innermost frame and the stack around it; 0 is the empty stack.
 ///
-/// What PyTorch's own viewer leaves out as well is left out: the unwinder, the interpreter, dispatch.
+/// Frames that PyTorch's own viewer omits are left out: the unwinder, the interpreter, dispatch.
 class torch_stacks {
  public:
   struct node {
@@ -29,12 +29,12 @@ class torch_stacks {
     label name = 0;
   };
 
-  /// The id of a frame, `name (file:line)` with the file's own name and a short one of the function; 0: it is left out.
+  /// The id of a frame, `name (file:line)` with the file's base name and a short function name; 0 if it is left out.
   [[nodiscard]] label frame(std::string_view name, std::string_view file, std::int64_t line) {
     if (is_noise(name, file)) return 0;
     return names_.intern(frame_name(name, file, std::to_string(line)));
   }
-  /// The stack of a frame within another one.
+  /// The stack of a frame called within another stack.
   [[nodiscard]] std::uint32_t within(std::uint32_t around, label name) {
     if (name == 0) return around;
     const auto [found, is_new] = ids_.try_emplace(std::uint64_t{around} << 32 | name, static_cast<std::uint32_t>(nodes_.size()));
@@ -76,7 +76,7 @@ class torch_stacks {
   std::unordered_map<std::uint64_t, std::uint32_t> ids_;
 };
 
-/// A pool of the allocator: both numbers are 0 for its own.
+/// A pool of the allocator; both numbers are 0 for its default pool.
 struct torch_pool {
   std::int64_t first = 0;
   std::int64_t second = 0;
@@ -86,7 +86,7 @@ struct torch_pool {
 
 /// An entry of `device_traces`.
 struct torch_event {
-  /// `other` is one of a newer PyTorch, `nothing` one that says nothing about memory.
+  /// `other` is an action of a newer PyTorch; `nothing` is one that does not concern memory.
   enum class action_type : std::uint8_t {
     absent,
     other,
@@ -101,7 +101,7 @@ struct torch_event {
 
   action_type action = action_type::absent;
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;                   ///< of blocks: as they were asked for
+  std::uint64_t bytes = 0;                   ///< of blocks: the requested size
   std::optional<std::uint64_t> device_free;  ///< of `oom`: bytes free on the device
   std::int64_t stream = 0;
   std::int64_t time_us = 0;
@@ -109,8 +109,8 @@ struct torch_event {
   optional_category category;
   std::uint32_t stack = 0;
   label metadata = 0;
-  label unknown_action = 0;  ///< the name of one that is `other`
-  std::uint32_t seen = 0;    ///< a bit for each key of `torch_event_keys`
+  label unknown_action = 0;  ///< name of the action, if it is `other`
+  std::uint32_t seen = 0;    ///< one bit per key in `torch_event_keys`
 
   static constexpr std::array<std::string_view, 10> keys{"action",  "addr",    "size",          "frames",   "stream",
                                                          "time_us", "pool_id", "user_metadata", "category", "device_free"};
@@ -118,10 +118,10 @@ struct torch_event {
   [[nodiscard]] bool has_size() const noexcept { return (seen & 4U) != 0; }
 };
 
-/// A block of a segment; those that are free are left out.
+/// A block of a segment that is not free.
 struct torch_block {
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  ///< as they were asked for
+  std::uint64_t bytes = 0;  ///< the requested size
   std::uint64_t size = 0;   ///< rounded up
   std::uint32_t stack = 0;
   bool is_awaited = false;  ///< freed, and streams may still use it
@@ -140,7 +140,7 @@ struct torch_segment {
   torch_pool pool;
   bool is_expandable = false;
   std::vector<torch_block> blocks;
-  std::uint32_t seen = 0;  ///< a bit for each key
+  std::uint32_t seen = 0;  ///< one bit per key
 
   static constexpr std::array<std::string_view, 11> keys{"device",          "address",        "total_size", "allocated_size",
                                                          "active_size",     "requested_size", "stream",     "segment_type",

@@ -27,14 +27,14 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A block of a trace with all that is known of it: what formats that keep single blocks write.
+/// A block of a trace with everything known about it, for formats that keep single blocks.
 struct replayed_block {
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;      ///< on cores: on all of them together
+  std::uint64_t bytes = 0;      ///< on cores: across all of them
   std::uint64_t ordinal = 0;    ///< of its allocation in its space, from 1
   std::int64_t time_ns = 0;     ///< of its allocation
   std::uint32_t thread = 0;     ///< that allocated it
-  std::uint32_t operation = 0;  ///< the innermost open there: a node of `replay_state::operations`; 0: none
+  std::uint32_t operation = 0;  ///< the innermost open one at its allocation: a node of `replay_state::operations`; 0: none
   label annotation = 0;         ///< `name\x1fshape\x1fdtype[\x1frequires_grad]`
   label stream = 0;             ///< `stream\x1fpool`
   std::uint32_t cores = 0;      ///< packed `core_range`, if `is_on_cores`
@@ -45,10 +45,10 @@ struct replayed_block {
   bool is_awaited = false;  ///< freed, and streams may still use it
 };
 
-/// What a trace has said so far.
+/// The state of a trace up to the current event.
 struct replay_state {
   std::int64_t now_ns = 0;
-  std::uint64_t segment = 0;  ///< how many have ended
+  std::uint64_t segment = 0;  ///< the number of segments that have ended
   capture_info info;
   label_table names;
   label space_names[any_space + 1] = {};
@@ -58,19 +58,19 @@ struct replay_state {
   [[nodiscard]] std::string_view space_name(std::uint8_t space) const noexcept { return names.text(space_names[space]); }
 };
 
-/// What `trace_replay` calls. Handlers derive from it and hide what they care for.
+/// The callbacks of `trace_replay`. Handlers derive from it and hide those they need.
 struct replay_handler {
-  /// A block is live from now on.
+  /// A block was allocated.
   void on_allocation(const replay_state&, const replayed_block&) {}
-  /// It is live no more.
+  /// A block was freed.
   void on_deallocation(const replay_state&, const replayed_block&, std::uint32_t /*thread*/) {}
-  /// It got a name, or another category than `before`: what it was since it was allocated.
+  /// A block got a name, or a category other than `before`, which applied since its allocation.
   void on_annotation(const replay_state&, const replayed_block&, category /*before*/) {}
-  /// Operations began or ended on a thread; `open` are those that are open now.
+  /// Operations began or ended on a thread; `open` are those open now.
   void on_operations(const replay_state&, std::uint32_t /*thread*/, const detail::scope_stack& /*open*/) {}
   void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
   void on_segment_end(const replay_state&, label /*name*/) {}
-  /// Somebody wants to know what is live; the name is 0 for a periodic one.
+  /// A checkpoint, at which the live blocks are wanted; the name is 0 for a periodic one.
   void on_checkpoint(const replay_state&, label /*name*/) {}
   /// A free of a block that is not live.
   void on_unmatched_free(const replay_state&, const event&, std::uint32_t /*thread*/) {}
@@ -78,10 +78,10 @@ struct replay_handler {
   void on_allocator_event(const replay_state&, const event&, std::uint32_t /*thread*/) {}
 };
 
-/// Folds a trace with the rules of the ledger and hands single blocks, with operation, category and time, to a handler. What
-/// formats with more than a profile are made of. Memory for what is live, for operations and names.
+/// Folds a trace by the rules of the ledger and hands single blocks, with operation, category and time, to a handler: the basis
+/// of formats with more detail than a profile. Takes memory for what is live, for operations and names.
 ///
-/// Times need the readings of the clock from the whole trace: see `clock_visitor`.
+/// Times need the clock readings of the whole trace: see `clock_visitor`.
 template <class Handler>
 class trace_replay {
  public:
@@ -90,7 +90,7 @@ class trace_replay {
   trace_replay& operator=(const trace_replay&) = delete;
 
   [[nodiscard]] const replay_state& state() const noexcept { return state_; }
-  /// Calls `visit(const replayed_block&)` for what is live now in a space, in no particular order.
+  /// Calls `visit(const replayed_block&)` for each live block of a space, in no particular order.
   template <class Visitor>
   void for_each_live(std::uint8_t space, Visitor&& visit) const {
     if (spaces_[space] == nullptr) return;
@@ -196,7 +196,7 @@ class trace_replay {
     blocks.allocated += made.bytes;
     if (blocks.live.find(happened.address)) remove(blocks, happened.address, on.thread);
     const detail::live_blocks::insertion entry = blocks.live.insert(happened.address);
-    if (entry.entry == nullptr) detail::raise("trace_replay: the system has no memory for the table of live blocks");
+    if (entry.entry == nullptr) detail::raise("trace_replay: out of memory for the table of live blocks");
     made.ordinal = ++blocks.ordinal;
     if (blocks.unused.empty()) {
       entry.entry->owner = blocks.slots.size();
@@ -285,7 +285,7 @@ class trace_replay {
   std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
 };
 
-/// Whatever can hand a trace to a visitor, again and again: a `trace`, a `trace_file`.
+/// Anything that can replay a trace to a visitor repeatedly: a `trace`, a `trace_file`.
 template <class T>
 concept trace_source = requires(const T& source, trace_replay<replay_handler>& visitor) {
   source.visit(visitor);

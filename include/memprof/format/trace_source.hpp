@@ -16,11 +16,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A trace in an open file, to be read as often as a writer needs, as `trace` can be. What is wrong with the file shows in
-/// `status` after the first `visit`; each ends with the last intact event.
+/// A trace in an open file that a writer can read repeatedly, like a `trace`. Faults in the file show in `status` after the first
+/// `visit`; each visit ends with the last intact event.
 class trace_file {
  public:
-  /// The file stays the caller's and must be one that can be read again; `path` is its name for messages.
+  /// The caller keeps the file, which must be seekable; `path` is its name for messages.
   trace_file(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {}
 
   template <trace_visitor Visitor>
@@ -36,7 +36,7 @@ class trace_file {
   mutable trace_file_status status_;
 };
 
-/// Takes the clock readings of a trace: those that come later are needed for the times of events before.
+/// Collects the clock readings of a trace: later ones are needed for the times of earlier events.
 struct clock_visitor {
   clock_readings clock;
 

@@ -10,12 +10,12 @@
 #include <string_view>
 
 /// @file
-/// One line of a tracker's log: which of the lines of a memory summary it is.
+/// A line of a tracker's log, and its role in a memory summary.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class tracker_line_kind {
-  text,          ///< none of the others
+  text,          ///< anything else
   header,        ///< === Memory Usage Summary ===
   segment,       ///< --- NAME ---
   usage,         ///< DRAM: Segment Peak 1.00 MB, Allocations 2.00 MB, Deallocations 1.50 MB, Segment Change +0.50 MB
@@ -29,11 +29,11 @@ enum class tracker_line_kind {
 
 inline constexpr std::string_view summary_header = "=== Memory Usage Summary ===";
 
-/// A line without what launchers and loggers put before it.
+/// A line without the prefixes of launchers and loggers.
 struct tracker_line {
   tracker_line_kind kind = tracker_line_kind::text;
-  std::string_view prefix;   ///< what stands before `content`
-  std::string_view content;  ///< from the words that tell the kind on; for a segment only its name
+  std::string_view prefix;   ///< what precedes `content`
+  std::string_view content;  ///< from the words that identify the kind on; for a segment, only its name
 };
 
 struct tracker_anchor {
@@ -41,7 +41,7 @@ struct tracker_anchor {
   tracker_line_kind kind;
 };
 
-/// In the order in which they are looked for: the words may stand behind any prefix.
+/// In the order of the search; any prefix may precede the words.
 inline constexpr std::array<tracker_anchor, 10> tracker_anchors{{
     {summary_header, tracker_line_kind::header},
     {"DRAM: Segment Peak", tracker_line_kind::usage},
@@ -74,16 +74,17 @@ inline constexpr std::array<tracker_anchor, 10> tracker_anchors{{
   return {tracker_line_kind::text, text.substr(0, 0), line};
 }
 
-/// Of a line "  cpu: Segment Peak 1.00 MB, Allocations ..." about another memory space than DRAM the name of that; else empty.
+/// The memory space in a line such as "  cpu: Segment Peak 1.00 MB, Allocations ..."; empty if there is none, or for DRAM.
 [[nodiscard]] inline std::string_view other_space_in(std::string_view text) {
   const std::size_t end = text.find(": Segment Peak ");
   if (end == std::string_view::npos || text.find(" MB, Allocations ", end) == std::string_view::npos) return {};
-  const std::size_t indent = text.rfind("  ", end);  // behind it, so that labels of launchers are no part of the name
+  const std::size_t indent = text.rfind("  ", end);  // after the indent, so that launchers' labels are not part of the name
   return trimmed(
       text.substr(indent == std::string_view::npos ? 0 : indent, end - (indent == std::string_view::npos ? 0 : indent)));
 }
 
-/// Whether a line shows how far a training has come, as "step 12/200  loss 3.21", "Loss: unknown", "epoch 2" or a progress bar.
+/// Whether a line shows the progress of a training, such as "step 12/200  loss 3.21", "Loss: unknown", "epoch 2" or a progress
+/// bar.
 [[nodiscard]] inline bool shows_progress(std::string_view content) {
   std::string lower{content};
   for (char& character : lower) {
@@ -105,12 +106,12 @@ inline constexpr std::array<tracker_anchor, 10> tracker_anchors{{
   return lower.find("it/s") != std::string::npos || lower.find("s/it") != std::string::npos;
 }
 
-/// Whether a line of text before a summary is what the summary is called.
+/// Whether a line of text before a summary can be its title.
 [[nodiscard]] inline bool names_a_section(std::string_view content) {
   return !content.empty() && !content.starts_with('#') && !shows_progress(content);
 }
 
-/// Reads the fields `labels` in that order into `values`. Returns the label of the first one without a number; empty if all are
+/// Reads the fields `labels`, in that order, into `values`. Returns the label of the first one without a number; empty if all are
 /// there.
 template <std::size_t Count>
 [[nodiscard]] std::string_view read_megabytes(std::string_view content, const std::array<std::string_view, Count>& labels,

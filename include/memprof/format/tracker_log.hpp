@@ -29,7 +29,7 @@ class tracker_log_lines {
   void read(std::string_view line) {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (++number_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
-    // A progress bar returns to the begin of its line, and what follows may share the line with it.
+    // A progress bar returns to the start of its line, and what follows may share that line.
     while (!line.empty()) {
       const std::size_t carriage_return = line.find('\r');
       const std::string visible = visible_text(line.substr(0, carriage_return));
@@ -54,18 +54,17 @@ class tracker_log_lines {
 /// The memory summaries in a log of tt-train's memory tracker, or of a program that prints those of `to_text` (in either format),
 /// in the order in which they begin.
 ///
-/// It reads logs of both generations ("Number of parameters: 1", "Total parameters: 1,000"), any names of segments, any number of
-/// summaries, lines ended by LF or CR LF, and lines with colours, time stamps or the rank of a process before them; lines of
-/// several ranks may interleave. What a summary lacks (its header, its totals, part of a segment) is computed from the rest
-/// where it can be, and each such case is a remark. Bytes are what the log prints: multiples of 0.01 MB, or three digits
-/// (`summary_text_reader`).
+/// Handles logs of both generations ("Number of parameters: 1", "Total parameters: 1,000"), any segment names, any number of
+/// summaries, LF or CR LF, and lines prefixed with colours, time stamps or the rank of a process; lines of several ranks may
+/// interleave. What a summary lacks (its header, its totals, part of a segment) is computed from the rest if possible, and each
+/// such case is a remark. Bytes are as precise as the log: multiples of 0.01 MB, or three digits (`summary_text_reader`).
 ///
-/// Each summary is a profile of one memory space, "dram" for the tracker's, with what only events could tell left out: its
-/// provenance says what that is, and where the numbers come from; `process.rank` is the rank, and the table of `model_parameters`
-/// has the number of parameters, if the log tells them.
+/// Each summary is a profile of one memory space, "dram" for the tracker's, without whatever requires events: its provenance
+/// lists what is absent and where the numbers come from. `process.rank` is the rank, and the table of `model_parameters` has the
+/// number of parameters if the log has it.
 ///
-/// Raises an error if there is no summary at all: it names `source`, the first line that looked like one, and what is missing.
-/// The cost is proportional to the text.
+/// Raises an error if there is no summary at all, naming `source`, the first line that looked like one, and what is missing.
+/// Takes time proportional to the text.
 [[nodiscard]] inline std::vector<profile> parse_tracker_log(std::string_view text, std::string_view source = "log") {
   detail::tracker_log_lines lines{source};
   while (!text.empty()) {
@@ -76,7 +75,7 @@ class tracker_log_lines {
   return lines.finish();
 }
 
-/// The same of a file, which is read from its begin and of which one line is in memory; `path` is its name for messages.
+/// The same for a file, which is read from its start with one line in memory at a time; `path` is its name for messages.
 [[nodiscard]] inline std::vector<profile> read_tracker_log(std::FILE* file, const std::filesystem::path& path) {
   detail::byte_reader in{file, path};
   detail::tracker_log_lines lines{path.string()};

@@ -26,20 +26,20 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// `provenance::format` of a log.
 inline constexpr std::string_view tracker_format = "tracker_log";
 
-/// What a log cannot tell.
+/// What a log lacks.
 inline constexpr auto absent_from_tracker_log = std::to_array<std::string_view>(
     {"allocation_count", "deallocation_count", "begin_ns",     "end_ns",         "step",         "step_count", "segments_by_name",
      "duration_ns",      "begin_unix_ns",      "peak_time_ns", "peak_operation", "live_at_peak", "timeline",   "operations",
      "checkpoints",      "checkpoint_count",   "capacity",     "cores",          "anomalies",    "cost"});
 
-/// The number of a rank as a log has it; -1 if there is none, or it is beyond 63 bits.
+/// The number of a rank in a log; -1 if there is none or it exceeds 63 bits.
 [[nodiscard]] inline std::int64_t rank_number(std::string_view digits) {
   std::int64_t number = -1;
   const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return fault == std::errc{} && end == digits.data() + digits.size() ? number : -1;
 }
 
-/// Reads the lines of a log one by one; see `parse_tracker_log`. Each rank's lines are followed apart from the others'.
+/// Reads the lines of a log one by one; see `parse_tracker_log`. Ranks are tracked separately.
 class tracker_reader {
  public:
   explicit tracker_reader(std::string_view source) : source_{source} {}
@@ -68,8 +68,8 @@ class tracker_reader {
     }
   }
 
-  /// The summaries, and those that the log has in another format. Raises an error if there are none; `reason_of_others` is why
-  /// the other format has none, where that is known.
+  /// The summaries, including those that the log has in another format. Raises an error if there are none; `reason_of_others` is
+  /// why the other format has none, if known.
   [[nodiscard]] std::vector<profile> finish(std::vector<profile> others = {}, const std::string& reason_of_others = {}) && {
     for (auto& [name, rank] : ranks_) end_summary(rank);
     for (profile& other : others) done_.push_back(std::move(other));
@@ -82,20 +82,20 @@ class tracker_reader {
   }
 
  private:
-  /// What is known of one rank's lines so far.
+  /// The state of one rank's lines.
   struct rank_state {
     std::string rank;
     std::string last_text;
     std::string overwritten;
     std::optional<std::int64_t> parameters;
-    bool parameters_are_old = false;  ///< an earlier summary had them already
+    bool parameters_are_old = false;  ///< an earlier summary already had them
     std::optional<profile> summary;
-    segment_usage segment;         ///< the one that is being read
-    std::size_t segment_line = 0;  ///< of its "--- NAME ---"; 0 if none is being read
+    segment_usage segment;         ///< the one being read
+    std::size_t segment_line = 0;  ///< line of its "--- NAME ---"; 0 if none is being read
     bool has_usage = false;
   };
 
-  /// The state of the rank that wrote the line. A line without a label goes on where the last summary began: some loggers label
+  /// The state of the rank that wrote the line. A line without a label continues where the last summary began: some loggers label
   /// only the first line of a message.
   rank_state& state_of(const tracker_line& line, std::string_view text) {
     constexpr std::size_t longest_prefix = 100;
@@ -127,7 +127,7 @@ class tracker_reader {
   void begin_summary(rank_state& rank, std::size_t number) {
     end_summary(rank);
     open_summary(rank, number);
-    // Every rank writes its summary, but perhaps only one tells the number of parameters.
+    // Every rank writes its summary, but perhaps only one writes the number of parameters.
     latest_ = &rank;
   }
 
@@ -145,7 +145,7 @@ class tracker_reader {
     if (parameters) summary.facts.push_back(to_table<model_parameters>({{*parameters}}));
     std::vector<std::string>& remarks = summary.provenance.remarks;
     if (std::exchange(rank.parameters_are_old, true) && parameters) {
-      remarks.emplace_back("the number of parameters is the one that the log tells before an earlier summary");
+      remarks.emplace_back("the number of parameters is the one logged before an earlier summary");
     }
     if (!rank.overwritten.empty()) {
       remarks.push_back(std::exchange(rank.overwritten, {}) +
@@ -207,7 +207,7 @@ class tracker_reader {
     rank.last_text.clear();
   }
 
-  /// The end of a summary without totals.
+  /// Ends a summary without totals.
   void end_summary(rank_state& rank) {
     end_segment(rank);
     if (!rank.summary) return;
@@ -221,7 +221,7 @@ class tracker_reader {
     done_.push_back(std::move(summary));
   }
 
-  /// Keeps the segment that is being read if its numbers came, though not all of them.
+  /// Keeps the segment being read if its main line was complete.
   void end_segment(rank_state& rank) {
     if (rank.segment_line == 0) return;
     if (!rank.has_usage || !rank.summary) {
@@ -235,10 +235,10 @@ class tracker_reader {
     rank.segment_line = 0;
   }
 
-  /// Remarks once that a log has lines of another memory space.
+  /// Adds a single remark that a log has lines of another memory space.
   static void pass_over(rank_state& rank, std::string_view space) {
     std::string remark = "the log has lines of another memory space, " + std::string{space} +
-                         ", which are passed over: a profile or a trace of the run has it, too";
+                         ", which are skipped: a profile or trace of the run has them too";
     std::vector<std::string>& remarks = rank.summary->provenance.remarks;
     if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end()) remarks.push_back(std::move(remark));
   }
@@ -248,7 +248,7 @@ class tracker_reader {
     rank.segment_line = 0;
   }
 
-  /// A line that cannot be used: part of the open summary, or else perhaps a reason why there is none.
+  /// A line that cannot be used: part of the open summary, or else a possible reason why there is none.
   void note(rank_state& rank, std::size_t number, const std::string& line, const std::string& missing) {
     suspect(number, line, missing);
     if (rank.summary) {
@@ -268,12 +268,12 @@ class tracker_reader {
   [[nodiscard]] std::string reason() const {
     if (suspect_line_ != 0) return suspect_;
     if (is_empty_) return "it is empty";
-    return "no line looks like part of one: there is neither \"" + std::string{summary_header} + "\" nor \"--- NAME ---\"";
+    return "no line looks like part of one: neither \"" + std::string{summary_header} + "\" nor \"--- NAME ---\" found";
   }
 
   std::string source_;
   std::map<std::string, rank_state, std::less<>> ranks_;
-  rank_state* latest_ = nullptr;  ///< whose summary began last; elements of a map stay where they are
+  rank_state* latest_ = nullptr;  ///< whose summary began last; elements of a map have stable addresses
   std::optional<std::int64_t> parameters_;
   bool lines_are_labelled_ = false;
   bool is_empty_ = true;

@@ -11,15 +11,14 @@
 #include <vector>
 
 /// @file
-/// The rules that tie the numbers of a log's summary to each other: they fill in what it lacks, and tell when its parts
-/// contradict.
+/// The rules that relate the numbers of a log's summary: they fill in what is missing, and detect contradictions.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// 0.01 MB, the last digit of a log.
+/// 0.01 MB, the precision of a log.
 inline constexpr std::int64_t tracker_resolution = 10486;
 
-/// Two numbers of a log that differ by less agree: up to three rounded ones stand behind a difference.
+/// Numbers of a log that differ by less agree: a difference may involve three rounded numbers.
 inline constexpr std::int64_t tracker_tolerance = 2 * tracker_resolution;
 
 [[nodiscard]] inline bool agree(std::int64_t left, std::int64_t right) noexcept {
@@ -45,7 +44,7 @@ inline void compute_cumulative(const space_profile& space, segment_usage& segmen
   return static_cast<std::size_t>(std::max_element(space.segments.begin(), space.segments.end(), lower) - space.segments.begin());
 }
 
-/// Adds a remark for the first segment that does not continue the one before it.
+/// Adds a remark on the first segment that does not continue the one before it.
 inline void check_continuity(profile& summary) {
   const std::vector<segment_usage>& segments = space_of(summary).segments;
   for (std::size_t index = 1; index < segments.size(); ++index) {
@@ -59,7 +58,7 @@ inline void check_continuity(profile& summary) {
   }
 }
 
-/// Adds a remark for the first segment whose own numbers cannot all be true.
+/// Adds a remark on the first segment whose numbers contradict each other.
 inline void check_segments(profile& summary) {
   const std::vector<segment_usage>& segments = space_of(summary).segments;
   for (std::size_t index = 0; index < segments.size(); ++index) {
@@ -71,7 +70,7 @@ inline void check_segments(profile& summary) {
     } else if (segment.allocations < 0 || segment.deallocations < 0) {
       fault = "has negative allocations or deallocations";
     } else if (!agree(segment.segment_change, subtract_saturating(segment.allocations, segment.deallocations))) {
-      fault = "has another change than its allocations less its deallocations";
+      fault = "has a change other than its allocations minus its deallocations";
     } else if (segment.segment_peak < subtract_saturating(segment.segment_change, tracker_tolerance)) {
       fault = "has a peak below its change";
     } else if (segment.cumulative_peak < subtract_saturating(add_saturating(begin, segment.segment_peak), tracker_tolerance)) {
@@ -80,12 +79,12 @@ inline void check_segments(profile& summary) {
       continue;
     }
     summary.provenance.remarks.push_back("segment " + segment.segment + " (" + std::to_string(index + 1) + " of " +
-                                         std::to_string(segments.size()) + ") " + fault + ": the numbers are not those of a run");
+                                         std::to_string(segments.size()) + ") " + fault + ": the numbers are inconsistent");
     return;
   }
 }
 
-/// Ends a summary: fills what follows from its segments, and says what in it contradicts itself.
+/// Ends a summary: derives what follows from its segments, and reports contradictions.
 inline void finish_summary(profile& summary) {
   space_profile& space = space_of(summary);
   for (const segment_usage& segment : space.segments) {
@@ -96,18 +95,18 @@ inline void finish_summary(profile& summary) {
   check_segments(summary);
   check_continuity(summary);
   if (space.cumulative_peak < 0) {
-    summary.provenance.remarks.emplace_back("the overall peak is negative, which no peak can be");
+    summary.provenance.remarks.emplace_back("the overall peak is negative");
   }
 }
 
-/// Ends a summary whose log states the totals.
+/// Ends a summary whose log has the totals.
 inline void state_totals(profile& summary, std::int64_t overall_peak, std::optional<std::int64_t> final_usage) {
   space_profile& space = space_of(summary);
   space.cumulative_peak = overall_peak;
   summary.complete = true;
   if (space.segments.empty()) {
     space.cumulative_current = final_usage.value_or(0);
-    summary.provenance.remarks.emplace_back("the summary has totals, but no segment");
+    summary.provenance.remarks.emplace_back("the summary has totals but no segments");
     return finish_summary(summary);
   }
   space.cumulative_current = final_usage.value_or(space.segments.back().cumulative_current);
@@ -116,9 +115,8 @@ inline void state_totals(profile& summary, std::int64_t overall_peak, std::optio
   finish_summary(summary);
   const std::int64_t greatest = space.segments[peak_segment].cumulative_peak;
   if (agree(greatest, overall_peak)) return;
-  summary.provenance.remarks.emplace_back(greatest < overall_peak
-                                              ? "the overall peak is above the peaks of all segments that are there"
-                                              : "the overall peak is below the peak of a segment");
+  summary.provenance.remarks.emplace_back(greatest < overall_peak ? "the overall peak is above the peaks of all segments present"
+                                                                  : "the overall peak is below the peak of a segment");
 }
 
 /// Ends a summary whose log breaks off before the totals; there must be a segment.

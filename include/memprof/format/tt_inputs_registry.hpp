@@ -28,7 +28,7 @@ struct tt_input {
   [[nodiscard]] bool is_weight() const noexcept { return type == "parameter" || type == "constant"; }
 };
 
-/// Bytes of an element of MLIR's or StableHLO's type; 4 for types that are not known, as tt-mlir's own profiler has it.
+/// The size in bytes of an element of an MLIR or StableHLO type; 4 for unknown types, as in tt-mlir's own profiler.
 [[nodiscard]] inline std::int64_t bytes_of_mlir_type(std::string_view type) noexcept {
   constexpr std::array<std::string_view, 4> prefixes{"bf", "ui", "si", "f"};
   if (type == "bool" || type == "i1") return 1;
@@ -40,7 +40,7 @@ struct tt_input {
   if (digits.size() == type.size() && digits.starts_with('i')) digits.remove_prefix(1);
   const std::string_view bits = detail::digits_at(digits, 0);
   if (digits.size() == type.size() || bits.empty()) return 4;
-  // f8E4M3FN has letters behind its bits.
+  // f8E4M3FN has letters after its bits.
   if (bits == "8") return 1;
   if (bits.size() != digits.size()) return 4;
   return bits == "16" ? 2 : bits == "64" ? 8 : 4;
@@ -48,11 +48,11 @@ struct tt_input {
 
 namespace detail {
 
-/// Collects the arguments of `func.func @main(` from the dumps of modules in a log: of the first that is there of
-/// `shlo_frontend`, `shlo_compiler` and `shlo`.
+/// Collects the arguments of `func.func @main(` from the dumps of modules in a log: from the first of `shlo_frontend`,
+/// `shlo_compiler` and `shlo` that is there.
 class tt_inputs_registry {
  public:
-  /// Takes each line of the log, in order.
+  /// Takes each line of the log in order.
   void line(std::string_view text) {
     if (const std::string_view section = word_after(text, "MLIR Module "); !section.empty()) return begin(section);
     if (section_ == none) return;
@@ -66,7 +66,7 @@ class tt_inputs_registry {
     if (signature_.size() + text.size() > longest_signature) return end();
     if (!signature_.empty()) signature_ += ' ';
     signature_ += text;
-    // Only a line with a parenthesis can close it: others need no search from the begin.
+    // Only a line with a parenthesis can close it: other lines need no search from the start.
     if (text.find(") ->") == std::string_view::npos && text.find(") {") == std::string_view::npos) return;
     const std::size_t end = end_of_bracket(signature_, 0);
     if (end == std::string_view::npos) return;
@@ -80,7 +80,7 @@ class tt_inputs_registry {
   [[nodiscard]] const std::vector<tt_input>& inputs() const noexcept { return inputs_; }
   /// Whether a module is being read.
   [[nodiscard]] bool is_in_module() const noexcept { return section_ != none; }
-  /// Whether a module's `main` was there.
+  /// Whether a module's `main` was found.
   [[nodiscard]] bool has_module() const noexcept { return best_ != none; }
 
  private:
@@ -124,7 +124,7 @@ class tt_inputs_registry {
     inputs_.push_back(std::move(input));
   }
 
-  /// What stands in the first `open` and `close` behind `key =`.
+  /// The text between the first `open` and `close` after `key =`.
   [[nodiscard]] static std::string quoted(std::string_view text, std::string_view key, char open, char close) {
     const std::optional<std::string_view> rest = text_after(text, key);
     const std::size_t begin = rest ? rest->find(open) : std::string_view::npos;

@@ -9,15 +9,15 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Whether the nth operation of a memory file is the nth of an operations file, by index and `loc`; what is wrong, as a sentence
-/// without its stop, or empty. Reads files as `write_tt_json` and the original write them, line by line. `count` gets how many
-/// there are.
+/// Checks that the nth operation of a memory file is the nth of an operations file, by index and `loc`. Returns the fault as a
+/// sentence without a full stop, or an empty text. Reads files as written by `write_tt_json` and the original, line by line.
+/// `count` is set to the number of operations.
 [[nodiscard]] inline std::string validate_tt_json(std::FILE* memory, std::FILE* operations, std::uint64_t& count) {
   struct walker {
     detail::byte_reader in;
     std::string indent;
     std::string line{};
-    /// The next line that begins with the indent and `key`.
+    /// Reads the next line that begins with the indent and `key`.
     [[nodiscard]] bool next(std::string_view key) {
       for (int byte = 0; byte >= 0;) {
         line.clear();
@@ -30,7 +30,7 @@ namespace memprof::inline MEMPROF_ABI {
       return true;
     }
   };
-  // The one has the index first, the other the loc.
+  // One file has the index first, the other the loc.
   walker of_memory{{memory, "memory"}, std::string(6, ' ')};
   walker of_operations{{operations, "operations"}, std::string(4, ' ')};
   for (count = 0;; ++count) {
@@ -42,7 +42,8 @@ namespace memprof::inline MEMPROF_ABI {
     const std::string index = of_memory.line;
     const std::string loc = of_operations.line;
     if (!of_memory.next("loc") || !of_operations.next("index")) return place + " is cut off";
-    if (index != std::to_string(count) || of_operations.line != index) return place + " has another index in one of the files";
+    if (index != std::to_string(count) || of_operations.line != index)
+      return place + " has a different index in one of the files";
     if (of_memory.line == loc) continue;
     std::string difference = place + " is at ";
     difference += of_memory.line;

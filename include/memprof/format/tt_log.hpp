@@ -37,14 +37,14 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// "1x768" as blocks have it: "[1, 768]".
+/// "1x768" in the form used by blocks: "[1, 768]".
 [[nodiscard]] inline std::string shape_text(std::string_view shape) {
   std::string text = "[";
   for (const char character : shape) character == 'x' ? text.append(", ") : text.append(1, character);
   return text + ']';
 }
 
-/// The type of a tensor's elements and how they lie: "bf16 tile dram interleaved", as far as the type says.
+/// The element type and memory layout of a tensor: "bf16 tile dram interleaved", as far as the type shows it.
 [[nodiscard]] inline std::string tensor_layout_text(const mlir_tensor& tensor, std::string_view type) {
   std::string text = tensor.dtype;
   const auto has = [&](std::string_view part) { return type.find(part) != std::string_view::npos; };
@@ -59,7 +59,7 @@ namespace detail {
   return text;
 }
 
-/// Tells a writer what a log says, when it is read for the second time.
+/// Writes the contents of a log during the second reading.
 template <recorded_event_writer Writer>
 class tt_log_writer {
  public:
@@ -129,7 +129,7 @@ class tt_log_writer {
     std::int64_t free = 0;  ///< when the last state was printed
   };
 
-  /// 0 if it is not known, or leaves the numbers.
+  /// 0 if unknown, or on overflow.
   [[nodiscard]] static std::int64_t product(std::int64_t of_bank, std::int64_t banks) noexcept {
     std::int64_t bytes = 0;
     return of_bank < 0 || __builtin_mul_overflow(of_bank, banks, &bytes) ? 0 : bytes;
@@ -145,18 +145,18 @@ class tt_log_writer {
 
 }  // namespace detail
 
-/// The log of tt-mlir's runtime as a source: a state before each operation (`TT_RUNTIME_MEMORY_LOG_LEVEL=operation`) becomes what
-/// the operation before it added to or took from each memory space; programs and operations are operations, each outermost
-/// program a segment.
+/// The log of tt-mlir's runtime as a source. The states before operations (`TT_RUNTIME_MEMORY_LOG_LEVEL=operation`) show what the
+/// previous operation added to or took from each memory space; programs and operations are operations, and each outermost program
+/// is a segment.
 ///
-/// Levels are the log's: MiB of a bank with three decimals, times banks. Whose bytes a decrease frees it does not say: of
-/// `ttnn.deallocate` its input's, else the newest block of as many bytes, else the newest. The file is read twice; it needs
-/// memory for what is live, and 16 bytes for each block that is freed in parts. There are no times: a state is a microsecond. A
-/// log that was cut off, or has lines that cannot be, gives what comes before and around, and its trace says that more happened.
+/// Levels are the log's: MiB per bank with three decimals, times banks. The log does not say whose bytes a decrease frees: for
+/// `ttnn.deallocate` those of its input, else the newest block of that size, else the newest block. The file is read twice; it
+/// takes memory for what is live, and 16 bytes for each block that is freed in parts. There are no times: each state counts as a
+/// microsecond. If a log is cut off or has invalid lines, what precedes and surrounds them is kept, and the trace has a gap.
 class tt_log_source {
  public:
-  /// Reads the file for the first time. It stays the caller's and must be one that can be read again. Raises an error, with file
-  /// and place, if it has no states, or numbers that no device has.
+  /// Reads the file for the first time. The caller keeps the file, which must be seekable. Raises an error with file and place if
+  /// it has no states, or numbers that no device can have.
   tt_log_source(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {
     detail::tt_log_walk<detail::tt_log_survey> walk{survey_, path_};
     detail::tt_log_lines<detail::tt_log_walk<detail::tt_log_survey>> lines{walk, path_};
@@ -168,7 +168,7 @@ class tt_log_source {
     if (status_.states == 0 && survey_.failures.empty()) raise_without_states();
   }
 
-  /// What a trace of it says of itself.
+  /// What its trace says about the capture.
   [[nodiscard]] static capture_info info() {
     capture_info made;
     made.library_version = version_string;
@@ -177,13 +177,13 @@ class tt_log_source {
   [[nodiscard]] const tt_log_status& status() const noexcept { return status_; }
   /// Arguments of the compiled module, if the log has a dump of it.
   [[nodiscard]] const std::vector<tt_input>& inputs() const noexcept { return inputs_; }
-  /// Operations whose effect no state shows: of each rank the last one.
+  /// Operations whose effect no state shows: the last one of each rank.
   [[nodiscard]] const std::vector<missing_source>& unseen() const noexcept { return survey_.missing; }
   /// Peaks and fragmentation of each space.
   [[nodiscard]] std::vector<tt_memory_fact> memories() const { return survey_.memories(); }
 
-  /// Tells everything to a `trace_writer`, but for the end: that is `writer.finish(` what this returns `)`. Reads the file for
-  /// the second time.
+  /// Writes everything to a `trace_writer` except the end: call `writer.finish` with the returned value. Reads the file for the
+  /// second time.
   template <recorded_event_writer Writer>
   [[nodiscard]] std::string write_to(Writer& writer) {
     add_facts(writer);
@@ -192,7 +192,7 @@ class tt_log_source {
     detail::tt_log_lines<detail::tt_log_walk<detail::tt_log_writer<Writer>>> lines{walk, path_};
     read(lines);
     walk.finish();
-    if (!is_whole(status_)) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more
+    if (!is_whole(status_)) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more events
     return walk.last_segment();
   }
 
@@ -220,7 +220,7 @@ class tt_log_source {
     add(survey_.missing);
     if (status_.states != 0)
       add(std::vector<source_limit>{
-          {"states stand between operations: a peak within one is not in the log", survey_.rounding, 0}});
+          {"states are logged between operations: a peak within one is not in the log", survey_.rounding, 0}});
   }
 
   [[noreturn]] void raise_without_states() const {
@@ -242,18 +242,18 @@ class tt_log_source {
   std::vector<tt_input> inputs_;
 };
 
-/// What a user should know of a log beside its numbers, a sentence each.
+/// What a user of a log should know besides its numbers, a sentence each.
 [[nodiscard]] inline std::vector<std::string> remarks_on(const tt_log_source& source) {
   std::vector<std::string> remarks;
   const tt_log_status& status = source.status();
   for (const missing_source& each : source.unseen())
-    remarks.push_back("what " + each.source + " allocated is not known: " + each.reason);
+    remarks.push_back("what " + each.source + " allocated is unknown: " + each.reason);
   if (status.without_state != 0) {
     remarks.push_back("operations without a state before them: " + std::to_string(status.without_state) + ", the first " +
-                      status.first_without_state + "; what they allocated counts for the operation before");
+                      status.first_without_state + "; what they allocated is attributed to the operation before");
   }
   if (status.unreadable != 0) {
-    remarks.push_back("lines that could not be read and are left out: " + std::to_string(status.unreadable) + ", the first " +
+    remarks.push_back("unreadable lines skipped: " + std::to_string(status.unreadable) + ", the first " +
                       status.first_unreadable);
   }
   return remarks;

@@ -17,24 +17,24 @@ struct tt_split {
   std::int64_t bytes = 0;
 };
 
-/// What one kind of memory is made of, as far as states tell: each growth is a block of the operation before it, and each
-/// decrease frees blocks. Of a tensor that is deallocated its own block goes first, then the newest of as many bytes, then the
-/// newest ones, of the last only a part.
+/// The blocks of one kind of memory, as far as states show: each increase is a block of the operation before, and each decrease
+/// frees blocks. If a tensor is deallocated, its own block goes first; then the newest block of that size, then the newest
+/// blocks, the last of them in part.
 ///
-/// A block of a trace is freed as a whole, so that one which goes in parts has to be several from the begin. Which ones those
-/// are, a first pass over the log finds out; see `tt_splits`.
+/// A block of a trace is freed as a whole, so a block that is freed in parts must be several blocks from the start. The first
+/// pass over the log finds out which ones are; see `tt_splits`.
 class tt_blocks {
  public:
   struct block {
     std::uint64_t number = 0;
-    std::uint64_t address = 0;  ///< of what is left of it
-    std::int64_t bytes = 0;     ///< these
-    std::string tensor;         ///< whose it is, if that is known
+    std::uint64_t address = 0;  ///< of what is left
+    std::int64_t bytes = 0;     ///< that are left
+    std::string tensor;         ///< its tensor, if known
   };
 
   void add(block&& made) { live_.push_back(std::move(made)); }
 
-  /// Frees `bytes`; calls `free(block, part)` for each block that loses a part or all, before it does.
+  /// Frees `bytes`; calls `free(block, part)` for each block that loses some or all of its bytes, before it does.
   template <class Free>
   void remove(std::int64_t bytes, const std::vector<std::string>& tensors, Free&& free) {
     for (const std::string& tensor : tensors) {
@@ -49,9 +49,9 @@ class tt_blocks {
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
-  static constexpr std::size_t most_tried = 4096;  ///< so that no state costs more, whatever is live
+  static constexpr std::size_t most_tried = 4096;  ///< bounds the cost of a state, however many blocks are live
 
-  /// The newest block of which `is_wanted` is true.
+  /// The newest block for which `is_wanted` is true.
   template <class Predicate>
   [[nodiscard]] std::size_t find(Predicate&& is_wanted) const {
     const std::size_t oldest = live_.size() - std::min(live_.size(), most_tried);
@@ -75,7 +75,7 @@ class tt_blocks {
   std::vector<block> live_;
 };
 
-/// In which parts blocks go: what the first pass writes and the second reads.
+/// The parts in which blocks are freed: written by the first pass, read by the second.
 class tt_splits {
  public:
   void add(const tt_split& split) { splits_.push_back(split); }
@@ -84,7 +84,7 @@ class tt_splits {
                      [](const tt_split& left, const tt_split& right) { return left.block < right.block; });
   }
 
-  /// Calls `part(bytes)` for the parts of a block, in the order in which they are freed. Blocks must be asked for in order.
+  /// Calls `part(bytes)` for the parts of a block in the order in which they are freed. Blocks must be queried in order.
   template <class Part>
   void for_each_part(std::uint64_t block, std::int64_t bytes, Part&& part) {
     for (; next_ < splits_.size() && splits_[next_].block <= block; ++next_) {

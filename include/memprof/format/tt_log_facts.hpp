@@ -7,24 +7,24 @@
 #include <string_view>
 
 /// @file
-/// What a trace of a tt-mlir log has beside events, and the names it gives.
+/// What a trace of a tt-mlir log has besides events, and the names it uses.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// One kind of memory of a rank: a row of the table `tt_memory`. Bytes are those of one bank; a fragmentation is 1 - largest free
-/// block / free bytes.
+/// One kind of memory of a rank: a row of the table `tt_memory`. Bytes are per bank; fragmentation is 1 - largest free block /
+/// free bytes.
 struct tt_memory_fact {
   std::string space;
   std::int64_t banks = 0;
   std::int64_t bank_bytes = 0;
-  std::int64_t peak_bytes = 0;  ///< allocated in a bank, at most
+  std::int64_t peak_bytes = 0;  ///< the most allocated in a bank
   std::int64_t peak_free_bytes = 0;
   std::int64_t peak_largest_free_bytes = 0;
   double peak_fragmentation = 0;
-  std::string peak_before;     ///< the first operation before which that stands
-  std::int64_t peak_line = 0;  ///< of the log
+  std::string peak_before;     ///< the first operation with that peak in the state before it
+  std::int64_t peak_line = 0;  ///< in the log
   double greatest_fragmentation = 0;
-  std::string greatest_before;  ///< the first operation before which that was
+  std::string greatest_before;  ///< the first operation with that fragmentation in the state before it
   std::int64_t greatest_line = 0;
   std::int64_t states = 0;
 
@@ -47,8 +47,8 @@ struct tt_memory_fact {
   }
 };
 
-/// How fragmented one kind of memory was over time: a row of the table `tt_fragmentation`, which has at most 512 of a space. Each
-/// is the most fragmented state of its stretch; bytes are those of one bank.
+/// The fragmentation of one kind of memory over time: a row of the table `tt_fragmentation`, which has at most 512 for each
+/// space. Each is the most fragmented state of its stretch; bytes are per bank.
 struct tt_fragmentation_fact {
   std::string space;
   std::int64_t time_ns = 0;
@@ -71,8 +71,8 @@ struct tt_fragmentation_fact {
   }
 };
 
-/// An allocation for which there was no room, as its message has it: a row of the table `tt_out_of_memory`, which has the first
-/// 32. Bytes; -1: the message does not say.
+/// An allocation that failed for lack of memory, as given in its message: a row of the table `tt_out_of_memory`, which has the
+/// first 32. Sizes in bytes; -1 if the message lacks them.
 struct tt_out_of_memory_fact {
   std::string space;
   std::int64_t line = 0;
@@ -122,7 +122,7 @@ struct tt_input_fact {
   }
 };
 
-inline constexpr std::string_view tt_before_log = "(before the log)";  ///< operation of what was live when the log begins
+inline constexpr std::string_view tt_before_log = "(before the log)";  ///< operation of what was live at the start of the log
 inline constexpr std::string_view tt_before_segment = "BEFORE_LOG";    ///< segment in which that is allocated
 inline constexpr std::string_view tt_end_segment = "AFTER_PROGRAMS";   ///< segment of what follows the last program
 

@@ -20,26 +20,26 @@
 #include <vector>
 
 /// @file
-/// The files that tt-mlir's own profiler (tt-swiss, `ttmem`) makes of a log: `NAME_memory.json`, `NAME_operations.json` and
+/// The files that tt-mlir's own profiler (tt-swiss, `ttmem`) makes from a log: `NAME_memory.json`, `NAME_operations.json` and
 /// `NAME_inputs_registry.json`. The nth operation of one is the nth of the other.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What one rank has in a log, as those files need it before its first operation.
+/// What the files need to know about a rank of a log before its first operation.
 struct tt_rank_summary {
   tt_rank rank;
   tt_memory_state first;            ///< the state before the first operation
   std::uint64_t operations = 0;     ///< in the files
-  std::uint64_t deallocations = 0;  ///< left out of them, as are the next two
+  std::uint64_t deallocations = 0;  ///< not in the files, like the next two
   std::uint64_t get_devices = 0;
   std::uint64_t without_state = 0;
-  std::map<std::string, std::uint64_t> const_evals;  ///< operations of each
-  std::map<std::string, bool> cache_misses;          ///< whether it was one, by name
+  std::map<std::string, std::uint64_t> const_evals;  ///< number of operations of each
+  std::map<std::string, bool> cache_misses;          ///< whether it missed, by name
 };
 
 namespace detail {
 
-/// Counts what the files will have.
+/// Counts what the files will contain.
 struct tt_json_survey {
   std::map<std::size_t, tt_rank_summary> ranks;
 
@@ -84,7 +84,7 @@ class tt_json_writer {
   tt_json_writer(Sink& memory, Sink& operations, const tt_rank_summary& summary, const std::vector<tt_input>& inputs)
       : rank_(summary.rank.index), memory_(memory), operations_(operations), inputs_(inputs) {
     for (std::size_t index = 0; index < inputs.size(); ++index) {
-      // Of several with one shape the last counts, as in the original.
+      // Among several with the same shape the last counts, as in the original.
       if (inputs[index].is_weight() && !inputs[index].shape.empty()) weights_by_shape_[inputs[index].shape] = index;
     }
     memory_.begin('{');
@@ -129,8 +129,8 @@ class tt_json_writer {
   }
 
  private:
-  /// Weights that an operation takes, found by their shapes alone: names of values are those of another module. Operations of a
-  /// const-eval program have those of the `ttcore.load_cached` that runs it.
+  /// The weights that an operation takes, found by shape alone, since value names are those of another module. Operations of a
+  /// const-eval program get those of the `ttcore.load_cached` that runs it.
   [[nodiscard]] std::vector<std::size_t> weights_of(const tt_executed_operation& executed) {
     const bool is_load = executed.mlir.name.find("load_cached") != std::string::npos;
     if (!is_load && !executed.const_eval.empty())
@@ -248,8 +248,8 @@ class tt_json_writer {
 
 }  // namespace detail
 
-/// What a log has for the files, before they are written: of each rank that has operations with states. The file stays the
-/// caller's. Raises an error as `tt_log_source` does where numbers are those of no device.
+/// What must be known about a log before its files are written, for each rank that has operations with states. The caller keeps
+/// the file. Raises an error like `tt_log_source` for numbers that no device can have.
 struct tt_log_content {
   std::vector<tt_rank_summary> ranks;
   std::vector<tt_input> inputs;
@@ -272,8 +272,8 @@ struct tt_log_content {
   return found;
 }
 
-/// Writes what one rank's operations found and what they are, the nth of one beside the nth of the other. Reads the file once,
-/// and takes the memory of a line.
+/// Writes the memory state before each of a rank's operations, and the operations themselves, the nth of one file with the nth of
+/// the other. Reads the file once, with one line in memory at a time.
 template <byte_sink Sink>
 void write_tt_json(std::FILE* file, const std::filesystem::path& path, const tt_rank_summary& rank,
                    const std::vector<tt_input>& inputs, Sink& memory, Sink& operations) {
@@ -284,7 +284,7 @@ void write_tt_json(std::FILE* file, const std::filesystem::path& path, const tt_
   writer.finish();
 }
 
-/// Writes the arguments of the compiled module; without one, empty objects.
+/// Writes the arguments of the compiled module, or empty objects if there is none.
 template <byte_sink Sink>
 void write_tt_inputs(const tt_log_content& content, Sink& sink) {
   detail::indented_json<Sink> out{sink};

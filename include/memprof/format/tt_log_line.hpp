@@ -14,46 +14,47 @@
 #include <system_error>
 
 /// @file
-/// Parts of the lines that tt-mlir's runtime logs (runtime/lib/ttnn/program_executor.cpp, common/runtime/debug.cpp there).
+/// Parsers for parts of the lines logged by tt-mlir's runtime (its runtime/lib/ttnn/program_executor.cpp,
+/// common/runtime/debug.cpp).
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The kinds of memory of a device, in the order in which a log lists them.
+/// The kinds of memory of a device, in the order of the log.
 inline constexpr std::array<std::string_view, 4> tt_memory_names{"DRAM", "L1", "L1_SMALL", "TRACE"};
-/// The memory spaces that they are in a trace, as `device_preset` names them.
+/// Their memory spaces in a trace, named as in `device_preset`.
 inline constexpr std::array<std::string_view, 4> tt_space_names{"dram", "l1", "l1_small", "trace"};
 inline constexpr std::size_t tt_memory_count = tt_memory_names.size();
 
-/// What one kind of memory holds in each of its banks: MiB, printed with three decimals, so that bytes are known to a KiB.
+/// What one kind of memory holds per bank: MiB printed with three decimals, so bytes are known to the nearest KiB.
 struct tt_memory_view {
   std::int64_t banks = 0;
   double total = 0;
   double allocated = 0;
   double free = 0;
   double largest_free = 0;
-  double step = 0;  ///< MiB to which they are known: a unit of the last digit
+  double step = 0;  ///< precision in MiB: a unit of the last digit
 
   bool operator==(const tt_memory_view&) const = default;
 };
 
-/// How much of what is free cannot be had in one piece: 1 - largest / free; 0 if nothing is free.
+/// The share of free memory that is not available in one piece: 1 - largest / free; 0 if nothing is free.
 [[nodiscard]] inline double fragmentation(double largest_free, double free) noexcept {
   return free > 0 && largest_free < free ? 1 - largest_free / free : 0;
 }
 
-/// Bytes of so many MiB, to the nearest.
+/// `mebibytes` as bytes, rounded to nearest.
 [[nodiscard]] inline std::int64_t bytes_of_mebibytes(double mebibytes) noexcept {
   return static_cast<std::int64_t>(std::llround(mebibytes * 0x1p20));
 }
 
-/// An allocation for which a device had no room; bytes, -1 where the line does not say.
+/// An allocation that failed for lack of device memory, in bytes; -1 if the line lacks the number.
 struct tt_out_of_memory {
-  std::size_t memory = 0;  ///< index in `tt_memory_names`
+  std::size_t memory = 0;  ///< index into `tt_memory_names`
   std::int64_t requested = 0;
   std::int64_t banks = 0;
   std::int64_t per_bank = 0;
   std::int64_t bank_size = -1;
-  std::int64_t allocated = -1;  ///< these of one bank
+  std::int64_t allocated = -1;  ///< this and the following per bank
   std::int64_t free = -1;
   std::int64_t largest_free = -1;
 
@@ -62,7 +63,7 @@ struct tt_out_of_memory {
 
 namespace detail {
 
-/// The label "[1,0]<stdout>:" that Open MPI puts before a line of a rank: the rank's number, and how long the label is.
+/// The label "[1,0]<stdout>:" that Open MPI puts before a rank's line: the number of the rank and the length of the label.
 struct mpi_label {
   std::string_view rank;
   std::size_t length = 0;  ///< 0: there is none
@@ -83,14 +84,14 @@ struct mpi_label {
   return {};
 }
 
-/// What follows `head` in a line, without spaces; nothing if `head` is not there.
+/// The trimmed text after `head` in a line; nothing if `head` does not occur.
 [[nodiscard]] constexpr std::optional<std::string_view> text_after(std::string_view line, std::string_view head) noexcept {
   const std::size_t at = line.find(head);
   if (at == std::string_view::npos) return std::nullopt;
   return trimmed(line.substr(at + head.size()));
 }
 
-/// The word, without spaces in it, that follows `head`; empty if there is none.
+/// The word after `head`, up to a space; empty if there is none.
 [[nodiscard]] constexpr std::string_view word_after(std::string_view line, std::string_view head) noexcept {
   const std::optional<std::string_view> rest = text_after(line, head);
   return rest ? rest->substr(0, rest->find_first_of(" \t")) : std::string_view{};
@@ -103,7 +104,7 @@ struct mpi_label {
   return value;
 }
 
-/// The number of bytes in "12 B" behind `head`.
+/// The number of bytes in "12 B" after `head`.
 [[nodiscard]] inline std::optional<std::int64_t> bytes_after(std::string_view line, std::string_view head) noexcept {
   const std::optional<std::string_view> rest = text_after(line, head);
   if (!rest) return std::nullopt;
@@ -111,7 +112,7 @@ struct mpi_label {
   return rest->substr(digits.size()).starts_with(" B") ? whole_number(digits) : std::nullopt;
 }
 
-/// The index of a kind of memory in `tt_memory_names`; nothing if it is none. Some versions write "L1 SMALL".
+/// The index of a kind of memory in `tt_memory_names`; nothing if it is unknown. Some versions write "L1 SMALL".
 [[nodiscard]] constexpr std::optional<std::size_t> tt_memory_of(std::string_view name) noexcept {
   if (name == "L1 SMALL") name = "L1_SMALL";
   for (std::size_t index = 0; index < tt_memory_count; ++index) {
@@ -135,10 +136,10 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
 /// A number of MiB as a log prints it.
 struct tt_mebibytes {
   double value = 0;
-  double step = 1;  ///< a unit of its last digit
+  double step = 1;  ///< a unit of the last digit
 };
 
-/// A number of MiB as "0.008 MB": digits, and perhaps a point among them; nothing if the text is no such number.
+/// The number of MiB in "0.008 MB": digits, possibly with a decimal point; nothing if the text is anything else.
 [[nodiscard]] inline std::optional<tt_mebibytes> mebibytes_of(std::string_view text) noexcept {
   constexpr std::string_view unit = " MB";
   constexpr std::size_t most_digits = 64;
@@ -154,7 +155,7 @@ struct tt_mebibytes {
   return read;
 }
 
-/// Reads what stands in "MemoryView{...}"; nothing if one of its five numbers is missing or is none.
+/// Parses "MemoryView{...}"; nothing if one of its five numbers is missing or invalid.
 [[nodiscard]] inline std::optional<tt_memory_view> parse_tt_memory_view(std::string_view line) noexcept {
   const std::size_t head = line.find(tt_view_head);
   const std::size_t end = head == std::string_view::npos ? head : line.find('}', head);
@@ -189,24 +190,25 @@ struct tt_mebibytes {
   return seen == 31 ? std::optional{view} : std::nullopt;
 }
 
-/// Why the numbers are those of no device; empty: they may be those of one. At most 65,536 banks of at most 16 TiB, so that no
-/// sum leaves 63 bits.
+/// Why no device can have these numbers; empty if one can. The limits of 65,536 banks and 16 TiB per bank keep all sums within 63
+/// bits.
 [[nodiscard]] inline std::string_view impossibility_of(const tt_memory_view& view) noexcept {
   constexpr double most = 0x1p24;
   const double greatest = std::max({view.total, view.allocated, view.free, view.largest_free});
   const double rounding = 2 * view.step;  // of two numbers
   if (view.banks > 65'536) return "it has more than 65,536 banks";
   if (greatest > most) return "a bank has more than 16 TiB";
-  if (view.banks == 0 && greatest > 0) return "it has bytes, and no banks";
-  if (view.allocated > view.total + rounding) return "more is allocated than there is";
-  if (view.free > view.total + rounding) return "more is free than there is";
-  if (view.largest_free > view.free + rounding) return "the largest free block is larger than all that is free";
-  if (view.allocated + view.free > view.total + rounding) return "what is allocated and what is free are more than there is";
+  if (view.banks == 0 && greatest > 0) return "it has bytes but no banks";
+  if (view.allocated > view.total + rounding) return "more is allocated than the total";
+  if (view.free > view.total + rounding) return "more is free than the total";
+  if (view.largest_free > view.free + rounding) return "the largest free block exceeds the free bytes";
+  if (view.allocated + view.free > view.total + rounding) return "allocated and free bytes exceed the total";
   return {};
 }
 
-/// Reads "Not enough space to allocate 33554432 B DRAM buffer across 12 banks, where each bank needs to store 2797568 B, but bank
-/// size is 1071821792 B (allocated: ... B, free: ... B, largest free block: ... B)"; nothing if the line has no such sentence.
+/// Parses "Not enough space to allocate 33554432 B DRAM buffer across 12 banks, where each bank needs to store 2797568 B, but
+/// bank size is 1071821792 B (allocated: ... B, free: ... B, largest free block: ... B)"; nothing if the line has no such
+/// sentence.
 [[nodiscard]] inline std::optional<tt_out_of_memory> parse_tt_out_of_memory(std::string_view line) noexcept {
   constexpr std::string_view head = "Not enough space to allocate ";
   const std::optional<std::int64_t> requested = bytes_after(line, head);

@@ -23,14 +23,14 @@
 #include <vector>
 
 /// @file
-/// The log of tt-mlir's runtime, line by line, as operations with the memory states before them.
+/// The log of tt-mlir's runtime, read line by line, as operations with the memory states before them.
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Puts lines together: an operation's text, the header of its state, and the four lines that follow it, which may be apart where
-/// several processes write.
+/// Assembles lines: the text of an operation, the header of its state, and the four lines of the state, which may be separated by
+/// other lines if several processes write.
 template <tt_log_sink Sink>
 class tt_log_lines {
  public:
@@ -46,12 +46,12 @@ class tt_log_lines {
     if (read(rank, rest)) return;
     rank.has_failed = rank.has_failed || is_failure(rest);
     if (rank.header && ++rank.foreign_lines > most_foreign_lines) deliver(rank);
-    // Modules of ranks may be dumped side by side.
+    // Dumps of several ranks' modules may interleave.
     if (!registry_.is_in_module()) registry_rank_ = rank.rank.index;
     if (registry_rank_ == rank.rank.index) registry_.line(rest);
   }
 
-  /// After the last line.
+  /// Call after the last line.
   void finish() {
     for (auto& [label, rank] : ranks_) {
       if (status_.damage.empty()) status_.damage = end_of(rank);
@@ -65,7 +65,7 @@ class tt_log_lines {
   [[nodiscard]] const tt_inputs_registry& registry() const noexcept { return registry_; }
 
  private:
-  /// Lines of something else that may stand within a state.
+  /// The most other lines that may appear within a state.
   static constexpr unsigned most_foreign_lines = 8;
   static constexpr std::size_t most_ranks = 4096;
   static constexpr std::size_t deepest = 256;
@@ -73,16 +73,16 @@ class tt_log_lines {
   enum class header_kind : std::uint8_t { operation, program };
   struct rank_state {
     tt_rank rank;
-    std::optional<tt_executed_operation> waiting;  ///< for its state
-    std::optional<header_kind> header;             ///< of a state that is not complete
-    std::string type;                              ///< of the operation that the header names
+    std::optional<tt_executed_operation> waiting;  ///< awaits its state
+    std::optional<header_kind> header;             ///< of an incomplete state
+    std::string type;                              ///< of the operation named in the header
     std::uint64_t header_line = 0;
     tt_memory_state state;
     unsigned foreign_lines = 0;
-    std::ptrdiff_t usual_views = 1;             ///< lines of the state before
-    std::map<std::size_t, std::int64_t> banks;  ///< by kind of memory, as its first state has them
+    std::ptrdiff_t usual_views = 1;             ///< lines of the previous state
+    std::map<std::size_t, std::int64_t> banks;  ///< by kind of memory, from its first state
     std::vector<std::string> programs;
-    std::uint64_t program_line = 0;  ///< where the outermost one begins
+    std::uint64_t program_line = 0;  ///< where the outermost program begins
     bool has_states = false;
     bool has_failed = false;  ///< since the last operation
     std::set<std::string, std::less<>> cache_misses;
@@ -98,7 +98,7 @@ class tt_log_lines {
     return found->second;
   }
 
-  /// Why the end of a rank's lines is missing; empty: it is not.
+  /// Why the end of a rank's lines is missing; empty if it is not.
   [[nodiscard]] std::string end_of(const rank_state& rank) const {
     if (rank.header && views_of(rank.state) < rank.usual_views)
       return "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
@@ -106,10 +106,10 @@ class tt_log_lines {
       return "it ends before the memory state of '" + rank.waiting->name() + "' in line " + std::to_string(rank.waiting->line);
     if (rank.programs.empty() || rank.has_failed) return {};
     return "it ends within the program '" + rank.programs.front() + "', which begins in line " +
-           std::to_string(rank.program_line) + ", and has no error that ended it";
+           std::to_string(rank.program_line) + ", with no error that ended it";
   }
 
-  /// Whether the line was one of the runtime's.
+  /// Whether the runtime wrote the line.
   [[nodiscard]] bool read(rank_state& rank, std::string_view line) {
     if (const auto text = text_after(line, "Executing operation:"); text && line.find("RuntimeTT") != line.npos) {
       execute(rank, *text);
@@ -141,7 +141,7 @@ class tt_log_lines {
     give_up(rank);
     std::optional<mlir_operation> parsed = parse_mlir_operation(text);
     rank.has_failed = false;
-    if (!parsed) return note("expected an operation of MLIR behind 'Executing operation:'");
+    if (!parsed) return note("expected an MLIR operation after 'Executing operation:'");
     rank.waiting = describe(rank, std::move(*parsed));
   }
 
@@ -172,16 +172,16 @@ class tt_log_lines {
     if (!found) return note("expected MemoryView{numBanks: N, totalBytesPerBank: X MB, ...} with five numbers");
     const std::string name{tt_memory_names[memory]};
     if (const std::string_view fault = impossibility_of(*found); !fault.empty())
-      return note("the numbers of " + name + " are those of no device: " + std::string{fault});
-    if (!rank.header || rank.state[memory]) return;  // a second one, of a process without a label
+      return note("impossible numbers for " + name + ": " + std::string{fault});
+    if (!rank.header || rank.state[memory]) return;  // a second one, from a process without a label
     const std::int64_t banks = rank.banks.try_emplace(memory, found->banks).first->second;
     if (found->banks != banks)
-      return note(name + " has " + std::to_string(found->banks) + " banks, and had " + std::to_string(banks) + " before");
+      return note(name + " has " + std::to_string(found->banks) + " banks, but had " + std::to_string(banks) + " before");
     rank.state[memory] = *found;
     if (views_of(rank.state) == std::ptrdiff_t{tt_memory_count}) deliver(rank);
   }
 
-  /// What the runtime, Python or the C++ library say when an exception ends a program.
+  /// The messages of the runtime, Python or the C++ library when an exception ends a program.
   [[nodiscard]] static bool is_failure(std::string_view line) noexcept {
     constexpr std::array<std::string_view, 5> marks{"TT_THROW", "TT_FATAL", "TT_ASSERT", "Traceback (most recent call last)",
                                                     "terminate called"};
@@ -192,7 +192,7 @@ class tt_log_lines {
     return std::count_if(state.begin(), state.end(), [](const auto& view) { return view.has_value(); });
   }
 
-  /// Hands on the state that was being read, as far as it came.
+  /// Hands on the state being read, as far as it is complete.
   void deliver(rank_state& rank) {
     if (!rank.header) return;
     const header_kind kind = *std::exchange(rank.header, std::nullopt);
@@ -209,7 +209,7 @@ class tt_log_lines {
     sink_.operation(rank.rank, operation, state);
   }
 
-  /// The operation that waits for its state gets none.
+  /// Gives up waiting for the state of an operation.
   void give_up(rank_state& rank) {
     if (!rank.waiting) return;
     const tt_executed_operation operation = std::move(*std::exchange(rank.waiting, std::nullopt));
@@ -221,7 +221,7 @@ class tt_log_lines {
   void begin_program(rank_state& rank, std::string_view name) {
     deliver(rank);
     give_up(rank);
-    // A program does not call itself: the one of that name that runs was ended by an exception.
+    // Programs do not recurse: a running one of that name was ended by an exception.
     const auto running = std::find(rank.programs.begin(), rank.programs.end(), name);
     if (running != rank.programs.end()) end_from(rank, running);
     if (rank.programs.size() == deepest) return;
@@ -257,7 +257,7 @@ class tt_log_lines {
   std::size_t registry_rank_ = 0;  ///< the rank that dumps a module
 };
 
-/// Hands all lines of a file to `lines`.
+/// Passes all lines of a file to `lines`.
 template <class Lines>
 void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& lines) {
   byte_reader in{file, path};
@@ -268,12 +268,12 @@ void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& li
 
 }  // namespace detail
 
-/// Whether a file, which stands at its begin and does so afterwards, has lines of tt-mlir's runtime. Looks at 64 MiB at most: a
-/// program may say much before its first operation.
+/// Whether a file has lines of tt-mlir's runtime, within its first 64 MiB: a program may print a lot before its first operation.
+/// The file must be at its start and is left there.
 [[nodiscard]] inline bool is_tt_log(std::FILE* file) {
   constexpr std::array<std::string_view, 3> marks{"RuntimeTTNN", "Device memory state before", "memory state: MemoryView{"};
   constexpr std::size_t most = std::size_t{64} << 20;
-  constexpr std::size_t overlap = 32;  // more than any mark has
+  constexpr std::size_t overlap = 32;  // longer than any mark
   std::string part;
   bool is_found = false;
   for (std::size_t seen = 0; seen < most && !is_found;) {

@@ -19,7 +19,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The most fragmented states of one kind of memory over time, at most 512: stretches grow as states come.
+/// The most fragmented states of one kind of memory over time, at most 512: stretches grow as states are added.
 class fragmentation_line {
  public:
   static constexpr std::size_t most_points = 512;
@@ -48,11 +48,11 @@ class fragmentation_line {
   }
 
   std::vector<tt_fragmentation_fact> points_;
-  std::size_t stretch_ = 1;  ///< states that a point stands for
-  std::size_t in_last_ = 0;  ///< of those, how many the last point has seen; 0: all
+  std::size_t stretch_ = 1;  ///< states per point
+  std::size_t in_last_ = 0;  ///< states in the last point so far; 0: it is full
 };
 
-/// What the first pass over a log finds out: peaks, fragmentation, failures, and in which parts blocks are freed.
+/// The result of the first pass over a log: peaks, fragmentation, failures, and the parts in which blocks are freed.
 class tt_log_survey {
  public:
   void on_rank(const tt_rank&) {}
@@ -106,11 +106,10 @@ class tt_log_survey {
   void unseen(const tt_rank& rank, const tt_executed_operation& last) {
     std::string source = last.name();
     if (!rank.number.empty()) source += " of rank " + rank.number;
-    missing.push_back(
-        {source, "line " + std::to_string(last.line) + " has the log's last state, which stands before the operation"});
+    missing.push_back({source, "line " + std::to_string(last.line) + " has the log's last state, from before the operation"});
   }
 
-  /// One row a space, in the order of ranks.
+  /// One row for each space, in the order of ranks.
   [[nodiscard]] std::vector<tt_memory_fact> memories() const {
     std::vector<tt_memory_fact> rows;
     for (const auto& [key, self] : memories_) rows.push_back(self.fact);
@@ -125,7 +124,7 @@ class tt_log_survey {
   std::vector<tt_out_of_memory_fact> failures;
   std::vector<missing_source> missing;
   tt_splits splits;
-  std::int64_t rounding = 1;  ///< bytes of a memory to which its levels are known, at most
+  std::int64_t rounding = 1;  ///< the coarsest precision of any memory, in bytes
 
  private:
   struct memory_survey {

@@ -19,15 +19,15 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The name of a memory space of a rank: "dram", or "dram:3" where the log has labels of ranks.
+/// The name of a memory space of a rank: "dram", or "dram:3" if the log has labels of ranks.
 [[nodiscard]] inline std::string tt_space_name(const tt_rank& rank, std::size_t memory) {
   std::string name{tt_space_names[memory]};
   return rank.number.empty() ? name : name + ':' + rank.number;
 }
 
-/// Turns states into what happened between them. A state stands before its operation: what it has more than the one before is
-/// what the operation before added, and what comes between the two (ends of operations and programs, a failure) has to wait for
-/// it. Both passes over a log take this way, so that they agree; `Target` is what they do with it.
+/// Turns states into the changes between them. A state is from before its operation: its difference from the previous state is
+/// what the previous operation did, and whatever comes between the two (ends of operations and programs, a failure) has to wait
+/// for it. Both passes over a log use this class, so they agree; `Target` is what they do with it.
 template <class Target>
 class tt_log_walk {
  public:
@@ -71,13 +71,13 @@ class tt_log_walk {
   }
   void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) {
     rank_walk& self = walk_of(rank);
-    if (self.failure == failure) return;  // the exception says it again
+    if (self.failure == failure) return;  // the exception repeats it
     self.failure = failure;
     put_off(self, {action_kind::out_of_memory, {}, failure, line});
     if (self.is_last_open && self.pending.size() == 1) apply(self, 1);
   }
 
-  /// After the end of the log.
+  /// Call after the end of the log.
   void finish() {
     for (auto& [index, self] : ranks_) {
       target_.on_rank(self.rank);
@@ -90,7 +90,7 @@ class tt_log_walk {
     }
   }
 
-  /// The name of the segment that ends with the log; empty: nothing came after the last one.
+  /// The name of the segment that ends with the log; empty if nothing followed the last one.
   [[nodiscard]] const std::string& last_segment() const noexcept { return last_segment_; }
 
  private:
@@ -114,9 +114,9 @@ class tt_log_walk {
     tt_rank rank;
     bool has_state = false;
     std::array<memory_walk, tt_memory_count> memories;
-    std::optional<tt_executed_operation> last;  ///< what the next state shows the effect of
+    std::optional<tt_executed_operation> last;  ///< whose effect the next state shows
     bool is_last_open = false;                  ///< whether `target` is within it
-    std::vector<scope> scopes;                  ///< as they are when all that waits has happened
+    std::vector<scope> scopes;                  ///< once all pending actions have been applied
     std::vector<action> pending;
     std::optional<tt_out_of_memory> failure;
   };
@@ -143,7 +143,7 @@ class tt_log_walk {
     self.pending.push_back(std::move(what));
   }
 
-  /// Lets the first `count` actions happen.
+  /// Applies the first `count` pending actions.
   void apply(rank_walk& self, std::size_t count) {
     for (std::size_t index = 0; index < count; ++index) {
       const action& next = self.pending[index];
@@ -157,7 +157,7 @@ class tt_log_walk {
     self.pending.erase(self.pending.begin(), self.pending.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
-  /// Programs of one rank make the segments of all: those of the first that is heard of.
+  /// The programs of one rank, the first seen, define the segments of all.
   [[nodiscard]] bool is_of_segments(const rank_walk& self) {
     if (!segment_rank_) segment_rank_ = self.rank.index;
     return *segment_rank_ == self.rank.index;
@@ -168,7 +168,7 @@ class tt_log_walk {
     last_segment_.clear();
   }
 
-  /// Puts what a state tells where it belongs among what waits.
+  /// Assigns what a state shows to the right place among the pending actions.
   void settle(rank_walk& self, const tt_memory_state& state, std::string_view before, std::uint64_t line) {
     target_.next_state();
     self.failure.reset();
@@ -179,7 +179,7 @@ class tt_log_walk {
       target_.leave();
       if (has_blocks_) end_segment(self, tt_before_segment);
     } else {
-      // Where the operation that had the last state is over, it was the last that began, of those without one.
+      // If the operation with the last state is over, the change belongs to the last operation begun since, if any.
       std::size_t count = 0;
       for (std::size_t index = self.is_last_open ? 0 : self.pending.size(); index > 0 && count == 0; --index) {
         if (self.pending[index - 1].kind == action_kind::enter) count = index;
@@ -210,7 +210,7 @@ class tt_log_walk {
   void grow(rank_walk& self, std::size_t memory, std::int64_t bytes) {
     constexpr std::uint64_t last_address = std::uint64_t{1} << 62;
     if (static_cast<std::uint64_t>(bytes) > last_address - next_address_)
-      raise_about_file("read", path_, "its allocations add up to more than 2^62 bytes: they are those of no run");
+      raise_about_file("read", path_, "its allocations add up to more than 2^62 bytes: no run allocates that much");
     tt_blocks::block made{next_block_++, next_address_, bytes, {}};
     if (self.last && !self.last->mlir.result.empty()) made.tensor = tensor_of(*self.last, self.last->mlir.result);
     next_address_ += static_cast<std::uint64_t>(bytes);
@@ -228,12 +228,12 @@ class tt_log_walk {
     });
   }
 
-  /// A value's name counts within its program.
+  /// The name of a value is local to its program.
   [[nodiscard]] static std::string tensor_of(const tt_executed_operation& executed, std::string_view value) {
     return executed.program + ' ' + std::string{value.substr(0, value.find_first_of(":#"))};
   }
 
-  static constexpr std::size_t most_spaces = 252;  // beside `cpu`, of the 255 that a trace can have
+  static constexpr std::size_t most_spaces = 252;  // besides `cpu`, out of the 255 that a trace can have
 
   Target& target_;
   std::filesystem::path path_;

@@ -25,16 +25,16 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// How blocks lie on the cores of a device.
+/// How blocks are placed on the cores of a device.
 enum class ttnn_core_model : std::uint8_t {
-  one_core,  ///< all on one, so that circular buffers of disjoint cores add up: tt-metal's tracker before September 2026
-  per_core,  ///< circular buffers on the cores they say, other blocks on all that any circular buffer has; the tracker since then
+  one_core,  ///< all on one core, so circular buffers of disjoint cores add up: tt-metal's tracker before September 2026
+  per_core,  ///< circular buffers on their own cores, other blocks on all cores with circular buffers; the tracker since then
 };
 
 namespace detail {
 
-/// Bytes of a buffer in the fullest bank. Old traces lack `max_size_per_bank`; of their interleaved buffers the tracker counts
-/// all bytes on each core, and so do we.
+/// The bytes of a buffer in its fullest bank. Old traces lack `max_size_per_bank`; for their interleaved buffers the tracker
+/// counts all bytes on each core, and so does this.
 [[nodiscard]] inline std::int64_t bytes_on_core(const ttnn_node& node) noexcept {
   if (node.max_size_per_bank >= 0) return node.max_size_per_bank;
   if (node.page_size <= 0 || node.num_cores <= 0) return node.size;
@@ -42,7 +42,7 @@ namespace detail {
   return (pages + node.num_cores - 1) / node.num_cores * node.page_size;
 }
 
-/// What the first pass finds out: buffers that were there before the trace, and the grid of cores.
+/// The result of the first pass: buffers that existed before the trace, and the grid of cores.
 struct ttnn_graph_survey {
   std::map<std::int64_t, std::pair<std::int64_t, bool>> before;  ///< bytes and whether in DRAM, by counter of the `buffer` node
   core_range grid{0, 0, 0, 0};
@@ -57,7 +57,7 @@ struct ttnn_graph_survey {
   }
 };
 
-/// Tells a writer what a graph trace says, when it is read for the second time.
+/// Writes the contents of a graph trace during the second reading.
 template <recorded_event_writer Writer>
 class ttnn_graph_writer {
  public:
@@ -104,7 +104,7 @@ class ttnn_graph_writer {
     for (; !open_.empty(); open_.pop_back()) writer_.end_operation(open_.back().second);
   }
 
-  /// Buffers that were freed and are in no node before.
+  /// Frees of buffers that no earlier node has.
   std::uint64_t unknown_deallocations = 0;
 
  private:
@@ -116,7 +116,7 @@ class ttnn_graph_writer {
   };
 
   [[nodiscard]] bool is_per_core() const noexcept { return model_ == ttnn_core_model::per_core; }
-  /// Buffers of programs that the tracker did not know before.
+  /// Kinds of program buffers that the tracker did not know before.
   [[nodiscard]] static bool is_new_kind(std::string_view type) noexcept {
     return type == "dataflow_buffer_allocate" || type == "scratchpad_allocate";
   }
@@ -125,9 +125,9 @@ class ttnn_graph_writer {
   }
 
   [[nodiscard]] std::uint64_t new_address(std::int64_t bytes) {
-    constexpr std::uint64_t last = std::uint64_t{1} << 48;  // the upper bits of an address have its first core
+    constexpr std::uint64_t last = std::uint64_t{1} << 48;  // the upper bits of an address hold its first core
     if (static_cast<std::uint64_t>(bytes) > last - next_address_)
-      raise("cannot read '" + path_.string() + "': its buffers add up to more than 2^48 bytes: they are those of no run");
+      raise("cannot read '" + path_.string() + "': its buffers add up to more than 2^48 bytes: no run allocates that much");
     return std::exchange(next_address_, next_address_ + static_cast<std::uint64_t>(bytes));
   }
 
@@ -169,7 +169,7 @@ class ttnn_graph_writer {
     }
   }
 
-  /// Sizes of deallocations are 0 in old traces: a buffer has its own.
+  /// In old traces deallocations have size 0: the size is that of the buffer.
   void deallocate(const ttnn_node& node) {
     if (node.connections.empty() || !free(node.connections.front())) ++unknown_deallocations;
   }
@@ -209,7 +209,7 @@ class ttnn_graph_writer {
     return word;
   }
 
-  /// Ends a function, and those within it that an exception ended.
+  /// Ends a function, and functions within it that an exception ended.
   void end_function(std::string_view name) {
     const auto begun = std::find_if(open_.rbegin(), open_.rend(), [&](const auto& each) { return each.first == name; });
     if (begun == open_.rend()) return;
@@ -234,14 +234,14 @@ class ttnn_graph_writer {
 
 }  // namespace detail
 
-/// A graph trace of ttnn (the JSON of `GraphProcessor`) as a source: functions are operations, DRAM is a memory space, L1 is one
-/// that each core has of its own, with circular buffers separate. Buffers in DRAM that were there before are in a segment of
-/// their own. There are no times: a node is a microsecond. The file is read twice; memory is what is live. Needs the component
-/// `json`.
+/// A graph trace of ttnn (the JSON of `GraphProcessor`) as a source: functions are operations, DRAM is a memory space, and L1 is
+/// one that each core has for itself, with circular buffers counted separately. DRAM buffers from before the trace are in a
+/// segment of their own. There are no times: each node counts as a microsecond. The file is read twice; takes memory for what is
+/// live. Needs the component `json`.
 class ttnn_graph_source {
  public:
-  /// Reads the file for the first time. It stays the caller's and must be one that can be read again. Raises an error, with file
-  /// and node, if it is no graph trace.
+  /// Reads the file for the first time. The caller keeps the file, which must be seekable. Raises an error with file and node if
+  /// it is not a graph trace.
   ttnn_graph_source(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {
     std::rewind(file_);
     damage_ = detail::read_ttnn_graph(file_, path_, survey_);
@@ -252,11 +252,11 @@ class ttnn_graph_source {
     made.library_version = version_string;
     return made;
   }
-  /// Why only the beginning could be read, as a sentence without its stop; empty: all was.
+  /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
 
-  /// Tells everything to a `trace_writer`, but for the end. Reads the file for the second time. Returns how many buffers were
-  /// freed that were there before and whose bytes on a core the trace does not have.
+  /// Writes everything to a `trace_writer` except the end. Reads the file for the second time. Returns the number of freed
+  /// buffers that existed before the trace and whose bytes on a core are unknown.
   template <recorded_event_writer Writer>
   std::uint64_t write_to(Writer& writer, ttnn_core_model model = ttnn_core_model::one_core) {
     std::rewind(file_);

@@ -19,7 +19,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A node of a ttnn graph trace. Numbers that it lacks are -1, texts empty.
+/// A node of a ttnn graph trace. Missing numbers are -1, missing texts empty.
 struct ttnn_node {
   std::int64_t counter = -1;
   std::string type;               ///< "buffer_allocate"
@@ -30,7 +30,7 @@ struct ttnn_node {
   std::int64_t page_size = -1;
   std::int64_t num_cores = -1;  ///< 0: interleaved
   std::int64_t max_size_per_bank = -1;
-  bool is_globally_allocated = false;  ///< or borrows its memory: it lies in a tensor's
+  bool is_globally_allocated = false;  ///< or borrows its memory: it shares the memory of a tensor
   std::string core_range_set;
   std::string shape;
   std::string dtype;
@@ -40,8 +40,8 @@ struct ttnn_node {
 
 namespace detail {
 
-/// The rectangles in "{[0-0 - 1-1], [2-0 - 3-1]}" or "{[(x=0,y=0) - (x=7,y=7)]}", of which "{}" has none; nothing if it is no
-/// such text.
+/// The rectangles in "{[0-0 - 1-1], [2-0 - 3-1]}" or "{[(x=0,y=0) - (x=7,y=7)]}"; none for "{}". Nothing if the text has another
+/// form.
 [[nodiscard]] inline std::optional<std::vector<core_range>> parse_core_ranges(std::string_view text) {
   if (!text.starts_with('{') || !text.ends_with('}')) return std::nullopt;
   if (text.find_first_not_of("{}[]()xy=,- 0123456789") != text.npos) return std::nullopt;
@@ -64,21 +64,21 @@ namespace detail {
   return ranges;
 }
 
-/// Takes the nodes out of the JSON as the parser meets their values, and hands each on when its object ends. What a node does not
+/// Extracts the nodes from the JSON as a parser delivers values, and hands each on when its object ends. What a node does not
 /// need is not kept.
 template <class Sink>
 class ttnn_graph_handler {
  public:
   ttnn_graph_handler(const std::filesystem::path& path, Sink& sink) : path_(path), sink_(sink) {}
 
-  // --- what a parser calls ------------------------------------------------------------------------------------------
+  // --- called by a parser -------------------------------------------------------------------------------------------
 
   void name(std::string_view key) { (depth_ == 2 ? node_key_ : key_) = key; }
   void open(json_kind kind) {
     const bool is_object = kind == json_kind::object;
     if (depth_ == 0 && is_object) raise_about("it", "a graph trace is an array of nodes");
-    if (depth_ == 1 && !is_object) raise_about(place(), "is no object");
-    if (depth_ == deepest) raise_about(place(), "is nested too deep for a node");
+    if (depth_ == 1 && !is_object) raise_about(place(), "not an object");
+    if (depth_ == deepest) raise_about(place(), "nested too deeply for a node");
     if (depth_ == 1) {
       node_ = {};
       has_number_as_type_ = true;
@@ -95,7 +95,7 @@ class ttnn_graph_handler {
   }
   void take(const json_value& value) {
     if (depth_ == 0) raise_about("it", "a graph trace is an array of nodes");
-    if (depth_ == 1) raise_about(place(), "is no object");
+    if (depth_ == 1) raise_about(place(), "not an object");
     if (depth_ == 2) return set_node(value);
     if (depth_ != 3) return;
     if (inside_ == inside::parameters) return set_parameter(value);
@@ -108,7 +108,7 @@ class ttnn_graph_handler {
   [[nodiscard]] std::int64_t nodes() const noexcept { return nodes_; }
 
  private:
-  /// What of a node an array or object is.
+  /// What an array or object within a node is.
   enum class inside : std::uint8_t { other, parameters, connections };
 
   static constexpr std::size_t deepest = 64;
@@ -127,7 +127,7 @@ class ttnn_graph_handler {
     if (!is_number(value, found)) refuse_number(key);
     return found;
   }
-  /// A number, or as old traces have it the text of one; up to 2^48, so that no sum leaves 63 bits.
+  /// A number or, in old traces, its text; up to 2^48, so that all sums fit 63 bits.
   [[nodiscard]] bool is_number(const json_value& value, std::int64_t& found) const {
     if (value.kind == json_kind::natural && value.natural <= most) return found = static_cast<std::int64_t>(value.natural), true;
     if (value.kind != json_kind::string) return false;
@@ -156,7 +156,7 @@ class ttnn_graph_handler {
     if (key_ == "core_range_set" && (value.kind != json_kind::string || !parse_core_ranges(value.text))) {
       raise_about(place(), "'core_range_set' must be rectangles of cores from 0 to 255, such as {[0-0 - 1-1]}");
     }
-    // Of tensors it is a word; what the node is may come later.
+    // For tensors it is a word; the kind of node may come later.
     if (key_ == "buffer_type") has_number_as_type_ = is_number(value, node_.buffer_type);
     if (value.kind != json_kind::string) return;
     if (key_ == "globally_allocated" || key_ == "borrows_memory")
@@ -170,7 +170,7 @@ class ttnn_graph_handler {
   }
 
   void end_node() {
-    if (node_.type.empty()) raise_about(place(), "it has no 'node_type'");
+    if (node_.type.empty()) raise_about(place(), "has no 'node_type'");
     if (node_.type == "tensor") node_.buffer_type = -1;
     if (node_.type != "tensor" && !has_number_as_type_) refuse_number("buffer_type");
     if (node_.counter != nodes_) {
@@ -185,15 +185,15 @@ class ttnn_graph_handler {
   Sink& sink_;
   std::int64_t nodes_ = 0;
   std::size_t depth_ = 0;
-  std::string node_key_;  // the last one of a node
-  std::string key_;       // the last one within it
+  std::string node_key_;  // the latest key of a node
+  std::string key_;       // the latest key within it
   inside inside_ = inside::other;
-  ttnn_node node_;  // while it is read
+  ttnn_node node_;  // the node being read
   bool has_number_as_type_ = true;
 };
 
-/// Reads a graph trace; `sink.node(node)` gets each node. Returns why the end is missing, as a sentence without its stop; empty:
-/// it is not. Raises an error, with file and node, for what is no graph trace. `file` stands at its begin.
+/// Reads a graph trace; `sink.node(node)` gets each node. Returns why the end is missing, as a sentence without a full stop;
+/// empty if it is not. Raises an error with file and node if it is not a graph trace. `file` must be at its start.
 template <class Sink>
 [[nodiscard]] std::string read_ttnn_graph(std::FILE* file, const std::filesystem::path& path, Sink& sink) {
   ttnn_graph_handler<Sink> handler{path, sink};

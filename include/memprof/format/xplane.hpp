@@ -21,8 +21,8 @@
 #include <vector>
 
 /// @file
-/// Profiles of XLA: the programs in `*.xplane.pb`, a `tensorflow.profiler.XSpace`, and in `*.hlo_proto.pb`, an `xla.HloProto`.
-/// Needs protozero.
+/// XLA profiles: the programs in `*.xplane.pb`, a `tensorflow.profiler.XSpace`, and in `*.hlo_proto.pb`, an `xla.HloProto`. Needs
+/// protozero.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -42,7 +42,7 @@ struct xplane_runs {
 
 namespace detail {
 
-/// The number in the parentheses that end a program's name.
+/// The number in the parentheses at the end of a program's name.
 [[nodiscard]] inline bool id_in_name(std::string_view name, std::uint64_t& id) noexcept {
   const std::size_t open = name.rfind('(');
   if (open == name.npos || !name.ends_with(')')) return false;
@@ -51,8 +51,8 @@ namespace detail {
   return fault == std::errc{} && behind == end && behind != name.data() + open + 1;
 }
 
-/// Reads an `XSpace` (openxla/xprof, xplane.proto). Only what says which programs there are is looked at: lines of events are
-/// stepped over, but for those that have the runs on a TPU.
+/// Reads an `XSpace` (openxla/xprof, xplane.proto). Only what identifies programs is read: lines of events are skipped, except
+/// those with the runs on a TPU.
 class xspace_reader {
  public:
   explicit xspace_reader(const protobuf_file& file) : file_(file) {}
@@ -71,7 +71,7 @@ class xspace_reader {
   std::string host;
   bool has_tpu = false;
   bool is_cut = false;
-  std::string contradiction;  ///< the first one; empty: there is none
+  std::string contradiction;  ///< the first contradiction; empty: none
 
  private:
   void read_plane(const protobuf_reader& plane) {
@@ -86,7 +86,7 @@ class xspace_reader {
     }
   }
 
-  /// The numbers of the statistics of that name: libtpu spelled them in two ways.
+  /// The ids of the statistics with that name, of which libtpu has used two spellings.
   struct statistics {
     std::set<std::int64_t> program;
     std::set<std::int64_t> id;
@@ -145,7 +145,7 @@ class xspace_reader {
       }
     }
     if (!is_program) return;
-    // The id of the entry is the program's, but that of libtpu 0.0.37; its name has the right one.
+    // The id of the entry is that of the program, except in libtpu 0.0.37, whose entries' names have the right one.
     xplane_program made;
     made.id = static_cast<std::uint64_t>(id);
     if (is_told) {
@@ -218,7 +218,7 @@ class xspace_reader {
   std::unordered_map<std::uint64_t, std::string_view> programs_by_id_;
 };
 
-/// What the first field of `bytes`, a message, begins with: empty if there is none.
+/// The beginning of the message in the first field of `bytes`; empty if there is none.
 [[nodiscard]] inline std::string_view inside_first_message(std::string_view bytes) noexcept {
   std::size_t length = 1;
   while (length < bytes.size() && length < 11 && (static_cast<unsigned char>(bytes[length]) & 0x80) != 0) ++length;
@@ -229,8 +229,8 @@ class xspace_reader {
 
 enum class xplane_kind : std::uint8_t { none, space, program, riegeli };
 
-/// What a file, which stands at its begin and does so afterwards, is by its first bytes: a plane begins with its number, its name
-/// (field 2) or a line, and a module with its name (field 1).
+/// The kind of a file, by its first bytes: a plane begins with its number, its name (field 2) or a line, and a module with its
+/// name (field 1). The file must be at its start and is left there.
 [[nodiscard]] inline xplane_kind xplane_kind_of(std::FILE* file) {
   std::array<char, 32> first{};
   const std::size_t got = std::fread(first.data(), 1, first.size(), file);
@@ -241,23 +241,23 @@ enum class xplane_kind : std::uint8_t { none, space, program, riegeli };
   const std::string_view inside = detail::inside_first_message(bytes);
   if (inside.starts_with('\x08') || inside.starts_with('\x12') || inside.starts_with('\x1a')) return xplane_kind::space;
   if (!inside.starts_with('\x0a')) return xplane_kind::none;
-  // Empty lines of a text look like one, too.
+  // Empty lines of a text look like this too.
   const std::string_view name = detail::inside_first_message(inside);
   const bool is_name =
       !name.empty() && (name[0] == '_' || (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z'));
   return is_name ? xplane_kind::program : xplane_kind::none;
 }
 
-/// The programs of a profile. The file is mapped; memory is that of the programs' names.
+/// The programs of a profile. The file is mapped; takes memory for the programs' names.
 class xplane_file {
  public:
-  /// `path` is the file's name, for messages and for the name of a single program. Throws `memprof::error`, with the byte, if it
-  /// is no profile.
+  /// `path` is the file's name, for messages and as the name of a single program. Throws `memprof::error` with the byte offset if
+  /// the file is not a profile.
   xplane_file(std::FILE* file, const std::filesystem::path& path) : mapping_(file, path), file_(mapping_.bytes(), path) {
     const xplane_kind kind = xplane_kind_of(file);
     if (kind == xplane_kind::riegeli)
-      detail::raise_about_file("read", path, "it is compressed with Riegeli; give the profile as .xplane.pb");
-    if (mapping_.bytes().empty()) detail::raise_about_file("read", path, "it is empty, and no profile of XLA");
+      detail::raise_about_file("read", path, "it is compressed with Riegeli; pass the profile as .xplane.pb");
+    if (mapping_.bytes().empty()) detail::raise_about_file("read", path, "it is empty; expected an XLA profile");
     if (kind == xplane_kind::program) {
       programs_.push_back({name_in(path), 0, mapping_.bytes()});
       (void)detail::id_in_name(programs_[0].name, programs_[0].id);
@@ -277,11 +277,11 @@ class xplane_file {
   [[nodiscard]] const std::vector<xplane_runs>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
   [[nodiscard]] bool has_tpu() const noexcept { return has_tpu_; }
-  /// Why something could not be read, as a sentence without its stop; empty: all was.
+  /// Why something could not be read, as a sentence without a full stop; empty if everything was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
   /// For readers of `xplane_program::bytes`.
   [[nodiscard]] const detail::protobuf_file& file() const noexcept { return file_; }
-  /// What an error about the file says, without the file's name, for sentences that have named it.
+  /// The message of an error about the file without the file's name, for sentences that already name it.
   [[nodiscard]] std::string fault_of(const error& fault) const {
     const std::string_view whole = fault.what();
     const std::string head = "cannot read '" + file_.path().string() + "': ";

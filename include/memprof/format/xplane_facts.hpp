@@ -7,7 +7,7 @@
 #include <string_view>
 
 /// @file
-/// What a trace of a profile of XLA has beside events.
+/// What a trace of an XLA profile has besides events.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -21,7 +21,7 @@ struct xla_program_fact {
   std::int64_t outputs = 0;
   std::int64_t temporaries = 0;  ///< at the peak
   std::int64_t all_allocations = 0;
-  std::int64_t runs = 0;  ///< on all cores of a TPU; 0: the profile does not say
+  std::int64_t runs = 0;  ///< on all cores of a TPU; 0: not in the profile
 
   static constexpr std::string_view table = "xla_programs";
   template <class Row, class Visitor>

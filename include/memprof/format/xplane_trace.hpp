@@ -30,18 +30,18 @@
 #include <vector>
 
 /// @file
-/// A profile of XLA as a trace: each program is a segment in which its memory is taken, used and given back. Needs protozero.
+/// An XLA profile as a trace: each program is a segment in which its memory is allocated, used and freed. Needs protozero.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The name of a memory space of XLA.
+/// The name of an XLA memory space.
 [[nodiscard]] inline std::string xla_space_name(std::int64_t space, bool is_tpu) {
   constexpr std::array<std::string_view, 7> of_tpu{"hbm", "vmem", "sflag", "cmem", "smem", "host", "sparse_core"};
   if (is_tpu && space >= 0 && space < 7) return std::string{of_tpu[static_cast<std::size_t>(space)]};
   return space == 0 ? "device" : "device_space_" + std::to_string(space);
 }
 
-/// Whether a user who says `wanted` means the program: by all of its name, or without the number in parentheses.
+/// Whether `wanted` names the program: in full, or without the number in parentheses.
 [[nodiscard]] inline bool is_named(const xplane_program& program, std::string_view wanted) noexcept {
   if (wanted.ends_with('(')) wanted.remove_suffix(1);
   const std::string_view name = program.name;
@@ -50,8 +50,8 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// The names of the operations in an op name, outermost first: `jit(f)/while/body/dot` has four. A '/' in brackets is none
-/// between.
+/// The names of the operations in an op name, outermost first: `jit(f)/while/body/dot` has four. A '/' in brackets does not
+/// separate names.
 [[nodiscard]] inline std::vector<std::string_view> path_of_op_name(std::string_view name) {
   constexpr std::size_t deepest = 64;
   std::vector<std::string_view> path;
@@ -68,7 +68,8 @@ namespace detail {
   return path;
 }
 
-/// Tells a `trace_writer` what a program does in its memory spaces. An event of the heap simulation takes a microsecond.
+/// Writes the effect of a program on its memory spaces to a `trace_writer`. Each event of the heap simulation counts as a
+/// microsecond.
 template <recorded_event_writer Writer, class Categorize>
 class xla_program_writer {
  public:
@@ -90,7 +91,7 @@ class xla_program_writer {
     release();
   }
 
-  // --- what `heap_replay` calls -------------------------------------------------------------------------------------
+  // --- called by `heap_replay` --------------------------------------------------------------------------------------
 
   void allocated(std::size_t, std::uint32_t owner, std::uint32_t shown) {
     writer_.at(++now_us_ * 1000);
@@ -112,7 +113,7 @@ class xla_program_writer {
     return memory_.program().allocations[memory_.program().buffers[buffer].allocation];
   }
 
-  /// Gives each allocation of the space addresses, one behind the other: the program says no more of them.
+  /// Assigns consecutive addresses to the allocations of a space, since the program has none.
   void reserve(std::int64_t number) {
     constexpr std::uint64_t first_address = 0x10000;
     constexpr std::uint64_t alignment = 256;
@@ -143,7 +144,7 @@ class xla_program_writer {
   void allocate(std::uint32_t owner, std::uint32_t shown, std::int64_t bytes) {
     const hlo_buffer& buffer = memory_.program().buffers[owner];
     std::uint64_t address = base_of_[buffer.allocation] + static_cast<std::uint64_t>(buffer.offset);
-    // Empty values lie where others are.
+    // Empty values share addresses with others.
     while (!taken_.insert(address).second) address = end_++;
     live_[owner].push_back(address);
     const hlo_block block = memory_.block(shown);
@@ -159,7 +160,7 @@ class xla_program_writer {
     }
   }
 
-  /// The path of the op name; the innermost with its line. Blocks that no operation makes are under the name of their group.
+  /// The path of the op name; the innermost name has its line. Blocks without an operation are under the name of their group.
   [[nodiscard]] static std::vector<std::string> operations_of(const hlo_block& block) {
     if (block.group == hlo_group::parameter || block.op_name.empty())
       return {'(' + std::string{block.group == hlo_group::temporary ? block.opcode : to_string(block.group)} + ')'};
@@ -177,18 +178,18 @@ class xla_program_writer {
   std::int64_t& now_us_;
   space_id space_;
   std::uint64_t end_ = 0;
-  std::vector<std::uint64_t> base_of_;  ///< by allocation; 0: it is of another space
+  std::vector<std::uint64_t> base_of_;  ///< by allocation; 0: in another space
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> live_;
   std::unordered_set<std::uint64_t> taken_;
 };
 
 }  // namespace detail
 
-/// What of a profile becomes a trace.
+/// Which parts of a profile become a trace.
 struct xplane_trace_options {
-  std::string program;            ///< its name, with or without the number in parentheses; empty: all
-  std::size_t rows = 100;         ///< the largest blocks at each peak that are facts
-  std::size_t all_rows = 10'000;  ///< of all peaks
+  std::string program;            ///< name of the program, with or without the number in parentheses; empty: all programs
+  std::size_t rows = 100;         ///< the largest blocks at each peak that become facts
+  std::size_t all_rows = 10'000;  ///< across all peaks
 };
 
 /// Makes a trace of a profile.
@@ -197,7 +198,7 @@ class xplane_trace {
   explicit xplane_trace(const xplane_file& profile, xplane_trace_options options = {})
       : profile_(profile), options_(std::move(options)) {}
 
-  /// What a trace of it says of itself.
+  /// What its trace says about the capture.
   [[nodiscard]] capture_info info() const {
     capture_info made;
     made.library_version = version_string;
@@ -205,9 +206,9 @@ class xplane_trace {
     return made;
   }
 
-  /// Tells everything to a `trace_writer`, but for the end: each program is a segment. `categorize(hlo_group, std::string_view)`
-  /// gives the category of a block with that op name. A program that cannot be read is left out: `remarks` says why, and the
-  /// trace that more happened.
+  /// Writes everything to a `trace_writer` except the end: each program is a segment. `categorize(hlo_group, std::string_view)`
+  /// returns the category of a block with that op name. A program that cannot be read is skipped: `remarks` says why, and the
+  /// trace has a gap.
   template <recorded_event_writer Writer, class Categorize>
   void write_to(Writer& writer, const Categorize& categorize) {
     for (const xplane_program& program : profile_.programs()) {
@@ -223,12 +224,12 @@ class xplane_trace {
     writer.add_facts(to_table(rows_));
     writer.add_facts(to_table(std::vector<source_limit>{{{}, 1, 1}}));
     const bool is_whole = profile_.damage().empty() && remarks_.empty();
-    if (!is_whole) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more
+    if (!is_whole) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more events
   }
 
   /// How many programs were written.
   [[nodiscard]] std::size_t written() const noexcept { return written_; }
-  /// What could not be, as sentences without their stop.
+  /// What could not be written, as sentences without a full stop.
   [[nodiscard]] const std::vector<std::string>& remarks() const noexcept { return remarks_; }
 
  private:
@@ -236,11 +237,10 @@ class xplane_trace {
   void write(const xplane_program& program, Writer& writer, const Categorize& categorize) {
     const hlo_memory memory{profile_.file(), program.bytes};
     if (memory.program().unknown_values != 0) {
-      remarks_.push_back(program.name +
-                         ": values that lie in its allocations and are not among its buffers, or have no instruction: " +
-                         std::to_string(memory.program().unknown_values) + "; they are in no number, as in XLA's viewer");
+      remarks_.push_back(program.name + ": values in its allocations that are not among its buffers or have no instruction: " +
+                         std::to_string(memory.program().unknown_values) + "; they are not counted, as in XLA's viewer");
     }
-    // Everything is read and simulated before the first event is written: a program is there in whole or not at all.
+    // Everything is read and simulated before the first event is written, so that a program is written completely or not at all.
     std::vector<std::pair<std::int64_t, heap_simulation>> spaces;
     for (const std::int64_t space : memory_spaces(memory.program())) spaces.emplace_back(space, memory.simulate(space));
     for (std::uint32_t buffer = 0; buffer < memory.program().buffers.size(); ++buffer) {

@@ -14,19 +14,19 @@
 #include <vector>
 
 /// @file
-/// The numbers of `memprof analyze` for machines; docs/analyze.md describes the format.
+/// The numbers of `memprof analyze` as JSON; docs/analyze.md describes the format.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What the key "format" of the document says.
+/// The value of the document's key "format".
 inline constexpr std::string_view breakdown_json_format = "memprof-analysis";
 
-/// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
+/// The value of the key "version". It changes when an older reader would misread a file; added keys do not change it.
 inline constexpr std::int64_t breakdown_json_version = 2;
 
 namespace detail {
 
-/// How a size was measured; null if it was not.
+/// How a size was measured, or null if it was not.
 [[nodiscard]] inline nlohmann::ordered_json name_or_null(size_source from) {
   if (from == size_source::none) return nullptr;
   return size_source_names[static_cast<std::size_t>(from)];
@@ -114,7 +114,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// The document with all that was analyzed. Sizes are integers in bytes; what is not known is null.
+/// The document with all analyses. Sizes are integers in bytes; unknown values are null.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const std::vector<analyzed_space>& analyzed) {
   nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
   for (const analyzed_space& one : analyzed) summaries.push_back(detail::to_value(one));

@@ -19,20 +19,20 @@
 #include <vector>
 
 /// @file
-/// The tables of `memprof analyze`: those of tt-train's analyze_memory.py line for line, and what that leaves out.
+/// The tables of `memprof analyze`: those of tt-train's analyze_memory.py line for line, then what that script leaves out.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A memory space of a profile, and what was found out about it.
+/// A memory space of a profile, and its breakdown.
 struct analyzed_space {
   std::shared_ptr<const memprof::profile> profile;
-  std::size_t space = 0;  ///< index into the profile's
+  std::size_t space = 0;  ///< index into the profile's spaces
   memory_breakdown breakdown;
 
   [[nodiscard]] const space_profile& usage() const { return profile->spaces[space]; }
 };
 
-/// What the parts of a peak are called, in the order of `peak_part`.
+/// The titles of the parts of a peak, in the order of `peak_part`.
 inline constexpr std::array<std::string_view, peak_parts> peak_part_titles{"Other", "Model Parameters", "Gradients Overhead",
                                                                            "Optimizer State", "Activations"};
 
@@ -59,7 +59,7 @@ inline void append_rule(std::string& text, const std::string& line) {
   text += '\n' + rule + '\n' + line + '\n' + rule + '\n';
 }
 
-/// "  Label:                value", aligned as the script does.
+/// "  Label:                value", aligned as in the script.
 inline void append_value(std::string& text, std::string_view label, const std::string& value) {
   constexpr std::size_t width = 22;
   std::string start{label};
@@ -67,7 +67,7 @@ inline void append_value(std::string& text, std::string_view label, const std::s
   text += "  " + start + value + '\n';
 }
 
-/// What the line of a measured size begins with: of a log as in the script.
+/// The label of a measured size; for logs, the script's.
 [[nodiscard]] inline std::string actual_label(const profile& of, size_source from) {
   if (!of.provenance.format.empty()) return "Actual (from logs):";
   return from == size_source::categories ? "Actual (category):" : "Actual (phases):";
@@ -81,7 +81,7 @@ inline void append_comparison(std::string& text, std::string_view title, const p
   if (const auto difference = size.difference_percent()) append_value(text, "Difference:", signed_percent(*difference));
 }
 
-/// "(4 of 6)": which of all segments the one of that index is, whether they are kept or not.
+/// "(4 of 6)": the place of the segment at that index among all segments of the run, whether kept or not.
 [[nodiscard]] inline std::string position_text(const profile& of, std::size_t index) {
   const std::int64_t number = index < of.segments.size() ? of.segments[index].number : -1;
   const auto kept = static_cast<std::int64_t>(of.segments.size());
@@ -89,9 +89,10 @@ inline void append_comparison(std::string& text, std::string_view title, const p
          std::to_string(std::max(of.segment_count, kept)) + ")";
 }
 
-/// The device's memory, and where it comes from if the caller did not say it; or how to name a device.
+/// The device's memory, and its source if the caller did not name it; or how to name a device.
 [[nodiscard]] inline std::string device_text(const profile& of, const space_profile& space, const memory_breakdown& breakdown) {
-  if (!breakdown.device_memory) return "no device was named: --device NAME or --device-memory SIZE says whether the peak fits";
+  if (!breakdown.device_memory)
+    return "no device named: pass --device NAME or --device-memory SIZE to check whether the peak fits";
   std::string text = grouped_megabytes(*breakdown.device_memory);
   if (breakdown.device_memory_from != device_memory_source::profile) return text;
   const std::string device = of.device.empty() ? std::string{"its device"} : on_one_line(of.device);
@@ -119,7 +120,7 @@ inline void append_peak_usage(std::string& text, const analyzed_space& analyzed)
                "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(*analyzed.profile, segment));
 }
 
-/// The spaces that this is not about.
+/// The spaces that this analysis is not about.
 inline void append_other_spaces(std::string& text, const analyzed_space& analyzed) {
   if (analyzed.profile->spaces.size() < 2) return;
   text += "\n--- Other Memory Spaces ---\n";
@@ -131,13 +132,13 @@ inline void append_other_spaces(std::string& text, const analyzed_space& analyze
     if (other.capacity != 0) value += ", of " + grouped_megabytes(other.capacity);
     append_value(text, on_one_line(other.name) + ":", value);
   }
-  text += "  --space NAME is about one of them, --space all about each.\n";
+  text += "  --space NAME shows one of them, --space all shows each.\n";
 }
 
 inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
   text += breakdown.parts_are_live_at_peak ? "\n--- Peak Breakdown (live at the peak) ---\n"
                                            : "\n--- Peak Breakdown (by phases) ---\n";
-  // As in the picture: top part first.
+  // As in the picture: the top part first.
   for (std::size_t index = peak_parts; index-- > 0;) {
     const bool gradients = index == static_cast<std::size_t>(peak_part::gradients);
     const std::string title{gradients && breakdown.parts_are_live_at_peak ? "Gradients" : peak_part_titles[index]};
@@ -146,11 +147,11 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
                      right_aligned(percent_of(breakdown.parts[index], breakdown.peak), 9));
   }
   if (breakdown.excess() == 0) return;
-  text += "  The parts without Other are " + grouped_megabytes(breakdown.accounted()) + ", " +
-          grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same moment.\n";
+  text += "  The parts without Other add up to " + grouped_megabytes(breakdown.accounted()) + ", " +
+          grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same time.\n";
 }
 
-/// The segments of a run with more than `most_single_segments` of them, by name: those with the greatest peaks if there are too
+/// The segments by name, for a run with more than `most_single_segments` of them: those with the greatest peaks if there are too
 /// many names.
 inline void append_names_of_segments(std::string& text, const profile& of, const space_profile& space) {
   constexpr std::size_t most = 24;
@@ -169,7 +170,7 @@ inline void append_names_of_segments(std::string& text, const profile& of, const
     std::sort(kept.begin(), kept.end());
   }
   text += "\n--- Segments, by name ---\n" + right_aligned("Count", 10);
-  for (const std::string_view title : {"Greatest Peak", "Mean Change", "Last Current"}) {
+  for (const std::string_view title : {"Max Peak", "Mean Change", "Last Current"}) {
     text += right_aligned(std::string{title}, width);
   }
   text += "  Segment\n";
@@ -185,14 +186,14 @@ inline void append_names_of_segments(std::string& text, const profile& of, const
     text += "  " + (name.stands_for_others ? std::string{"(all other names)"} : on_one_line(name.name));
     text += space.peak_segment >= 0 && name.name == peak_name ? "  <- overall peak\n" : "\n";
   }
-  if (left_out > 0) text += "  (" + counted(left_out, "name is", "names are") + " left out here)\n";
+  if (left_out > 0) text += "  (" + counted(left_out, "name", "names") + " not shown)\n";
   const std::int64_t folded = of.segment_count - static_cast<std::int64_t>(space.segments.size());
   text += folded <= 0
-              ? "  --json has each segment.\n"
+              ? "  --json has every segment.\n"
               : "  --json has the " + counted(of.segment_count - folded, "segment", "segments") + " that the profile keeps.\n";
 }
 
-/// A line for each segment, or where there are many of them for each name.
+/// A line for each segment or, if there are many, for each name.
 inline void append_segment_table(std::string& text, const profile& of, const space_profile& space) {
   if (space.segments.empty()) return;
   constexpr std::size_t width = 16;
@@ -223,7 +224,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   for (const std::string& remark : breakdown.remarks) text += "  " + on_one_line(remark) + ".\n";
 }
 
-/// Where the numbers stand: "train.log, line 12, rank 3".
+/// Where the numbers come from: "train.log, line 12, rank 3".
 [[nodiscard]] inline std::string place_text(const analyzed_space& analyzed) {
   const provenance& from = analyzed.profile->provenance;
   std::string text = on_one_line(from.file.empty() ? "this process" : from.file);
@@ -233,7 +234,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   return text;
 }
 
-/// Without the folders.
+/// The file's name without its folders.
 [[nodiscard]] inline std::string file_title(const provenance& from) {
   const std::string_view file = std::string_view{from.file}.substr(from.file.rfind('/') + 1);
   return on_one_line(file.empty() ? "profile" : file);
@@ -241,8 +242,8 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 
 }  // namespace detail
 
-/// What each is called in tables and pictures: its section, or else its file; where that is not enough to tell them apart, also
-/// its file, the line in it, the rank and the memory space.
+/// The title of each space in tables and pictures: its section, or else its file; if that is ambiguous, also its file, its line
+/// there, the rank and the memory space.
 [[nodiscard]] inline std::vector<std::string> titles_of(const std::vector<analyzed_space>& analyzed) {
   std::vector<std::string> titles;
   for (const analyzed_space& one : analyzed) {
@@ -250,7 +251,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
     titles.push_back(from.section.empty() ? detail::file_title(from) : detail::on_one_line(from.section));
     if (one.profile->process.rank >= 0) titles.back() += " (rank " + std::to_string(one.profile->process.rank) + ")";
   }
-  // Adds what differs to each of those that have the same title, if it does not leave them as they are.
+  // Appends what differs to each of several equal titles; no change if nothing differs.
   const auto tell_apart = [&](auto what) {
     const std::vector<std::string> before = titles;
     for (std::size_t index = 0; index < analyzed.size(); ++index) {
@@ -260,7 +261,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
       }
       if (!has_twin) continue;
       const std::string word = what(analyzed[index]);
-      titles[index] = word.ends_with(before[index]) ? word : before[index] + ", " + word;  // a path in place of its file
+      titles[index] = word.ends_with(before[index]) ? word : before[index] + ", " + word;  // a path replaces its own file name
     }
   };
   tell_apart([](const analyzed_space& one) { return detail::file_title(one.profile->provenance); });
@@ -270,8 +271,8 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   return titles;
 }
 
-/// The tables of one memory space, as tt-train's analyze_memory.py prints them, then what the peak is made of, all segments, the
-/// other memory spaces, and what has to be known about the numbers. MB is 2^20 bytes.
+/// The tables of one memory space as tt-train's analyze_memory.py prints them, then what the peak is made of, all segments, the
+/// other memory spaces, and caveats about the numbers. MB is 2^20 bytes.
 [[nodiscard]] inline std::string to_text(const analyzed_space& analyzed, const std::string& title) {
   const memory_breakdown& breakdown = analyzed.breakdown;
   std::string text;
@@ -295,7 +296,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   return text;
 }
 
-/// The whole report: how many summaries there are, where the expected model size comes from, and the tables of each.
+/// The whole report: the number of summaries, the source of the expected model size, and the tables of each.
 [[nodiscard]] inline std::string to_text(const std::vector<analyzed_space>& analyzed, const breakdown_options& options) {
   std::string text = "Found " + std::to_string(analyzed.size()) + " memory usage summary/summaries\n";
   if (!options.model_size) {
@@ -309,7 +310,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
               detail::megabytes(*breakdown.model.expected) + " (" + detail::with_thousands(std::to_string(*shown)) +
               " parameters, assuming bf16)\n";
     }
-    if (!shown) text += "No expected model size: --model-size gives one to compare with\n";
+    if (!shown) text += "No expected model size to compare with: pass --model-size\n";
   }
   const std::vector<std::string> titles = titles_of(analyzed);
   for (std::size_t index = 0; index < analyzed.size(); ++index) text += to_text(analyzed[index], titles[index]);

@@ -18,20 +18,19 @@
 
 /// @file
 /// Tables of a profile as CSV (RFC 4180): a header, then records with as many fields, lines ended by CR LF, bytes as integers.
-/// Names are written as they are, but for an apostrophe before those that a spreadsheet would run (csv_text.hpp).
+/// Names are written unchanged, but with an apostrophe before those that a spreadsheet would run (csv_text.hpp).
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Shortest digits that read back as the same number.
+/// The fewest digits that read back as the same number.
 [[nodiscard]] inline std::string shortest(double value) {
   std::array<char, 32> digits{};
   const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   return {digits.data(), written.ptr};
 }
 
-/// One record.
 class csv_record {
  public:
   explicit csv_record(std::string& text) : text_(text) {}
@@ -69,9 +68,9 @@ class csv_record {
 
 }  // namespace detail
 
-/// A record for each name of segments in each memory space: how many there were, and the first, last, least and greatest value
-/// and the mean of their peak above their begin, of their change, and of what was live at their end. `growth_per_step` is the
-/// slope of the latter (`growth_line`).
+/// A record for each segment name in each memory space: how many segments there were, and the first, last, least, greatest and
+/// mean of their peak above their begin, their change, and what was live at their end. `growth_per_step` is the slope of the last
+/// of these (`growth_line`).
 [[nodiscard]] std::string segments_csv(const auto& source) {
   std::string text;
   {
@@ -95,7 +94,7 @@ class csv_record {
   return text;
 }
 
-/// A record for each segment that the profile has in each memory space, in the order of time.
+/// A record for each segment that the profile keeps in each memory space, in order of time.
 [[nodiscard]] std::string every_segment_csv(const auto& source) {
   std::string text;
   {
@@ -125,8 +124,8 @@ class csv_record {
 }
 
 /// A record for each operation in each memory space that held bytes at the peak or at the end: `bytes_at_peak`, `blocks_at_peak`,
-/// `bytes_at_end`. The operation is empty for what was outside every operation; bytes of operations that the profile does not
-/// name are in a record with `others` as 1.
+/// `bytes_at_end`. The operation is empty for bytes outside every operation; bytes of operations that the profile does not name
+/// are in a record whose `others` is 1.
 [[nodiscard]] std::string owners_csv(const auto& source) {
   std::string text;
   {
@@ -183,7 +182,7 @@ class csv_record {
   return text;
 }
 
-/// The table with its columns.
+/// The table of facts with its columns.
 [[nodiscard]] inline std::string fact_csv(const fact_table& table) {
   std::string text;
   {

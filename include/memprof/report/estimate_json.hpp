@@ -12,13 +12,13 @@
 #include <vector>
 
 /// @file
-/// The numbers of `memprof estimate` for machines, under the keys of transformer-room's estimator.
+/// The numbers of `memprof estimate` as JSON, under the keys of transformer-room's estimator.
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Rows with their bytes in one precision, most bytes first.
+/// Rows with their bytes in one precision, those with the most bytes first.
 template <class Row, class Bytes, class Value>
 [[nodiscard]] nlohmann::ordered_json sorted_values(const std::vector<Row>& rows, Bytes bytes, Value value) {
   std::vector<const Row*> sorted;
@@ -36,7 +36,7 @@ template <class Row, class Bytes, class Value>
 
 [[nodiscard]] inline nlohmann::ordered_json bucket_totals(const shape_estimate& estimate, std::int64_t estimated_bytes::*bytes) {
   std::vector<std::pair<std::string_view, estimated_bytes>> rows;
-  // Of equal ones the first is the one that the forward pass fills first.
+  // Among equals, the bucket that the forward pass fills first comes first.
   using enum estimate_bucket;
   for (const estimate_bucket bucket : {input_projects, per_layer_attention, per_layer_mlp, output_project, others}) {
     rows.emplace_back(to_string(bucket), estimate.bucket(bucket));
@@ -63,7 +63,7 @@ template <class Row, class Bytes, class Value>
 
 }  // namespace detail
 
-/// All rows of an estimate, in both precisions; "gib" is a number of 2^30 bytes.
+/// All rows of an estimate in both precisions; "gib" is in units of 2^30 bytes.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const shape_estimate& estimate) {
   const decoder_shape& shape = estimate.shape;
   return {{"config",

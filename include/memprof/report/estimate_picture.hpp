@@ -13,7 +13,8 @@
 #include <vector>
 
 /// @file
-/// The two pictures of `memprof estimate`, drawn by gnuplot: what transformer-room's estimator draws, in the same files.
+/// The two pictures of `memprof estimate`, drawn by gnuplot: the same as those of transformer-room's estimator, in the same
+/// files.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -25,7 +26,7 @@ namespace detail {
 inline constexpr std::string_view fp32_colour = "#1f77b4";
 inline constexpr std::string_view bf16_colour = "#ff7f0e";
 
-/// One precision's bars: lines of a centre along the axis of names and a value in GiB, as a named table of gnuplot.
+/// The bars of one precision as a named gnuplot table: on each line, the centre on the axis of names and a value in GiB.
 [[nodiscard]] inline std::string bar_table(std::string_view name, const std::vector<std::int64_t>& bytes) {
   std::string table = "$" + std::string{name} + " << END_OF_BARS\n";
   for (std::size_t index = 0; index < bytes.size(); ++index) {
@@ -51,8 +52,8 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
 
 }  // namespace detail
 
-/// The script with which gnuplot (5.4 or later) draws the bytes of each bucket in both precisions, side by side, to `path`: 1600
-/// by 800 dots.
+/// The gnuplot script (5.4 or later) that draws the bytes of each bucket in both precisions, side by side, to `path`: 1600 by 800
+/// pixels.
 [[nodiscard]] inline std::string bucket_picture_script(const shape_estimate& estimate, std::string_view path) {
   std::vector<std::int64_t> fp32, bf16;
   std::vector<std::string> names;
@@ -61,7 +62,7 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
     fp32.push_back(estimate.buckets[index].fp32_bytes);
     bf16.push_back(estimate.buckets[index].bf16_bytes);
   }
-  // "Memory By Bucket", and below it what the report begins with.
+  // "Memory By Bucket", and below it the first line of the report.
   std::string script = detail::picture_canvas(1600, 800, path);
   script += "set title 'Memory By Bucket'.\"\\n\"." + detail::gnuplot_string(detail::config_text(estimate.shape)) + '\n';
   script += "set ylabel 'GiB'\nset key top left box samplen 1.5\nset border 3\nset ytics nomirror\nset yrange [0:*]\n";
@@ -77,8 +78,8 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
          bars("bf16", "+0", "+0.35", detail::bf16_colour) + '\n';
 }
 
-/// The script for the `top_k` largest operations as bars from the left, fp32 behind bf16, the largest on top: 1920 dots wide and
-/// as high as they need.
+/// The script that draws the `top_k` largest operations as horizontal bars, fp32 behind bf16, the largest on top: 1920 pixels
+/// wide and as high as they need.
 [[nodiscard]] inline std::string contributors_picture_script(const shape_estimate& estimate, std::size_t top_k,
                                                              std::string_view path) {
   std::vector<std::int64_t> fp32, bf16;
@@ -93,11 +94,10 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
   std::string script = detail::picture_canvas(1920, height, path);
   script += "set title 'Top " + std::to_string(top_k) + " Contributors'\n";
   script += "set xlabel 'GiB'\nset key bottom right box samplen 1.5\nset border 3\nset xtics nomirror\nset xrange [0:*]\n";
-  // Room for the longest name: a letter is at most some 10 of the 1920 dots wide.
+  // Room for the longest name: a letter is at most about 10 of the 1920 pixels wide.
   std::size_t letters = 0;
   for (const std::string& name : names) letters = std::max(letters, name.size());
   script += "set lmargin at screen " + detail::decimal(static_cast<double>(10 * letters + 30) / 1920, 3) + '\n';
-  // The largest on top.
   script += "set yrange [" + detail::decimal(static_cast<double>(std::max<std::size_t>(names.size(), 1)) - 0.4, 1) + ":-0.6]\n";
   script += detail::name_tics("y", names, "nomirror scale 0 font 'Sans,14'");
   script += detail::bar_table("fp32", fp32) + detail::bar_table("bf16", bf16);

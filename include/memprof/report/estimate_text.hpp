@@ -12,13 +12,13 @@
 #include <vector>
 
 /// @file
-/// The tables of `memprof estimate`: those of transformer-room's estimator, character by character.
+/// The tables of `memprof estimate`: character for character those of transformer-room's estimator.
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Cells in columns as wide as their widest, separated by " | ", under a rule.
+/// Cells in columns as wide as their widest cell, separated by " | ", with a rule under the first row.
 [[nodiscard]] inline std::string aligned_table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows) {
@@ -41,12 +41,12 @@ namespace detail {
   return text;
 }
 
-/// "  6.750": bytes as GiB.
+/// Bytes as GiB: "  6.750".
 [[nodiscard]] inline std::string gibibytes(std::int64_t bytes) {
   return right_aligned(decimal(static_cast<double>(bytes) / 0x1p30, 3), 7);
 }
 
-/// A bar of `value` in `greatest`; halves are rounded to even, as Python does.
+/// A bar of `value` out of `greatest`; halves are rounded to even, as Python does.
 [[nodiscard]] inline std::string estimate_bar(std::int64_t value, std::int64_t greatest) {
   constexpr std::size_t width = 40;
   const double share = greatest == 0 ? 0 : static_cast<double>(value) / static_cast<double>(greatest);
@@ -83,7 +83,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// The operations of an estimate, most bytes in fp32 first.
+/// The operations of an estimate, those with the most bytes in fp32 first.
 [[nodiscard]] inline std::vector<estimated_operation> top_contributors(const shape_estimate& estimate) {
   std::vector<estimated_operation> sorted = estimate.operations;
   std::stable_sort(sorted.begin(), sorted.end(), [](const estimated_operation& left, const estimated_operation& right) {
@@ -92,7 +92,7 @@ namespace detail {
   return sorted;
 }
 
-/// The report of an estimate, with its `top_k` largest operations. GiB is 2^30 bytes.
+/// The report of an estimate with its `top_k` largest operations. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const shape_estimate& estimate, std::size_t top_k = 12) {
   std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + detail::config_text(estimate.shape) + "\n\n" +
                      detail::bucket_table(estimate) + "\nTop " + std::to_string(top_k) +

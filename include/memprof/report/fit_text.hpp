@@ -11,13 +11,13 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What was found for one way of training.
+/// The result for one way of training.
 struct fit_row {
   std::string name;  ///< "all kept", "blocks recomputed"
   fit_answer answer;
 };
 
-/// The greatest sizes that fit as a table, `size_name` being what is counted. GiB is 2^30 bytes.
+/// A table of the greatest sizes that fit; `size_name` says what is counted. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name) {
   std::vector<std::vector<std::string>> cells{
       {"Activations", std::string{size_name}, "Peak GiB", "Reserved GiB", "One more: peak", "Reserved"}};

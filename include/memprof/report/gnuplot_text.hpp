@@ -8,7 +8,7 @@
 #include <string_view>
 
 /// @file
-/// Text for scripts of gnuplot.
+/// Text for gnuplot scripts.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -18,31 +18,31 @@ enum class picture_format : std::uint8_t { png, svg };
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// In what an axis counts: MB, that is 2^20 bytes, or less where all of it is smaller.
+/// The unit of an axis: MB of 2^20 bytes, or a smaller one if all amounts are smaller.
 struct picture_unit {
   std::string_view name = "MB";
   double bytes = 0x1p20;
 
   [[nodiscard]] double of(std::int64_t amount) const { return static_cast<double>(amount) / bytes; }
-  /// "8,278.65 MB", as in tables, whatever the greatest amount of a picture.
+  /// "8,278.65 MB", as in tables, whatever the picture's greatest amount.
   [[nodiscard]] std::string text(std::int64_t amount) const {
     return with_thousands(decimal(of(amount), bytes == 1 ? 0 : 2)) + ' ' + std::string{name};
   }
 };
 
-/// The unit for amounts up to that.
+/// The unit for amounts up to `greatest`.
 [[nodiscard]] constexpr picture_unit unit_for(std::int64_t greatest) noexcept {
   if (greatest == 0 || greatest >= 1 << 20) return {};
   if (greatest >= 1 << 10) return {"KB", 0x1p10};
   return {"B", 1};
 }
 
-/// The amount in the unit that fits it, so that a small one keeps its digits: "1.25 MB", "640.00 KB", "12 B".
+/// The amount in a suitable unit, so that a small one keeps its digits: "1.25 MB", "640.00 KB", "12 B".
 [[nodiscard]] inline std::string amount_text(std::int64_t amount) {
   return unit_for(amount < 0 ? -(amount + 1) + 1 : amount).text(amount);
 }
 
-/// How many bytes the valid UTF-8 character at the begin of the text has; 0 if there is none (RFC 3629).
+/// The length in bytes of the valid UTF-8 character at the start of the text; 0 if there is none (RFC 3629).
 [[nodiscard]] constexpr std::size_t character_size(std::string_view text) noexcept {
   const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };
   if (text.empty()) return 0;
@@ -56,14 +56,14 @@ struct picture_unit {
   for (std::size_t index = 1; index < size; ++index) {
     if ((byte(index) & 0xc0) != 0x80) return 0;
   }
-  // Longer than needed, a surrogate, or beyond U+10FFFF.
+  // Overlong, a surrogate, or beyond U+10FFFF.
   if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
   if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
   return size;
 }
 
-/// The text as a string of a script. Single quotes: in double ones gnuplot runs what stands in backquotes. What is no UTF-8, and
-/// control characters, which would end the line, become '?'.
+/// The text as a gnuplot string. Single-quoted: in double quotes gnuplot runs what is in backquotes. Bytes that are not UTF-8,
+/// and control characters, which would end the line, become '?'.
 [[nodiscard]] inline std::string gnuplot_string(std::string_view text) {
   std::string quoted = "'";
   while (!text.empty()) {
@@ -80,10 +80,10 @@ struct picture_unit {
   return quoted + '\'';
 }
 
-/// How many lines a name may have.
+/// The most lines of a name.
 inline constexpr int gnuplot_most_lines = 3;
 
-/// The text as an expression with line breaks at spaces, so that lines have at most about `letters` bytes; what is too long for
+/// The text as an expression with line breaks at spaces, in lines of at most about `letters` bytes; what exceeds
 /// `gnuplot_most_lines` is cut.
 [[nodiscard]] inline std::string gnuplot_lines(std::string_view text, std::size_t letters) {
   std::string expression;

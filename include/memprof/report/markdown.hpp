@@ -13,13 +13,13 @@
 #include <vector>
 
 /// @file
-/// The summary as Markdown with tables (GitHub's dialect), for issues and reports of CI.
+/// The summary as Markdown tables (GitHub's dialect), for issues and CI reports.
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// Text in which nothing is markup.
+/// The text with all markup escaped.
 [[nodiscard]] inline std::string markdown_text(std::string_view text) {
   std::string result;
   for (const char character : text) {
@@ -29,8 +29,8 @@ namespace detail {
   return result;
 }
 
-/// A name as code, whatever is in it: the fence is longer than any run of backticks within, and a bar, which would end a cell
-/// even here, is escaped where it stands in a table.
+/// A name as code, whatever it contains: the fence is longer than any run of backticks within, and in a table a bar is escaped,
+/// as it would end the cell even inside code.
 [[nodiscard]] inline std::string markdown_code(std::string_view name, bool is_in_table) {
   if (name.empty()) return {};
   std::size_t longest = 0;
@@ -56,7 +56,7 @@ namespace detail {
       text += markdown_code(words, is_in_table);
       continue;
     }
-    const bool ends_with_space = is_strong && words.ends_with(' ');  // within the stars it would make them plain
+    const bool ends_with_space = is_strong && words.ends_with(' ');  // inside the asterisks, it would disable them
     if (ends_with_space) words.remove_suffix(1);
     text += is_strong ? "**" + markdown_text(words) + "**" : markdown_text(words);
     if (ends_with_space) text += ' ';
@@ -90,12 +90,12 @@ inline void append_markdown_section(std::string& text, const page_section& secti
   for (const page_line& line : section.further_lines) text += '\n' + markdown_line(line, false) + '\n';
 }
 
-/// All numbers of a name in one row: here a line may be as long as it wants.
+/// All numbers of a name in one row, since lines may be of any length here.
 [[nodiscard]] inline page_table wide_segment_table(const std::vector<segments_of_name>& names) {
   page_table table;
-  table.columns = {{"Segment", false}, {"Count", true},    {"Peak, first", true}, {"last", true},
-                   {"least", true},    {"greatest", true}, {"mean", true},        {"Change, first", true},
-                   {"last", true},     {"least", true},    {"greatest", true},    {"mean", true}};
+  table.columns = {{"Segment", false}, {"Count", true}, {"Peak, first", true}, {"last", true},
+                   {"min", true},      {"max", true},   {"mean", true},        {"Change, first", true},
+                   {"last", true},     {"min", true},   {"max", true},         {"mean", true}};
   for (const segments_of_name& name : names) {
     std::vector<page_line>& row = table.rows.emplace_back();
     row = {name_of(name), grouped(name.count)};
@@ -113,8 +113,8 @@ inline void append_markdown_section(std::string& text, const page_section& secti
 
 }  // namespace detail
 
-/// The answers of `to_text` as Markdown. Of the options, `columns`, `max_lines`, `is_colored` and `format` mean nothing here:
-/// names are written in full. Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
+/// The answers of `to_text` as Markdown. The options `columns`, `max_lines`, `is_colored` and `format` are ignored: names are
+/// written in full. Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
 [[nodiscard]] std::string to_markdown(const auto& source, const text_options& options = {}) {
   using namespace detail;
   const std::vector<const space_profile*> spaces = ordered_spaces(source, options);
@@ -126,7 +126,7 @@ inline void append_markdown_section(std::string& text, const page_section& secti
   if (spaces.empty()) {
     append_markdown_section(text, run_section(source, steps));
     append_markdown_section(text, check_section(source, limits.faults));
-    return text + "\nNo allocation was recorded.\n";
+    return text + "\nNo allocations recorded.\n";
   }
   for (const page_section& section : summary_sections(source, spaces, steps, options, limits))
     append_markdown_section(text, section);

@@ -17,7 +17,7 @@
 #include <vector>
 
 /// @file
-/// The peaks as stacked bars, drawn by gnuplot: the bars, colours and order of tt-train's analyze_memory.py.
+/// The peaks as stacked bars, drawn by gnuplot with the bars, colours and order of tt-train's analyze_memory.py.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -26,11 +26,11 @@ namespace detail {
 inline constexpr std::array<std::string_view, peak_parts> peak_part_colours{"#cccccc", "#4da6b8", "#e789ab", "#cec0fa",
                                                                             "#e38a42"};
 
-/// A part as it is drawn, in bytes.
+/// A part as drawn, in bytes.
 struct bar_slice {
   std::int64_t low = 0;
   std::int64_t high = 0;
-  bool cut = false;  ///< drawn lower than it is, as the bar must not exceed the peak
+  bool cut = false;  ///< drawn lower than it is, since the bar must not exceed the peak
 };
 
 /// The slices of a bar, bottom first. A negative part has no height; the topmost parts are cut at the peak.
@@ -51,11 +51,11 @@ struct bar_slice {
 struct bar_axis {
   std::int64_t greatest_peak = 0;
   std::int64_t end = 1;
-  bool has_limits = false;  ///< whether the devices' memory is on it: where it is far above all peaks, the bars would vanish
+  bool has_limits = false;  ///< whether the devices' memory is on it: far above all peaks, it would flatten the bars
   picture_unit unit;
 };
 
-/// A part above the highest bar, and above the limits unless those are more than three times as high.
+/// Some room above the highest bar, and above the limits unless those are more than three times as high.
 [[nodiscard]] inline bar_axis axis_of(const std::vector<analyzed_space>& bars) {
   bar_axis axis;
   std::int64_t greatest_limit = 0;
@@ -73,7 +73,7 @@ struct bar_axis {
 
 inline void append_canvas(std::string& script, std::size_t bars, std::string_view title, std::string_view unit,
                           picture_format format, std::string_view path) {
-  // 6 by 8 inches a bar at 150 dots an inch; cairo ends at 32767 dots.
+  // 6 by 8 inches a bar at 150 dots per inch; cairo's limit is 32767 pixels.
   const std::size_t width = std::min<std::size_t>(900 * std::max<std::size_t>(bars, 1), 30000);
   script += "set encoding utf8\n";
   script += format == picture_format::png ? "set terminal pngcairo" : "set terminal svg";
@@ -87,7 +87,7 @@ inline void append_canvas(std::string& script, std::size_t bars, std::string_vie
   script += "set border 3\nset xtics nomirror scale 0\nset ytics nomirror\n";
 }
 
-/// Where labels stand that wish to be at the places `wished`, which rise: at least `distance` apart, and between 0 and `end`.
+/// Where to put labels that should be at the ascending places `wished`: at least `distance` apart, between 0 and `end`.
 [[nodiscard]] inline std::vector<double> spread(std::vector<double> wished, double distance, double end) {
   for (std::size_t index = 0; index < wished.size(); ++index) {
     const double least = index == 0 ? distance / 2 : wished[index - 1] + distance;
@@ -101,7 +101,7 @@ inline void append_canvas(std::string& script, std::size_t bars, std::string_vie
   return wished;
 }
 
-/// The values in a bar, beside it where a slice is too low for text, and above it.
+/// The values: inside a bar, beside it where a slice is too low for text, and above it.
 inline void append_labels(std::string& script, const analyzed_space& bar, std::size_t position, const bar_axis& axis) {
   constexpr double least_share_for_text = 0.038;  // of the axis: text in a lower slice would cover its neighbours
   const std::string x = std::to_string(position);
@@ -120,7 +120,7 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
       continue;
     }
     const std::string place = x + "," + decimal(middle, 6);
-    // Boxed labels would do, but the SVG terminal fills their boxes with white.
+    // Not boxed labels, since the SVG terminal fills their boxes with white.
     script += "set object rectangle center " + place + " size character " +
               decimal(0.85 * static_cast<double>(words.size()) + 1, 1) +
               ", character 1 front fillcolor rgb '#000000' fillstyle transparent solid 0.5 noborder\n";
@@ -137,7 +137,7 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
   }
   std::string total = gnuplot_string("Total: " + amount_text(bar.breakdown.peak));
   if (bar.breakdown.excess() > 0) {
-    // The label grows downwards from its place.
+    // The label grows downwards from its anchor.
     total = gnuplot_string("(parts: " + amount_text(bar.breakdown.accounted()) + ", not live at once)") + ".\"\\n\"." + total;
   }
   const bool has_two_lines = bar.breakdown.excess() > 0;
@@ -145,7 +145,7 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
             " center offset 0," + (has_two_lines ? "1.9" : "0.9") + " front boxed font 'Sans Bold,18'\n";
 }
 
-/// The slices of one part in all bars, as a named table of gnuplot. Returns whether there are any.
+/// Appends the slices of one part in all bars as a named gnuplot table. Returns whether there are any.
 inline bool append_table(std::string& script, const std::vector<analyzed_space>& bars, std::size_t part,
                          const picture_unit& unit) {
   std::string rows;
@@ -166,8 +166,8 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   return std::string{live && part == static_cast<std::size_t>(peak_part::gradients) ? "Gradients" : peak_part_titles[part]};
 }
 
-/// The devices' memory as what `plot` draws: a line over all bars, one over each if they differ, or only a line in the legend if
-/// it is far above. Empty if no device was named.
+/// What `plot` draws for the devices' memory: a line over all bars, one over each bar if they differ, or only a line in the
+/// legend if it is far above. Empty if no device was named.
 [[nodiscard]] inline std::string limits_plot(std::string& script, const std::vector<analyzed_space>& bars, const bar_axis& axis) {
   const std::string style = " with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000' title ";
   std::optional<std::int64_t> one;
@@ -198,10 +198,10 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
 
 }  // namespace detail
 
-/// The script with which gnuplot (5.4 or later) draws one bar a memory space, into the file `path`: bottom to top other, model,
-/// gradients, optimizer and activations, with the device's memory, where one was named, as a red dashed line, in steps where the
-/// bars are of different devices. No bar is taller than its peak; labels do not cover each other, and have the digits of the
-/// tables. Text from logs is quoted such that gnuplot cannot take it for commands.
+/// The gnuplot script (5.4 or later) that draws one bar per memory space into the file `path`: from the bottom up other, model,
+/// gradients, optimizer and activations. Device memory, if a device was named, is a red dashed line, stepped if the bars are of
+/// different devices. No bar is taller than its peak; labels do not overlap and have the digits of the tables. Text from logs is
+/// quoted so that gnuplot cannot run it as commands.
 [[nodiscard]] inline std::string peak_picture_script(const std::vector<analyzed_space>& bars, std::string_view title,
                                                      picture_format format, std::string_view path) {
   constexpr std::size_t letters_a_line = 34;

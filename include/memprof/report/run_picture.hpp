@@ -18,9 +18,9 @@
 #include <vector>
 
 /// @file
-/// A run as one picture for papers and logs, drawn by gnuplot: for each memory space its live bytes over time, and below what was
-/// live at the peak. Legible when it is shown 800 dots wide; colours are those of Okabe and Ito, which the colour-blind can tell
-/// apart.
+/// A run as one picture for papers and logs, drawn by gnuplot: for each memory space its live bytes over time, and below them
+/// what was live at the peak. Legible at a width of 800 pixels; the colours are those of Okabe and Ito, which colour-blind
+/// readers can tell apart.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -32,14 +32,14 @@ struct run_picture_options {
 namespace detail {
 
 inline constexpr int run_picture_width = 1600;
-inline constexpr int timeline_height = 500;  ///< without the names of segments
+inline constexpr int timeline_height = 500;  ///< without the segments' names
 inline constexpr int timeline_left = 190;
 inline constexpr int timeline_right = 40;
 inline constexpr int composition_row_height = 56;
 inline constexpr int composition_frame_height = 110;
 inline constexpr int run_title_height = 80;
 
-/// Where a panel is: dots from the top of a picture of that height.
+/// The place of a panel, in pixels from the top of a picture of that height.
 struct panel {
   int picture_height = 0;
   int top = 0;
@@ -74,7 +74,7 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
   return text + ", " + amount_text(space.cumulative_current) + " at the end";
 }
 
-/// The vertical axis of a timeline, and the line of the capacity if it does not press the rest together.
+/// The vertical axis of a timeline, and the line of the capacity unless it would flatten the rest.
 inline void append_memory_axis(std::string& script, const space_profile& space, const picture_unit& unit) {
   constexpr int most_times_the_peak = 2;
   const bool shows_capacity =
@@ -91,14 +91,14 @@ inline void append_memory_axis(std::string& script, const space_profile& space, 
             " right offset 0,0.6 front font 'Sans,18' textcolor rgb '" + std::string{capacity_colour} + "'\n";
 }
 
-/// When the time axis ends.
+/// The end of the time axis.
 [[nodiscard]] inline std::int64_t timeline_end(const profile& of, const space_profile& space) {
   std::int64_t end = of.duration_ns;
   for (const segment& one : of.segments) end = std::max(end, one.end_ns);
   return space.timeline.points.empty() ? end : std::max(end, space.timeline.points.back().time_ns);
 }
 
-/// Live bytes over time, where the profile has them.
+/// Live bytes over time, if the profile has them.
 inline void append_timeline(std::string& script, const profile& of, const space_profile& space, const picture_unit& unit,
                             const segment_bands& segments) {
   const std::vector<timeline_point>& points = space.timeline.points;
@@ -122,7 +122,7 @@ inline void append_timeline(std::string& script, const profile& of, const space_
             "' notitle, $timeline using 1:3 with steps linewidth 1 linecolor rgb '" + std::string{line_colour} + "' notitle\n";
 }
 
-/// The segments as bars up to their peaks, with what was live at their ends as points.
+/// The segments as bars up to their peaks, with points for what was live at their ends.
 inline void append_segment_bars(std::string& script, const space_profile& space, const picture_unit& unit) {
   constexpr std::size_t most_names = 24;
   const std::size_t count = space.segments.size();
@@ -158,13 +158,13 @@ inline void append_segment_bars(std::string& script, const space_profile& space,
       std::string{line_colour} + "' title 'live at its end'\n";
 }
 
-/// "12.3 %", and "< 0.1 %" of what is there, but less.
+/// "12.3 %", or "< 0.1 %" for a smaller share that is not zero.
 [[nodiscard]] inline std::string share_text(std::int64_t part, std::int64_t whole) {
   const std::string text = percent_of(part, whole);
   return text == "0.0 %" && part > 0 ? "< 0.1 %" : text;
 }
 
-/// What was live at the peak, as bars from the left with their names and values.
+/// What was live at the peak, as horizontal bars with their names and values.
 inline void append_composition(std::string& script, const composition_rows& rows, std::int64_t whole) {
   std::int64_t greatest = 1;
   for (const composition_row& row : rows.rows) greatest = std::max(greatest, row.bytes);
@@ -190,16 +190,16 @@ inline void append_composition(std::string& script, const composition_rows& rows
 
 }  // namespace detail
 
-/// One memory space as it is drawn: `space` must be one of the profile's. Both outlive the call.
+/// A memory space to draw: `space` must be one of the profile's. Both must outlive the call.
 struct drawn_space {
   const memprof::profile* profile = nullptr;
   const space_profile* space = nullptr;
-  std::string name = {};  ///< what it is called; default: as the space
+  std::string name = {};  ///< its title; default: the name of the space
 };
 
-/// The script with which gnuplot (5.4 or later) draws memory spaces below each other into the file `path`. Where the profile has
-/// no timeline, as that of a log, its segments are drawn. Of a timeline every maximum is drawn, whatever its length. Text is
-/// quoted such that gnuplot cannot take it for commands.
+/// The gnuplot script (5.4 or later) that draws memory spaces below each other into the file `path`. If a profile has no
+/// timeline, as from a log, its segments are drawn. Every maximum of a timeline is drawn, whatever its length. Text is quoted so
+/// that gnuplot cannot run it as commands.
 [[nodiscard]] inline std::string run_picture_script(const std::vector<drawn_space>& spaces, const run_picture_options& options,
                                                     picture_format format, std::string_view path) {
   using namespace detail;
@@ -218,7 +218,7 @@ struct drawn_space {
   script += format == picture_format::png ? "set terminal pngcairo" : "set terminal svg";
   script += " noenhanced size " + std::to_string(run_picture_width) + ',' + std::to_string(height) +
             " font 'Sans,20' background rgb '#ffffff'\nset output " + gnuplot_string(path) + "\nset multiplot\nset border 3\n";
-  script += format == picture_format::png ? "dot = 2.0\n" : "dot = 0.7\n";  // the terminals take another size for 1
+  script += format == picture_format::png ? "dot = 2.0\n" : "dot = 0.7\n";  // the terminals differ in the size of 1
   panel place{height, options.title.empty() ? 0 : run_title_height, 0};
   for (std::size_t index = 0; index < spaces.size(); ++index) {
     const auto& [of, space, name] = spaces[index];

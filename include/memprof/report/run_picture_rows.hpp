@@ -19,29 +19,29 @@
 #include <vector>
 
 /// @file
-/// What the picture of a run shows: the parts of a peak, times, and the bands of segments.
+/// The contents of a run's picture: the parts of a peak, times, and the bands of segments.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// By what a peak is divided in a picture: by category if any block has one, else by operation.
+/// How a picture divides a peak: by category if any block has one, else by operation.
 enum class composition : std::uint8_t { automatic, category, operation };
 
 }  // namespace memprof::inline MEMPROF_ABI
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-// Of Okabe and Ito, "Color Universal Design" (2008); the greys are ours.
+// Okabe and Ito, "Color Universal Design" (2008); the greys are ours.
 inline constexpr std::string_view line_colour = "#0072b2";
-inline constexpr std::string_view area_colour = "#b9dcf2";  // #56b4e9, lighter
+inline constexpr std::string_view area_colour = "#b9dcf2";  // a lighter #56b4e9
 inline constexpr std::string_view peak_colour = "#d55e00";
-inline constexpr std::string_view capacity_colour = "#a33f00";  // #d55e00, darker: text on white
+inline constexpr std::string_view capacity_colour = "#a33f00";  // a darker #d55e00: text on white
 inline constexpr std::string_view rest_colour = "#999999";
 
-/// By `category`.
+/// Indexed by `category`.
 inline constexpr std::array<std::string_view, 8> category_colours{"#999999", "#0072b2", "#cc79a7", "#56b4e9",
                                                                   "#e69f00", "#f0e442", "#009e73", "#d55e00"};
 
-/// In what a time axis counts.
+/// The unit of a time axis.
 struct time_unit {
   std::string_view name;
   double nanoseconds;
@@ -54,7 +54,7 @@ struct time_unit {
   }
 };
 
-/// The unit for times up to that.
+/// The unit for times up to `ns`.
 [[nodiscard]] constexpr time_unit time_unit_for(std::int64_t ns) noexcept {
   if (ns >= 1'000'000'000) return {"s", 1e9};
   if (ns >= 1'000'000) return {"ms", 1e6};
@@ -70,10 +70,10 @@ struct composition_row {
 struct composition_rows {
   std::string title;
   std::vector<composition_row> rows;
-  int name_width = 190;  ///< dots for the names
+  int name_width = 190;  ///< pixels for the names
 };
 
-/// The rows of a live set with the rest of them, so that they sum to it.
+/// The rows of a live set, with the rest as one, so that they add up to it.
 [[nodiscard]] inline std::vector<composition_row> rows_of_owners(const std::vector<owned_bytes>& owners, bool are_categories) {
   constexpr std::size_t most = 8;
   constexpr std::size_t longest_name = 36;
@@ -100,7 +100,7 @@ struct composition_rows {
   return rows;
 }
 
-/// What a peak is made of: what was live, or of a log the parts by its phases.
+/// What a peak is made of: what was live or, for a log, its parts by phases.
 [[nodiscard]] inline composition_rows composition_of(const profile& of, const space_profile& space, composition by) {
   composition_rows result;
   const live_set& live = space.live_at_peak;
@@ -116,19 +116,19 @@ struct composition_rows {
           {counted(live.remaining_operations, "smaller operation", "smaller operations"), live.remaining_bytes, rest_colour});
     }
   } else if (!space.segments.empty()) {
-    result.title = "the peak by phases, which are not of one moment";
+    result.title = "the peak by phases, not all live at once";
     const memory_breakdown breakdown = break_down(of, space, {.use_actual_sizes = true});
     constexpr std::array<category, peak_parts> categories{category::other, category::parameter, category::gradient,
                                                           category::optimizer_state, category::activation};
     for (std::size_t part = peak_parts; part-- > 0;) {
-      // What is less than the digits of a log is left out.
+      // Parts below a log's precision are left out.
       if (breakdown.parts[part] == 0 || (of.provenance.rounding > 1 && breakdown.parts[part] <= 2 * of.provenance.rounding))
         continue;
       result.rows.push_back({std::string{peak_part_titles[part]}, breakdown.parts[part],
                              category_colours[static_cast<std::size_t>(categories[part])]});
     }
   }
-  if (result.rows.empty()) result.title = "nothing is known of what was live at the peak";
+  if (result.rows.empty()) result.title = "what was live at the peak is unknown";
   std::size_t longest = 0;
   for (const composition_row& row : result.rows) longest = std::max(longest, display_width(row.name));
   constexpr int dots_a_letter = 15;
@@ -145,15 +145,15 @@ struct band_name {
 
 /// The segments of a timeline whose axis ends at `end`.
 struct segment_bands {
-  std::vector<std::pair<double, double>> bands;  ///< of every other one, as shares of the time axis
-  std::vector<band_name> names;                  ///< those for which there is room
-  int height = 20;                               ///< dots that the names take
+  std::vector<std::pair<double, double>> bands;  ///< of every other segment, as shares of the time axis
+  std::vector<band_name> names;                  ///< those that fit
+  int height = 20;                               ///< pixels that the names take
 };
 
-inline constexpr int segment_letter_width = 14;  // of capitals
+inline constexpr int segment_letter_width = 14;  // for capitals
 
-/// None if there are too many to see. `width` is the time axis in dots. A name stands upright where its segment is narrow, and is
-/// left out where it is narrower than a line is high.
+/// Empty if there are too many segments to see. `width` is the length of the time axis in pixels. A name is upright if its
+/// segment is narrow, and left out if the segment is narrower than a line is high.
 [[nodiscard]] inline segment_bands bands_of(const profile& of, std::int64_t end, int width) {
   constexpr std::size_t most = 100;
   constexpr std::size_t longest_name = 24;

@@ -8,7 +8,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A step for machines: bytes by phase, and what the peak is made of. The whole profile is `to_json(estimate.step)`.
+/// A step as JSON: bytes by phase, and what the peak is made of. The whole profile is `to_json(estimate.step)`.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const training_estimate& estimate) {
   const space_profile& space = estimate.space();
   nlohmann::ordered_json phases = nlohmann::ordered_json::array();

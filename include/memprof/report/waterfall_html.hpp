@@ -8,8 +8,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A waterfall as one HTML page that opens from disk: docs/estimate.md. A file that is there is replaced, or stays as it was if
-/// that fails; errors name the path and the reason. Needs the component `json`.
+/// A waterfall as one HTML page that opens from disk: docs/estimate.md. An existing file is replaced, or left as it was on
+/// failure; errors name the path and the reason. Needs the component `json`.
 inline void write_html(const waterfall& of, const std::filesystem::path& path, const html_options& options = {}) {
   detail::page_data data{to_json(of), {}};
   data.run["title"] = options.title.empty() ? "Waterfall" : options.title;

@@ -10,14 +10,14 @@
 #include <string_view>
 
 /// @file
-/// A waterfall for machines; docs/waterfall.schema.json is its JSON Schema.
+/// A waterfall as JSON; docs/waterfall.schema.json is its JSON Schema.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What the key "format" of the document says.
+/// The value of the document's key "format".
 inline constexpr std::string_view waterfall_json_format = "memprof-waterfall";
 
-/// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
+/// The value of the key "version". It changes when an older reader would misread a file; added keys do not change it.
 inline constexpr std::int64_t waterfall_json_version = 1;
 
 namespace detail {
@@ -56,7 +56,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// The whole waterfall. Bytes are integers; where "paths" is 0 the column has no such operation.
+/// The whole waterfall. Bytes are integers; if "paths" is 0, the column has no such operation.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const waterfall& of) {
   nlohmann::ordered_json columns = nlohmann::ordered_json::array();
   for (const waterfall_column& column : of.columns) columns.push_back(detail::to_value(column));

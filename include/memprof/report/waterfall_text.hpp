@@ -14,7 +14,7 @@
 #include <vector>
 
 /// @file
-/// A waterfall as text: the peaks, why they differ, and a table of every operation that differs.
+/// A waterfall as text: the peaks, why they differ, and a table of all operations that differ.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -29,7 +29,7 @@ namespace detail {
   return line;
 }
 
-/// How many operations differ between two columns in parts that do not.
+/// The number of operations that differ between two columns in parts that do not.
 [[nodiscard]] inline std::int64_t operations_that_change(const waterfall& of, std::size_t column) {
   std::int64_t count = 0;
   for (const waterfall_part& part : of.parts) {
@@ -39,7 +39,7 @@ namespace detail {
   return count;
 }
 
-/// Why column `column` is more or less than the one before, in at most `most` parts.
+/// Why column `column` is higher or lower than the one before, in at most `most` parts.
 [[nodiscard]] inline page_line reason_line(const waterfall& of, std::size_t column, std::size_t most) {
   const std::string& title = of.columns[column].title;
   const std::string& before = of.columns[column - 1].title;
@@ -84,7 +84,7 @@ namespace detail {
   return line;
 }
 
-/// A row of the table: bytes in each column, then the changes. `is_there` says which columns have such an operation.
+/// A row of the table: bytes in each column, then the changes. `is_there` says which columns have the operation.
 template <class IsThere>
 [[nodiscard]] std::vector<page_line> waterfall_cells(page_line name, const waterfall_bytes& of, IsThere&& is_there) {
   std::vector<page_line> cells{std::move(name)};
@@ -107,7 +107,7 @@ template <class IsThere>
   return table;
 }
 
-/// "  forward/block/attention x12": an operation, and how many there are of it.
+/// "  forward/block/attention x12": an operation, and how many operations of the program it stands for.
 [[nodiscard]] inline page_line operation_name(const waterfall_row& row) {
   const std::int64_t paths = row.paths.empty() ? 0 : *std::max_element(row.paths.begin(), row.paths.end());
   page_line name;
@@ -116,7 +116,7 @@ template <class IsThere>
   return name;
 }
 
-/// Every part that differs with those of its operations that do, or all; and what the others sum to.
+/// Each part that differs with its operations that differ, or all parts and operations; then the sum.
 [[nodiscard]] inline page_section part_section(const waterfall& of, bool shows_all) {
   page_section section;
   section.is_wide = true;
@@ -155,7 +155,7 @@ template <class IsThere>
   return section;
 }
 
-/// What has to be known of the columns.
+/// Caveats about the columns.
 [[nodiscard]] inline page_section waterfall_notes(const waterfall& of, bool shows_all) {
   page_section section;
   section.heading = "Notes";
@@ -176,26 +176,25 @@ template <class IsThere>
     });
     if (parts != 0) {
       section.lines.emplace_back(grouped(parts, "equal part consists", "equal parts consist") +
-                                 " of other operations in some columns: --all names them.");
+                                 " of different operations in some columns: --all lists them.");
     }
   }
   const auto lacks = std::find_if_not(of.columns.begin(), of.columns.end(),
                                       [](const waterfall_column& column) { return column.has_categories; });
   if (lacks != of.columns.end()) {
-    section.lines.push_back(
-        page_line{"Of "}
-            .add(lacks->title)
-            .add(" it is not known which operation held which category, so that parts go by names alone; a trace "
-                 "knows it."));
+    section.lines.push_back(page_line{"For "}
+                                .add(lacks->title)
+                                .add(" it is unknown which operation held which category, so parts go by name alone; a trace "
+                                     "records it."));
   }
   return section;
 }
 
 }  // namespace detail
 
-/// A waterfall in lines of at most `options.columns`: the answer, then every part and operation that differs, or with `shows_all`
-/// all of them. Changes stand in the order of the columns; "-" is an operation that the column does not have, "x12" how many
-/// operations of the program are one row.
+/// A waterfall in lines of at most `options.columns` columns: the answer, then the parts and operations that differ, or all of
+/// them with `shows_all`. Changes are in the order of the columns; "-" marks an operation that the column does not have, "x12"
+/// the number of the program's operations in one row.
 [[nodiscard]] inline std::string to_text(const waterfall& of, const text_options& options = {}, bool shows_all = false) {
   constexpr std::size_t most_reasons = 4;
   constexpr std::size_t most_lines_each = 6;

@@ -94,7 +94,7 @@ TEST_CASE("alloc conf: keys that do not change what is reserved are accepted wit
 
 TEST_CASE("alloc conf: an unknown key is named, with those there are") {
   const std::string what = refusal("max_split_size_mb:64,max_split_mb:32");
-  CHECK(is_in("'max_split_mb' is not known", what));
+  CHECK(is_in("'max_split_mb' is unknown", what));
   CHECK(is_in("max_split_size_mb:64,max_split_mb:32", what));
   for (const char* const known : {"expandable_segments", "garbage_collection_threshold", "large_segment_size_mb",
                                   "max_non_split_rounding_mb", "roundup_power2_divisions", "pinned_"}) {
@@ -106,17 +106,17 @@ TEST_CASE("alloc conf: what is not modelled is refused, with what to do") {
   CHECK(is_in("leave it out", refusal("backend:cudaMallocAsync")));
   CHECK(is_in("leave it out", refusal("expandable_segments_reserve:0.5")));
   CHECK(is_in("leave it out", refusal("throw_on_cudamalloc_oom:True")));
-  CHECK(is_in("backend is 'natve'; it takes native", refusal("backend:natve")));
+  CHECK(is_in("backend is 'natve'; expected native", refusal("backend:natve")));
 }
 
 TEST_CASE("alloc conf: values that cannot be are refused with the key, the value and what it takes") {
   for (const auto& [text, message] : std::array<std::pair<const char*, const char*>, 22>{{
-           {"max_split_size_mb:19", "max_split_size_mb is '19'; it takes whole MB, at least 20"},
+           {"max_split_size_mb:19", "max_split_size_mb is '19'; expected whole MB, at least 20"},
            {"max_split_size_mb:64k", "max_split_size_mb is '64k'"},
            {"max_split_size_mb:-1", "max_split_size_mb is '-1'"},
            {"max_split_size_mb:", "max_split_size_mb is ''"},
-           {"max_split_size_mb", "':' is missing at character 18"},
-           {"max_split_size_mb:64 max_split_size_mb:64", "',' is missing at character 22"},
+           {"max_split_size_mb", "expected ':' at character 18"},
+           {"max_split_size_mb:64 max_split_size_mb:64", "expected ',' at character 22"},
            {"max_non_split_rounding_mb:1", "at least 20"},
            {"large_segment_size_mb:10", "at least 11"},
            {"garbage_collection_threshold:0", "over 0"},
@@ -124,15 +124,15 @@ TEST_CASE("alloc conf: values that cannot be are refused with the key, the value
            {"garbage_collection_threshold:nan", "is 'nan'"},
            {"garbage_collection_threshold:0.8x", "is '0.8x'"},
            {"per_process_memory_fraction:1.5", "over 0 and up to 1"},
-           {"expandable_segments:true", "it takes True or False"},
-           {"roundup_power2_divisions:3", "it takes a power of two"},
-           {"roundup_power2_divisions:0", "it takes a power of two"},
+           {"expandable_segments:true", "expected True or False"},
+           {"roundup_power2_divisions:3", "expected a power of two"},
+           {"roundup_power2_divisions:0", "expected a power of two"},
            {"roundup_power2_divisions:[3:2]", "sizes in MB that are powers of two"},
            {"roundup_power2_divisions:[4:3]", "powers of two or 0"},
-           {"roundup_power2_divisions:[4]", "':' is missing"},
-           {"roundup_power2_divisions:[4:2 8:2]", "lacks the ']'"},
-           {"roundup_power2_divisions:[4:2", "lacks the ']'"},
-           {"pinned_list:[1,2", "']' is missing"},
+           {"roundup_power2_divisions:[4]", "expected ':' at character"},
+           {"roundup_power2_divisions:[4:2 8:2]", "lacks the closing ']'"},
+           {"roundup_power2_divisions:[4:2", "lacks the closing ']'"},
+           {"pinned_list:[1,2", "expected ']' at character"},
        }}) {
     INFO(text);
     CHECK(is_in(message, refusal(text)));

@@ -82,16 +82,16 @@ TEST_CASE("decoder config: what cannot be is named with file and key") {
   CHECK_THAT(error_of("[]"), Equals(start + "the document must be an object"));
   CHECK_THAT(error_of("{\"model\": 1}"), Equals(start + "/model must be an object"));
   CHECK_THAT(error_of(R"({"modle": {"layers": 3}})"),
-             Equals(start + "/modle means nothing here; known are run dataset tokenizer model train split logging"));
+             Equals(start + "/modle is unknown; known keys are run dataset tokenizer model train split logging"));
   CHECK_THAT(error_of(R"({"model": {"d_modle": 3}})"),
-             Equals(start + "/model/d_modle means nothing here; known are name d_model n_heads layers"));
+             Equals(start + "/model/d_modle is unknown; known keys are name d_model n_heads layers"));
   CHECK_THAT(error_of(R"({"model": {"layers": "two"}})"), Equals(start + "/model/layers must be a whole number, not \"two\""));
   CHECK_THAT(error_of(R"({"model": {"layers": 2.5}})"), ContainsSubstring("/model/layers must be a whole number, not 2.5"));
   CHECK_THAT(error_of(R"({"model": {"layers": 18446744073709551615}})"), ContainsSubstring("must be a whole number"));
   CHECK_THAT(error_of(R"({"model": {"layers": 2, "layers": 3}})"),
              Equals(start + "the key \"layers\" occurs twice in one object"));
   CHECK_THAT(error_of(R"({"model_type": "bert"})"),
-             Equals(start + "/model_type is 'bert'; known are gpt2 llama mistral mixtral"));
+             Equals(start + "/model_type is 'bert'; expected gpt2, llama, mistral or mixtral"));
   CHECK_THAT(error_of(R"({"model_type": "gpt2", "n_positions": 4})"), Equals(start + "/n_layer is missing"));
   CHECK_THAT(error_of("{\"a\": " + std::string(200, '[')), ContainsSubstring("nested deeper than 100 levels"));
   CHECK_THAT(error_of("{\"run\": \"" + std::string(2 << 20, 'x') + "\"}"), ContainsSubstring("more than such a file may have"));
@@ -115,14 +115,14 @@ TEST_CASE("decoder config: Hugging Face's zeros are no defaults, and layers that
     CHECK_THAT(llama(key, "-8"), Equals(start + "/" + key + " is -8, but must be at least 1"));
     CHECK_THAT(llama(key, "\"8\""), Equals(start + "/" + key + " must be a whole number, not \"8\""));
   }
-  CHECK_THAT(llama("attention_bias", "true"), Equals(start + "/attention_bias is true: this is not modelled"));
-  CHECK_THAT(llama("mlp_bias", "true"), Equals(start + "/mlp_bias is true: this is not modelled"));
+  CHECK_THAT(llama("attention_bias", "true"), Equals(start + "/attention_bias is true, which is not modelled"));
+  CHECK_THAT(llama("mlp_bias", "true"), Equals(start + "/mlp_bias is true, which is not modelled"));
   CHECK_THAT(error_of(R"({"model_type": "gpt2", "n_positions": 4, "n_layer": 1, "n_embd": 8, "n_head": 2, "n_inner": 0,
       "vocab_size": 8})"),
              Equals(start + "/n_inner is 0, but must be at least 1"));
   for (const std::string family : {"qwen2", "gemma", "falcon", "phi"}) {
     CHECK_THAT(error_of("{\"model_type\": \"" + family + "\"}"),
-               Equals(start + "/model_type is '" + family + "'; known are gpt2 llama mistral mixtral"));
+               Equals(start + "/model_type is '" + family + "'; expected gpt2, llama, mistral or mixtral"));
   }
 }
 

@@ -177,7 +177,7 @@ TEST_CASE("breakdown: where no model size is known, nothing is expected and the 
   CHECK(!result.model.difference_percent());
   CHECK(result.part(peak_part::model) == 100);
   CHECK(result.part(peak_part::optimizer) == 200);
-  CHECK(remarks(result, "divided with the measured size of the model"));
+  CHECK(remarks(result, "divided using the measured size of the model"));
 }
 
 TEST_CASE("breakdown: micro-batches keep the activations of one run of forward passes, and the gradients of all") {
@@ -260,7 +260,7 @@ TEST_CASE("breakdown: with a profile's categories the parts are what was live at
   CHECK(result.part(peak_part::gradients) == 55);
   CHECK(result.part(peak_part::other) == 30);
   CHECK(result.accounted() + result.part(peak_part::other) == result.peak);
-  CHECK(remarks(result, "other is of the categories temporary, input, other"));
+  CHECK(remarks(result, "other consists of the categories temporary, input, other"));
 }
 
 TEST_CASE("breakdown: an optimizer that makes its state in the first step has the size of that state") {
@@ -322,7 +322,7 @@ TEST_CASE("breakdown: a profile without categories is divided by its phases") {
       break_down(one_step().live_at_overall_peak({{"other", 430, 9}}).profile(), {.use_actual_sizes = true});
   CHECK(!result.parts_are_live_at_peak);
   CHECK(result.part(peak_part::model) == 100);
-  CHECK(remarks(result, "no block that was live at the peak has a category"));
+  CHECK(remarks(result, "no block live at the peak has a category"));
 }
 
 TEST_CASE("breakdown: of a long run, of which few segments are kept, phases have the sums and extremes of all") {

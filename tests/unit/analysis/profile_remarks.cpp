@@ -72,7 +72,7 @@ TEST_CASE("profile remarks: the first allocation beyond the capacity is one, the
   space.first_shortfall.segment = 0;
   space.first_shortfall.operation = "attention";
   CHECK(remarks_of(profile) ==
-        std::vector<std::string>{"an allocation of 250 bytes in operation attention in segment FORWARD_PASS was the first beyond "
+        std::vector<std::string>{"an allocation of 250 bytes in operation attention in segment FORWARD_PASS was the first to exceed "
                                  "the capacity: 100 bytes were free"});
 }
 
@@ -88,9 +88,9 @@ TEST_CASE("profile remarks: the capacity of each core is one, and a shortfall na
   const std::vector<std::string> remarks = remarks_of(profile);
   REQUIRE(remarks.size() == 2);
   CHECK(remarks[0] ==
-        "each core has 1000 bytes of l1, but the bytes here are those of all cores together: the device memory is not that of "
+        "each core has 1000 bytes of l1, but the bytes here are totals across all cores: the device memory is not taken from "
         "the profile");
-  CHECK(remarks[1] == "an allocation of 250 bytes on core 3-1 was the first beyond the capacity: 100 bytes were free");
+  CHECK(remarks[1] == "an allocation of 250 bytes on core 3-1 was the first to exceed the capacity: 100 bytes were free");
 }
 
 TEST_CASE("profile remarks: what contradicts itself in a profile is one") {

@@ -146,7 +146,7 @@ TEST_CASE("waterfall: an estimate's trace gives its profile") {
   memprof::trace events;
   const memprof::training_setup pipeline{.batch_size = 2, .seq_len = 9, .parallel = {.pipeline = 2}};
   CHECK_THROWS_MATCHES(estimate_training_step(model, pipeline, nullptr, &events), memprof::error,
-                       MessageMatches(ContainsSubstring("need pipeline_stage")));
+                       MessageMatches(ContainsSubstring("requires pipeline_stage")));
 }
 
 TEST_CASE("waterfall: operations of both examples are in the same parts") {
@@ -265,7 +265,7 @@ TEST_CASE("waterfall: a profile that does not say what was live at its peak is r
   space.name = "dram";
   space.cumulative_peak = 100;
   CHECK_THROWS_MATCHES(column_of("run", source, space, stack_table_of(source)), memprof::error,
-                       MessageMatches(ContainsSubstring("the operations of 'log.txt' do not sum to the peak of dram")));
+                       MessageMatches(ContainsSubstring("the operations of 'log.txt' do not add up to the peak of dram")));
   CHECK_THROWS_MATCHES(make_waterfall({column("alone", {})}), memprof::error,
                        MessageMatches(ContainsSubstring("at least two columns")));
 }

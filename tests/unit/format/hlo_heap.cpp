@@ -100,7 +100,7 @@ TEST_CASE("hlo heap: memory that is shared while it lives counts once, until its
   CHECK(live(found) == std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 0}, {3, 3}});
   free(program, 1);
   CHECK_THROWS_MATCHES(simulate(program), memprof::error,
-                       MessageMatches(ContainsSubstring("buffer 101 is freed multiple times")));
+                       MessageMatches(ContainsSubstring("buffer 101 is freed more than once")));
 }
 
 TEST_CASE("hlo heap: memory that is shared after it was freed is live again under the name of the new user") {
@@ -175,12 +175,12 @@ TEST_CASE("hlo heap: programs that contradict themselves are errors") {
   mixed.allocations.emplace_back().buffers.push_back(1);
   allocate(mixed, 0);
   allocate(mixed, 1);
-  CHECK_THROWS_MATCHES(simulate(mixed), memprof::error, says("of several allocations"));
+  CHECK_THROWS_MATCHES(simulate(mixed), memprof::error, says("to several allocations"));
   memprof::hlo_program huge = program_with({0, 0, 0});
   huge.buffers[1].bytes = huge.buffers[2].bytes = std::int64_t{1} << 62;
   allocate(huge, 1);
   allocate(huge, 2);
-  CHECK_THROWS_MATCHES(simulate(huge), memprof::error, says("more than 64 bits"));
+  CHECK_THROWS_MATCHES(simulate(huge), memprof::error, says("exceeds 64 bits"));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_CASE("rmm log: what is no line is an error with its number, and the last ma
   const auto fault = [](const std::string& line) { (void)read(head + line + "\n1,10:00:00.000000,free,0x10,1,0x0\n"); };
   const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
   CHECK_THROWS_MATCHES(fault("1,10:00:00.000000,allocate,0x10,1"), memprof::error, says("line 2: expected Thread,Time,"));
-  CHECK_THROWS_MATCHES(fault("x,10:00:00.000000,allocate,0x10,1,0x0"), memprof::error, says("'x' is not the number of a thread"));
+  CHECK_THROWS_MATCHES(fault("x,10:00:00.000000,allocate,0x10,1,0x0"), memprof::error, says("'x' is not a thread number"));
   CHECK_THROWS_MATCHES(fault("1,10:00:60,allocate,0x10,1,0x0"), memprof::error, says("'10:00:60' is not a time"));
   CHECK_THROWS_MATCHES(fault("1,24:00:00.000000,allocate,0x10,1,0x0"), memprof::error, says("'24:00:00.000000' is not a time"));
   CHECK_THROWS_MATCHES(fault("1,10:00:00.000000,grow,0x10,1,0x0"), memprof::error, says("'grow' is not an action"));
@@ -97,7 +97,7 @@ TEST_CASE("rmm log: what is no line is an error with its number, and the last ma
   CHECK_THROWS_MATCHES(fault(std::string(5000, 'x')), memprof::error, says("line 2: longer than any line"));
   // A zero byte does not end the message.
   CHECK_THROWS_MATCHES(fault(std::string{"1,10:00:00.000000,fr\0ee,0x10,1,0x0", 35}), memprof::error,
-                       says("'fr\\x00ee' is not an action: allocate, allocate failure or free"));
+                       says("'fr\\x00ee' is not an action (allocate, allocate failure or free)"));
   const rmm_reading cut = read(std::string{head} + "1,10:00:00.000000,allocate,0x10,1,0x0\n1,10:00:00.0");
   CHECK(cut.ended_by == "line 3 is cut off");
   CHECK(cut.events.size() == 1);
@@ -109,7 +109,7 @@ TEST_CASE("rmm log: bytes that no sum can hold are an error with the line") {
   CHECK_THROWS_MATCHES(read(head + line("9223372036854775808")), memprof::error,
                        says("line 2: '9223372036854775808' is not a number of bytes below 2^63"));
   CHECK_THROWS_MATCHES(read(head + line("9223372036854775807") + line("1")), memprof::error,
-                       says("line 3: all allocations up to here have 2^63 bytes or more"));
+                       says("line 3: the allocations so far total 2^63 bytes or more"));
   CHECK(read(head + line("9223372036854775806") + line("1")).events.size() == 2);
 }
 

@@ -99,7 +99,7 @@ TEST_CASE("session: a trace gives each snapshot as it was, and each call with al
   const memprof::profile run = memprof::profile_of(made);
   memprof::text_sink sink;
   const std::vector<std::string> missing = memprof::write_session(made, run, sink);
-  CHECK(missing == std::vector<std::string>{"1 calls of operations that had not ended with the trace"});
+  CHECK(missing == std::vector<std::string>{"1 calls of operations still open at the end of the trace"});
   const json session = json::parse(sink.text);
   const json& metadata = session.at("metadata");
   CHECK(metadata.at("generated_at") == "2025-01-13T10:30:00.005000+00:00");

@@ -96,7 +96,7 @@ TEST_CASE("summary text: it is read back as far as it tells") {
       CHECK(within_three_digits(space.live_at_peak.by_category[1].bytes, 2 * mib));
       REQUIRE(memprof::rows_of<memprof::model_parameters>(profile.facts).size() == 1);
       REQUIRE(profile.provenance.remarks.size() == 1);
-      CHECK(profile.provenance.remarks[0].find("(3 of 41): pass the trace, or the profile that write_json wrote") !=
+      CHECK(profile.provenance.remarks[0].find("(3 of 41): pass the trace, or a profile written by write_json") !=
             std::string::npos);
     }
   }
@@ -137,7 +137,7 @@ TEST_CASE("summary text: what is too little for an answer says what to read inst
   profile.spaces[0].peak_segment = -1;
   CHECK(error_of("\n" + memprof::to_text(profile)) ==
         "cannot read a memory summary from 'run.log': line 2 begins a summary of memprof without a table of segments: pass the "
-        "trace, or the profile that write_json wrote");
+        "trace, or a profile written by write_json");
   CHECK(error_of("memprof   is a profiler\n").find("no line looks like part of one") != std::string::npos);
   const std::string text = memprof::to_text(training(0));
   for (std::size_t size = 0; size < text.size(); ++size) (void)error_of(text.substr(0, size));  // wherever it is cut off

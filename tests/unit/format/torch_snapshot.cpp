@@ -101,7 +101,7 @@ TEST_CASE("torch snapshot: a free of what the history has freed already is no bl
   CHECK(got.space().cumulative_peak == 100);
   CHECK(got.space().anomalies.unmatched_frees.count == 1);
   REQUIRE(got.remarks.size() == 1);
-  CHECK_THAT(got.remarks[0], EndsWith("event 2 of device 0 frees what is free, at address 4096"));
+  CHECK_THAT(got.remarks[0], EndsWith("event 2 of device 0 frees a free block at address 4096"));
   // The same of a block from before.
   const reading before = read(with_events(event("free_completed", 4096, 100, 2) + "," + event("free_completed", 4096, 100, 3)));
   REQUIRE(before.remarks.size() == 2);
@@ -132,7 +132,7 @@ TEST_CASE("torch snapshot: actions of a newer PyTorch are left out, counted and 
                                        R"({"action": "snapshot"}, {"action": "annotate"})"));
   CHECK(got.space().cumulative_current == 100);
   REQUIRE(got.remarks.size() == 1);
-  CHECK(got.remarks[0] == "left out 2 events of unknown kinds, perhaps of a newer PyTorch: 'compress' and others");
+  CHECK(got.remarks[0] == "left out 2 events of unknown kinds, perhaps from a newer PyTorch: 'compress' and others");
 }
 
 TEST_CASE("torch snapshot: a failure has the device's free bytes only if the snapshot does", "[format]") {
@@ -202,8 +202,8 @@ TEST_CASE("torch snapshot: pickles that no program writes are refused", "[format
   // One list of events for two devices, once from the memo and once on the stack twice.
   const std::string twice = "\x80\x04}(" + empty_segments + text("device_traces") + "](";
   CHECK_THROWS_MATCHES(read(twice + "]\x94(" + alloc + "eh" + std::string(1, '\0') + "eu."), memprof::error,
-                       says("device 0 and device 1 have the same list of the pickle"));
-  CHECK_THROWS_MATCHES(read(twice + "](" + alloc + "e2eu."), memprof::error, says("device 0 and device 1 have the same list"));
+                       says("device 0 and device 1 share one list of the pickle"));
+  CHECK_THROWS_MATCHES(read(twice + "](" + alloc + "e2eu."), memprof::error, says("device 0 and device 1 share one list"));
   CHECK(read(twice + "]2eu.").remarks.empty());  // which is harmless while it is empty
   // An event of one device that is in the list of another one, too.
   CHECK_THROWS_MATCHES(read(twice + "](" + alloc + "\x94" + "e](h" + std::string(1, '\0') + "eeu."), memprof::error,
@@ -218,14 +218,14 @@ TEST_CASE("torch snapshot: pickles that no program writes are refused", "[format
                        says("'size' must be a number of bytes"));
 
   for (const char* const old : {"(dp0\nVsegments\np1\n", "(lp0\n", "}q", "\x80\x01}."})
-    CHECK_THROWS_MATCHES(read(old), memprof::error, says("write it again with pickle.dump(snapshot, file, protocol=4)"));
-  CHECK_THROWS_MATCHES(read("\x80\x04N" + std::string(1000, '\x94')), memprof::error, says("byte 4: numbers an object twice"));
+    CHECK_THROWS_MATCHES(read(old), memprof::error, says("rewrite it with pickle.dump(snapshot, file, protocol=4)"));
+  CHECK_THROWS_MATCHES(read("\x80\x04N" + std::string(1000, '\x94')), memprof::error, says("byte 4: memoizes an object twice"));
   CHECK_THROWS_MATCHES(read("\x80\x04" + std::string((std::size_t{1} << 20) + 9, '(')), memprof::error,
                        says("more than 1048576 values"));
   // 48 bytes of memory for each of the file's.
   std::string lists = "\x80\x04}" + text("x") + "]";
   for (int part = 0; part < 1000; ++part) lists += "(" + std::string(1000, ']') + "e";
-  CHECK_THROWS_MATCHES(read(lists), memprof::error, says("take more memory than those of a snapshot of this size"));
+  CHECK_THROWS_MATCHES(read(lists), memprof::error, says("take more memory than a snapshot of this size"));
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ TEST_CASE("tracker log: each of several summaries has its own number of paramete
   CHECK(!remarks(summaries[1], "number of parameters"));
   CHECK(parameters_of(summaries[2]) == 1'134'596'096);
   CHECK(summaries[2].provenance.section.empty());
-  CHECK(remarks(summaries[2], "number of parameters is the one that the log tells before an earlier summary"));
+  CHECK(remarks(summaries[2], "number of parameters is the one logged before an earlier summary"));
 }
 
 TEST_CASE("tracker log: the number of parameters may stand any distance before the summary") {
@@ -308,7 +308,7 @@ TEST_CASE("tracker log: totals that contradict the segments are reported") {
   CHECK(remarks(parse_tracker_log(segments + totals_text("9.00", "10.00")).front(), "below the peak of a segment"));
   const memprof::profile only_totals = parse_tracker_log(header_text + totals_text("9.00", "8.00")).front();
   CHECK(only_totals.spaces[0].cumulative_peak == 9 << 20);
-  CHECK(remarks(only_totals, "totals, but no segment"));
+  CHECK(remarks(only_totals, "totals but no segments"));
 }
 
 TEST_CASE("tracker log: numbers that no run has are reported") {
@@ -317,7 +317,7 @@ TEST_CASE("tracker log: numbers that no run has are reported") {
     return summary.provenance.remarks.empty() ? std::string{} : summary.provenance.remarks.front();
   };
   const std::string start = "segment A (1 of 1) ";
-  const std::string end = ": the numbers are not those of a run";
+  const std::string end = ": the numbers are inconsistent";
   const std::string totals = totals_text("10.00", "10.00");
   CHECK(first_remark(segment_text("A", "10.00", "10.00", "0.00", "+10.00", "10.00", "10.00"), totals).empty());
   CHECK(first_remark(segment_text("A", "-1.00", "0.00", "10.00", "-10.00", "10.00", "10.00"), totals) ==
@@ -325,7 +325,7 @@ TEST_CASE("tracker log: numbers that no run has are reported") {
   CHECK(first_remark(segment_text("A", "10.00", "5.00", "-5.00", "+10.00", "10.00", "10.00"), totals) ==
         start + "has negative allocations or deallocations" + end);
   CHECK(first_remark(segment_text("A", "10.00", "30.00", "10.00", "+10.00", "10.00", "10.00"), totals) ==
-        start + "has another change than its allocations less its deallocations" + end);
+        start + "has a change other than its allocations minus its deallocations" + end);
   CHECK(first_remark(segment_text("A", "9.00", "10.00", "0.00", "+10.00", "10.00", "10.00"), totals) ==
         start + "has a peak below its change" + end);
   CHECK(first_remark(segment_text("A", "50.00", "60.00", "50.00", "+10.00", "10.00", "10.00"), totals) ==
@@ -335,9 +335,9 @@ TEST_CASE("tracker log: numbers that no run has are reported") {
                          segment_text("B", "50.00", "60.00", "10.00", "+50.00", "10.00", "10.00"),
                      totals)
             .empty());
-  CHECK(first_remark("", totals_text("-10.00", "0.00")) == "the summary has totals, but no segment");
+  CHECK(first_remark("", totals_text("-10.00", "0.00")) == "the summary has totals but no segments");
   const memprof::profile negative = parse_tracker_log(header_text + totals_text("-10.00", "0.00")).front();
-  CHECK(remarks(negative, "the overall peak is negative, which no peak can be"));
+  CHECK(remarks(negative, "the overall peak is negative"));
 }
 
 TEST_CASE("tracker log: the tracker's warning that it lost a segment is passed on") {
@@ -348,10 +348,9 @@ TEST_CASE("tracker log: the tracker's warning that it lost a segment is passed o
 
 TEST_CASE("tracker log: nothing to read is an error that names the first line that looked like it, and what is missing") {
   CHECK(error_of("") == "cannot read a memory summary from 'run.log': it is empty");
-  CHECK(
-      error_of("step 1\nstep 2\n") ==
-      "cannot read a memory summary from 'run.log': no line looks like part of one: there is neither \"=== Memory Usage Summary "
-      "===\" nor \"--- NAME ---\"");
+  CHECK(error_of("step 1\nstep 2\n") ==
+        "cannot read a memory summary from 'run.log': no line looks like part of one: neither \"=== Memory Usage Summary "
+        "===\" nor \"--- NAME ---\" found");
   CHECK(error_of("a\nb\n=== Memory Usage Summary ===\nWARNING: No traces captured\n") ==
         "cannot read a memory summary from 'run.log': line 3, \"=== Memory Usage Summary ===\", looks like part of one, but no "
         "segment "
@@ -439,7 +438,7 @@ TEST_CASE("tracker log: lines of other memory spaces are passed over, and said t
   for (const std::string& log : {text, with_lines(text, "[rank1]: ", "\n")}) {
     const auto summaries = parse_tracker_log(log);
     REQUIRE(summaries.size() == 1);
-    const std::string rest = ", which are passed over: a profile or a trace of the run has it, too";
+    const std::string rest = ", which are skipped: a profile or trace of the run has them too";
     CHECK(summaries.front().provenance.remarks ==
           std::vector<std::string>{"the log has lines of another memory space, cpu" + rest,
                                    "the log has lines of another memory space, cuda:0" + rest});

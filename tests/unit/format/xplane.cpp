@@ -121,15 +121,15 @@ TEST_CASE("protobuf reader: what is wrong is an error with its byte") {
   };
   using namespace std::string_literals;
   CHECK_THROWS_MATCHES(fault("\x08\x01\x0a\x00"s), memprof::error, says("'file': byte 2, in Message: field 1 is not a number"));
-  CHECK_THROWS_MATCHES(fault("\x10\x01"s), memprof::error, says("byte 0, in Message: field 2 is not a text"));
+  CHECK_THROWS_MATCHES(fault("\x10\x01"s), memprof::error, says("byte 0, in Message: field 2 is not a string"));
   CHECK_THROWS_MATCHES(fault("\x08\x01\x12\x05"
                              "abc"s),
-                       memprof::error, says("byte 2, in Message: field 2, of 5 bytes, goes beyond"));
-  CHECK_THROWS_MATCHES(fault("\x08\xff"s), memprof::error, says("a number goes beyond the end"));
-  CHECK_THROWS_MATCHES(fault("\x08" + std::string(11, '\xff')), memprof::error, says("more than ten bytes"));
+                       memprof::error, says("byte 2, in Message: field 2, of 5 bytes, extends past"));
+  CHECK_THROWS_MATCHES(fault("\x08\xff"s), memprof::error, says("a number extends past the end"));
+  CHECK_THROWS_MATCHES(fault("\x08" + std::string(11, '\xff')), memprof::error, says("longer than ten bytes"));
   CHECK_THROWS_MATCHES(fault("\x0b"s), memprof::error, says("unknown wire type 3"));
-  CHECK_THROWS_MATCHES(fault("\x00"s), memprof::error, says("there is no field 0"));
-  CHECK_THROWS_MATCHES(fault("\x11\x01"s), memprof::error, says("goes beyond the end"));
+  CHECK_THROWS_MATCHES(fault("\x00"s), memprof::error, says("invalid field number 0"));
+  CHECK_THROWS_MATCHES(fault("\x11\x01"s), memprof::error, says("extends past the end"));
 }
 
 TEST_CASE("xplane: operations of an op name, whose brackets hold together") {

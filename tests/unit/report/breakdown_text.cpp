@@ -105,7 +105,7 @@ TEST_CASE("breakdown text: without a device nothing fits or does not, and the op
   const std::string text = memprof::to_text(analyzed_log(memory_efficient_text()), {});
   CHECK(!contains(text, "Fits:"));
   CHECK(!contains(text, "Usage:"));
-  CHECK(contains(text, "  Device Memory:        no device was named: --device NAME or --device-memory SIZE says whether"));
+  CHECK(contains(text, "  Device Memory:        no device named: pass --device NAME or --device-memory SIZE to check whether"));
 }
 
 TEST_CASE("breakdown text: a size says whether it is that of a category or of phases") {
@@ -136,7 +136,7 @@ TEST_CASE("breakdown text: the memory spaces that it is not about are named, wit
                  "\n--- Other Memory Spaces ---\n"
                  "  cpu:                  peak 3.00 MB, 1.00 MB at the end\n"
                  "  l1:                   peak of a core 0.50 MB, of 1.00 MB\n"
-                 "  --space NAME is about one of them, --space all about each.\n"));
+                 "  --space NAME shows one of them, --space all shows each.\n"));
   profile.spaces.resize(1);
   CHECK(!contains(to_text(analyzed(profile), "run"), "Other Memory Spaces"));
 }
@@ -174,12 +174,12 @@ TEST_CASE("breakdown text: whether a negative peak fits is unknown") {
   const std::string text = report(header_text + totals_text("-10.00", "0.00"));
   CHECK(contains(text, "  Fits:                 unknown, the peak is negative\n"));
   CHECK(!contains(text, "Usage:"));
-  CHECK(contains(text, "  the overall peak is negative, which no peak can be.\n"));
+  CHECK(contains(text, "  the overall peak is negative.\n"));
 }
 
 TEST_CASE("breakdown text: without a model size nothing is compared, and the option is named") {
   const std::string text = report(memory_efficient_text());
-  CHECK(contains(text, "No expected model size: --model-size gives one to compare with\n"));
+  CHECK(contains(text, "No expected model size to compare with: pass --model-size\n"));
   CHECK(contains(text, "  Expected (input):     unknown\n"));
   CHECK(!contains(text, "Difference:"));
   CHECK(contains(text, "Section: run.log\n"));
@@ -199,13 +199,13 @@ TEST_CASE("breakdown text: parts that exceed the peak are reported") {
   // 2048 + 4096 + 192.95 + 2513.69 = 8850.64, less 8278.65 is 571.99
   CHECK(contains(
       report(memory_efficient_text(), options),
-      "  The parts without Other are 8,850.64 MB, 571.99 MB more than the peak: they were not live at the same moment.\n"));
+      "  The parts without Other add up to 8,850.64 MB, 571.99 MB more than the peak: they were not live at the same time.\n"));
 }
 
 TEST_CASE("breakdown text: remarks of the log and of the division are notes") {
   const std::string text = report(memory_efficient_text().substr(header_text.size()));
   CHECK(contains(text, "\n--- Notes ---\n  the line \"=== Memory Usage Summary ===\" is missing: "));
-  CHECK(contains(text, "  the peak is divided with the measured size of the model.\n"));
+  CHECK(contains(text, "  the peak is divided using the measured size of the model.\n"));
 }
 
 TEST_CASE("breakdown text: the logs are named only where numbers come from logs") {
@@ -227,10 +227,10 @@ TEST_CASE("breakdown text: more than 16 segments are folded by name") {
   const std::string text = report(log + totals_text("100.00", "0.00"));
   CHECK(contains(text,
                  "\n--- Segments, by name ---\n"
-                 "     Count   Greatest Peak     Mean Change    Last Current  Segment\n"
+                 "     Count        Max Peak     Mean Change    Last Current  Segment\n"
                  "        30         2.00 MB        +1.00 MB         1.00 MB  FORWARD_PASS\n"
                  "        30        99.00 MB        -1.00 MB         0.00 MB  BACKWARD_PASS  <- overall peak\n"
-                 "  --json has each segment.\n"));
+                 "  --json has every segment.\n"));
   CHECK(contains(text, "  Peak Segment:         BACKWARD_PASS (40 of 60)\n"));
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("breakdown text: of very many names those that differ in numbers share
   CHECK(contains(text, "  " + std::string(37, 'p') + "\n"));
   CHECK(!contains(text, "  " + std::string(36, 'p') + "\n"));
   CHECK(contains(text, "  " + std::string(60, 'p') + "  <- overall peak\n"));
-  CHECK(contains(text, "(36 names are left out here)\n"));
+  CHECK(contains(text, "(36 names not shown)\n"));
 }
 
 TEST_CASE("breakdown text: of a long run it is said which of all segments has the peak, and how many are kept") {

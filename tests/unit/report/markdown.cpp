@@ -48,7 +48,7 @@ TEST_CASE("markdown: answers are bold, tables are tables, and names are code") {
         "\n"
         "**Segments** in `cpu`\n"
         "\n"
-        "| Segment | Count | Peak, first | last | least | greatest | mean | Change, first | last | least | greatest | mean |\n"
+        "| Segment | Count | Peak, first | last | min | max | mean | Change, first | last | min | max | mean |\n"
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
         "| `STEP_1` | 1 | 2.00 KiB | 2.00 KiB | 2.00 KiB | 2.00 KiB | 2.00 KiB | +1.00 KiB | +1.00 KiB | +1.00 KiB | +1.00 KiB | "
         "+1.00 KiB |\n");

@@ -27,11 +27,9 @@ memory_fit needing(std::int64_t reserved, std::int64_t allocated, std::int64_t r
 
 TEST_CASE("memory fit text: what fits is shown with what it needs") {
   memory_fit fit = needing(110 * mib, 100 * mib, 99 * mib);
-  CHECK(to_text(fit) == "It needs 110.00 MB, of which 100.00 MB are allocated at once for the 99.00 MB that are asked for.\n");
+  CHECK(to_text(fit) == "Peak: 110.00 MB reserved, 100.00 MB allocated, 99.00 MB requested.\n");
   fit.capacity = 200 * mib;
-  CHECK(to_text(fit) ==
-        "It fits into 200.00 MB: it reserves at most 110.00 MB, of which 100.00 MB are allocated at once for the "
-        "99.00 MB that are asked for.\n");
+  CHECK(to_text(fit) == "Fits in 200.00 MB. Peak: 110.00 MB reserved, 100.00 MB allocated, 99.00 MB requested.\n");
 }
 
 TEST_CASE("memory fit text: what does not fit is shown with the operation, the room there was and what was fragmented") {
@@ -45,24 +43,24 @@ TEST_CASE("memory fit text: what does not fit is shown with the operation, the r
                        .allocated = 64 * mib,
                        .largest_cached = 15 * mib};
   CHECK(to_text(fit, "forward/scores") ==
-        "It does not fit into 100.00 MB: 25.00 MB more are asked for in operation forward/scores (event 7).\n"
-        "  20.00 MB are free and 80.00 MB reserved, of which 64.00 MB are allocated and 16.00 MB cached, in pieces of at most "
-        "15.00 MB for such requests.\n"
-        "  Without fragmentation it would fit: expandable segments may help, unless they are on.\n"
-        "  Without a limit it would reserve at most 110.00 MB, of which 89.00 MB are allocated at once for the 88.00 MB that are "
-        "asked for.\n");
+        "Does not fit in 100.00 MB: out of memory requesting 25.00 MB in operation forward/scores (event 7).\n"
+        "  20.00 MB free, 80.00 MB reserved: 64.00 MB allocated and 16.00 MB cached, in pieces of at most 15.00 MB for such "
+        "requests.\n"
+        "  It would fit without fragmentation: expandable segments may help unless they are already on.\n"
+        "  Peak without a limit: 110.00 MB reserved, 89.00 MB allocated, 88.00 MB requested.\n");
   fit.first_failure->requested = 19 * mib;
   CHECK(to_text(fit).find("fragmentation") == std::string::npos);
-  CHECK(to_text(fit).find("  That would do, but the allocator takes memory from the device in larger segments or pages.\n") !=
-        std::string::npos);
+  CHECK(
+      to_text(fit).find("  That would suffice, but the allocator takes memory from the device in larger segments or pages.\n") !=
+      std::string::npos);
   fit.first_failure->requested = 36 * mib;
-  CHECK(to_text(fit).find("Without fragmentation it would fit") != std::string::npos);
-  CHECK(to_text(fit).find("That would do") == std::string::npos);
+  CHECK(to_text(fit).find("It would fit without fragmentation") != std::string::npos);
+  CHECK(to_text(fit).find("That would suffice") == std::string::npos);
   fit.first_failure->requested = 37 * mib;
   CHECK(to_text(fit).find("outside every operation (event 7)") != std::string::npos);
   CHECK(to_text(fit).find("fragmentation") == std::string::npos);
   fit.first_failure->allocated = 80 * mib;
-  CHECK(to_text(fit).find("of which 80.00 MB are allocated.\n") != std::string::npos);
+  CHECK(to_text(fit).find("reserved: 80.00 MB allocated.\n") != std::string::npos);
 }
 
 }  // namespace memprof_tests::report_memory_fit_text

@@ -154,7 +154,7 @@ TEST_CASE("run picture: a log has its segments and the parts of its phases") {
   CHECK(!contains(text, " after "));  // a log has no times
   // 5572.01 live before it and 996.35 more; 5764.96 at its end
   CHECK(contains(text, "\n3 6568.36"));
-  CHECK(contains(text, "'the peak by phases, which are not of one moment'"));
+  CHECK(contains(text, "'the peak by phases, not all live at once'"));
   const composition_rows rows = composition_of(summary, summary.spaces[0], composition::automatic);
   CHECK(names_of(rows) == std::vector<std::string>{"Activations", "Optimizer State", "Gradients Overhead", "Model Parameters"});
   CHECK(rows.rows[3].bytes == hundredths(186325));
@@ -187,7 +187,7 @@ TEST_CASE("run picture: nothing to draw still makes a script") {
   memprof::profile profile;
   profile.spaces.emplace_back();
   const std::string text = script(profile);
-  CHECK(contains(text, "'nothing is known of what was live at the peak'"));
+  CHECK(contains(text, "'what was live at the peak is unknown'"));
   CHECK(contains(text, "unset multiplot\n"));
 }
 

@@ -157,11 +157,11 @@ TEST_CASE("text: of many checkpoints the first, the last and some between are sh
   const std::string text = checkpoints_of(memprof::to_text(profile));
   for (const char* part : {"after_model_load", " 3 min 30 s ", " 7 min 00 s ", " 10 min 35 s "}) CHECK(contains(text, part));
   CHECK(std::count(text.begin(), text.end(), '\n') == 6);
-  CHECK(contains(text, "124 further checkpoints, and 4,872 that the profile does not keep\n"));
+  CHECK(contains(text, "124 further checkpoints, and 4,872 not kept in the profile\n"));
   const std::string all = checkpoints_of(memprof::to_text(profile, {.largest_blocks = 2, .checkpoints = 1000}));
   CHECK(std::count(all.begin(), all.end(), '\n') == 1 + 2 * 128 + 1);
   CHECK(contains(all, "256 KiB  0x10"));
-  CHECK(contains(all, "4,872 checkpoints that the profile does not keep\n"));
+  CHECK(contains(all, "4,872 checkpoints not kept in the profile\n"));
   CHECK(checkpoints_of(memprof::to_text(profile, {.checkpoints = 0})).empty());
 }
 
@@ -170,15 +170,15 @@ TEST_CASE("text: segments whose numbers differ show first, last, least, greatest
   profile.spaces[0].segments[3].segment_peak = 8 * mib;  // of the second step
   const std::string text = memprof::to_text(profile);
   CHECK(text.substr(text.find("\n\n") + 2) ==
-        "Segments: peak  Count      First       Last      Least   Greatest       Mean\n"
+        "Segments: peak  Count      First       Last        Min        Max       Mean\n"
         "MODEL_CREATION      1   2.00 MiB  change +2.00 MiB\n"
         "FORWARD_PASS        3   5.00 MiB   5.00 MiB   5.00 MiB   8.00 MiB   6.00 MiB\n"
         "  change               +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB\n"
         "BACKWARD_PASS       3   1.00 MiB  change -4.00 MiB, each time\n"
         "END_TRACE           1        0 B  change 0 B\n");
   CHECK(answer(text, "Growth") ==
-        "Growth    +1.00 MiB per step: after BACKWARD_PASS 3.00 MiB live at first, 5.00 MiB at last, 3.00 MiB\n"
-        "          at least, 5.00 MiB at most\n");
+        "Growth    +1.00 MiB per step; live after BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB, min 3.00 MiB,\n"
+        "          max 5.00 MiB\n");
 }
 
 TEST_CASE("text: more owners, blocks and every segment where they are asked for") {
@@ -253,7 +253,7 @@ TEST_CASE("text: a device is answered for: it fits, it does not, it is not known
   full.remedy.clear();
   CHECK(contains(shown(), "          freeing everything would not suffice: the request exceeds the capacity\n"));
   full.holders_known = false;
-  CHECK(contains(shown(), "          who held the rest is unknown: the profiler itself got no memory\n"));
+  CHECK(contains(shown(), "          owners of the rest unknown: the profiler itself ran out of memory\n"));
 }
 
 TEST_CASE("text: memory on cores is compared core by core") {
@@ -268,7 +268,7 @@ TEST_CASE("text: memory on cores is compared core by core") {
   space.cores.peaks = {mib, mib / 4, 5 * mib / 4, "3-1"};
   space.cores.ranges = {{"[0-0 - 7-7]", space.cores.peaks}, {"[0-0 - 1-1]", {0, mib / 4, mib / 4, "0-0"}}};
   CHECK(shown("Fit") == "Fit       fits chip: 256 KiB of 1.50 MiB free at the peak on core 3-1\n");
-  CHECK(shown("Peak").starts_with("Peak      8.00 MiB (8,388,608 B) of l1 on all cores together at 52.1 ms in"));
+  CHECK(shown("Peak").starts_with("Peak      8.00 MiB (8,388,608 B) of l1 across all cores at 52.1 ms in"));
   CHECK(shown("Cores") ==
         "Cores     1.25 MiB (1,310,720 B) at most on one core, 3-1; circular buffers at most 1.00 MiB, buffers 256 KiB\n");
   CHECK(answer(memprof::to_text(profile, {.core_ranges = 1}), "Cores")
@@ -320,7 +320,7 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   CHECK(shown() ==
         "Numbers   exact: 1,234 events, none lost; profiler 1.50 MiB, 12 ns an event\n"
         "          2 unmatched frees (3.00 MiB): of untracked blocks, not counted as deallocations\n"
-        "          1 operation without a begin or an end\n");
+        "          1 operation without a begin or end\n");
   profile.spaces.push_back(profile.spaces[0]);
   profile.spaces.back().name = "cpu";
   CHECK(contains(shown(), "          4 unmatched frees (6.00 MiB) in cuda:0 and 1 other space: of"));
@@ -328,8 +328,8 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
                    memprof::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3}, {"", "", 1}})};
   CHECK(contains(shown(), "Numbers   estimated in part; 1,234 events, none lost;"));
   CHECK(contains(shown(), "          4 calls of 2 operators estimated (3.00 MiB), most by my::op (no rule)\n"));
-  CHECK(contains(shown(),
-                 "          4 reads of values the simulation does not know (zeros read instead, by aten::item in early stop)\n"));
+  CHECK(
+      contains(shown(), "          4 reads of values unknown to the simulation (read as zeros, by aten::item in early stop)\n"));
   profile.facts.push_back(memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
   CHECK(contains(shown(), "Numbers   incomplete: exact for what was captured, 1,234 events;"));
   CHECK(contains(shown(), "          CUDA not captured: there is no CUDA device\n"));
@@ -342,23 +342,23 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   profile.facts.push_back(memprof::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}}));
   const std::string all = shown({.all_faults = true});
   CHECK(all.starts_with("Numbers   not exact: totals may be too small, live bytes and peaks too small or too large;"));
-  for (const char* const line : {"12 events dropped from full rings (overflow::drop)", "1 event lost in signal handlers",
-                                 "7 events or more missing in the trace", "2 events rejected", "1 allocation (1.00 MiB) not kept",
-                                 "1 library not recorded (/opt/plugins/attention.so): link the executable with -rdynamic"}) {
+  for (const char* const line :
+       {"12 events dropped from full rings (overflow::drop)", "1 event lost in signal handlers",
+        "7 or more events missing from the trace", "2 events rejected", "1 allocation (1.00 MiB) not tracked",
+        "1 library not recorded (/opt/plugins/attention.so): link the executable with -rdynamic"}) {
     CHECK(contains(all, line));
   }
-  CHECK(contains(shown(), " further kinds of faults\n"));
+  CHECK(contains(shown(), " more kinds of faults\n"));
   memprof::profile endless = training();
   endless.anomalies.other_segments = 1;
   endless.anomalies.other_operations = 1200;
   endless.anomalies.other_names = 7;
   endless.spaces.emplace_back().stands_for_others = true;
-  CHECK(contains(
-      memprof::to_text(endless, {.columns = 200}),
-      "          1 segment without a row of their own: give the phases of each step the same names\n"
-      "          1,200 operations without a row of their own: leave numbers that grow out of their names\n"
-      "          7 events with names beyond the 65,536 that a process has room for: leave numbers that grow out of them\n"
-      "          memory spaces beyond the 254th share one: give blocks of the same kind one space\n"));
+  CHECK(contains(memprof::to_text(endless, {.columns = 200}),
+                 "          1 segment without a row of their own: give the phases of each step the same names\n"
+                 "          1,200 operations without a row of their own: keep growing numbers out of their names\n"
+                 "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"
+                 "          memory spaces beyond the 254th share one: give blocks of the same kind one space\n"));
   memprof::profile unexplained = training();
   unexplained.exact = false;
   CHECK(contains(memprof::to_text(unexplained, {.columns = 200}), "too large; the profile does not say why;"));
@@ -422,14 +422,14 @@ TEST_CASE("text: the state of the run is said if it is not the usual one") {
   const std::string text = memprof::to_text(profile, {.columns = 200});
   CHECK(
       text.starts_with("memprof   train --steps 3, rank 1 of 4: 3 steps in 8 segments, 1.50 s; no_dispatch: real sizes and "
-                       "lifetimes, nothing allocated; the capture has not ended, numbers so far\n"));
+                       "lifetimes, nothing allocated; capture still open, numbers so far\n"));
   CHECK(contains(text, "\nNow       2.00 MiB"));
 }
 
 TEST_CASE("text: without an allocation, a segment or an operation it is short") {
   CHECK(memprof::to_text(memprof::profile{}) ==
-        "memprof   0 segments, 0 ns; the capture has not ended, numbers so far\n"
-        "No allocation was recorded.\n"
+        "memprof   0 segments, 0 ns; capture still open, numbers so far\n"
+        "No allocations recorded.\n"
         "Numbers   exact: no event lost or unmatched\n");
   memprof::profile profile;
   profile.complete = true;

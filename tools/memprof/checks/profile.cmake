@@ -40,7 +40,7 @@ string(JSON per_core SET "${per_core}" spaces 0 first_shortfall requested 5)
 string(JSON per_core SET "${per_core}" spaces 0 first_shortfall core "\"3-1\"")
 file(WRITE ${SCRATCH}/per_core.profile "${per_core}")
 run(0 --logs per_core.profile)
-expect("${output}" "  Device Memory:        no device was named" "each core has 1048576 bytes of cpu" "an allocation of 5 bytes on core 3-1")
+expect("${output}" "  Device Memory:        no device named" "each core has 1048576 bytes of cpu" "an allocation of 5 bytes on core 3-1")
 
 # What cannot be is an error; a real profile has nothing of it.
 if(output MATCHES "contradicts itself")

@@ -37,6 +37,6 @@ endif()
 if(tables MATCHES "Fits:|Usage:")
   message(FATAL_ERROR "a device that nobody named:\n${tables}")
 endif()
-expect("${tables}" "no device was named: --device NAME or --device-memory SIZE says whether the peak fits")
+expect("${tables}" "no device named: pass --device NAME or --device-memory SIZE to check whether the peak fits")
 run(0 ${CHECKS}/two_summaries.log --device wormhole-12gb) # 12 banks of 1,073,741,792 bytes
 expect("${output}" "  Device Memory:        12,288.00 MB\n" "  Fits:                 no, 3,378.65 MB too much\n")

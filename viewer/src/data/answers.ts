@@ -7,13 +7,13 @@ import { bytes, categoryName, change, count, hasCategories, number, outside, sho
 import { foldedPath } from '../groups';
 import { shortenedApart } from '../names';
 
-/** The answers that a page opens on: sentences, and where each can be looked at. */
+/** The answers at the top of the page: sentences, with a link to where each can be seen. */
 export interface Answer {
   id: string;
   question: string;
   /** The answer in a few words. */
   value: string;
-  /** `bad` is for what somebody should act on. */
+  /** `bad` marks what somebody should act on. */
   mood: 'plain' | 'good' | 'bad';
   lines: string[];
   /** The view that shows it, with what to select there. */
@@ -31,7 +31,7 @@ export interface Owner {
   blocks: number;
 }
 
-/** Who held the peak, the largest first; paths that differ only in numbers are one row. */
+/** Who held the peak, largest first; paths that differ only in numbers are one row. */
 export function ownersAtPeak(space: Space): Owner[] {
   const folded = new Map<string, Owner>();
   for (const held of space.live_at_peak.by_operation) {
@@ -86,7 +86,7 @@ function fit(model: Model, space: Space): Answer {
     const over = (space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak) - space.capacity;
     answer.value = `No: ${bytes(Math.max(over, shortfall.shortfall))} short`;
     answer.mood = 'bad';
-    answer.lines.push(`the peak exceeds ${bytes(space.capacity)}${space.capacity_is_per_core ? ' on a core' : ''}`);
+    answer.lines.push(`the peak exceeds ${bytes(space.capacity)}${space.capacity_is_per_core ? ' on one core' : ''}`);
     answer.lines.push(`first at ${time(shortfall.time_ns)}: ${shortfall.operation === null ? 'the program' : shown(shortfall.operation)} requested ${bytes(shortfall.requested)}, ${bytes(shortfall.shortfall)} too much`);
     const [remedy] = shortfall.remedy;
     if (remedy && shortfall.remedy.length === 1) answer.lines.push(`freeing ${remedy.owner === null ? 'what was allocated outside every operation' : shown(remedy.owner)} (${bytes(remedy.bytes)}) would have made room for it`);
@@ -99,7 +99,7 @@ function fit(model: Model, space: Space): Answer {
   return answer;
 }
 
-/** Below it the line explains too little of how the ends of steps differ. */
+/** Below this, the line explains too little of how the ends of steps differ. */
 const clearTrend = 0.9;
 
 /** The same as in memprof's text: a line through what is live after each step. */
@@ -122,10 +122,10 @@ function growth(model: Model, { profile: space }: SpaceModel): Answer {
     answer.value = 'No clear trend';
     answer.lines.push(`${change(line.per_step)} a step, r\u00b2 ${line.r_squared.toFixed(2)}`);
   } else {
-    answer.value = `${line.per_step > 0 ? 'Yes: ' : 'It shrinks: '}${change(line.per_step)} a step`;
+    answer.value = `${line.per_step > 0 ? 'Yes: ' : 'It shrinks: '}${change(line.per_step)} per step`;
     answer.mood = line.per_step > 0 ? 'bad' : 'plain';
   }
-  answer.lines.push(`after ${shown(name.name)} ${bytes(ends.first)} live at first, ${bytes(ends.last)} at last, at most ${bytes(ends.greatest)}`);
+  answer.lines.push(`live after ${shown(name.name)}: first ${bytes(ends.first)}, last ${bytes(ends.last)}, max ${bytes(ends.greatest)}`);
   return answer;
 }
 
@@ -146,15 +146,15 @@ function atEnd(model: Model, of: SpaceModel): Answer {
 
 const words: Record<string, string> = {
   dropped_events: 'events dropped because a ring was full',
-  reentrant_events: 'events of signal handlers lost',
-  rejected_events: 'events rejected: impossible values, or no memory to keep them',
+  reentrant_events: 'events lost in signal handlers',
+  rejected_events: 'events rejected: impossible values, or out of memory',
   unbalanced_scopes: 'operations whose begin or end is missing',
   missing_events: 'events missing from the trace',
   too_deep_scopes: 'operations nested too deeply',
   unmatched_frees: 'frees of untracked blocks',
   replaced_allocations: 'allocations at the address of a live block',
   mismatched_sizes: 'frees with a mismatched size',
-  untracked_allocations: 'allocations not tracked for want of memory',
+  untracked_allocations: 'allocations not tracked for lack of memory',
   overlapping_blocks: 'blocks that lie within others',
 };
 
@@ -171,7 +171,7 @@ export function reservations(model: Model): string[] {
   const { approximations, not_captured: notCaptured, unknown_reads: unknownReads, unrecorded_modules: modules } = model.profile.facts;
   if (approximations?.length) lines.push(`${number(approximations.length, 'operation')} only estimated`);
   if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation but read by the program`);
-  if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} could not be captured`);
+  if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} not captured`);
   if (modules?.length) lines.push(`${number(modules.length, 'library', 'libraries')} not recorded`);
   return [...lines, ...(model.profile.provenance?.remarks ?? []).map(shown), ...model.run.notes.map(shown)];
 }
@@ -197,9 +197,9 @@ function exactness(model: Model): Answer {
     answer.value = 'Yes, with remarks';
     answer.mood = 'plain';
   }
-  if (!profile.complete) lines.unshift('the capture had not ended');
+  if (!profile.complete) lines.unshift('the capture is still open');
   const events = model.events || (profile.cost.events ?? 0);
-  if (lines.length === 0) lines.push(events > 0 ? `${number(events, 'event')}, none lost` : 'no event was lost');
-  if (profile.mode === 'no_dispatch') lines.push('simulated: nothing was really allocated');
+  if (lines.length === 0) lines.push(events > 0 ? `${number(events, 'event')}, none lost` : 'no events were lost');
+  if (profile.mode === 'no_dispatch') lines.push('simulated: nothing was actually allocated');
   return answer;
 }

@@ -12,11 +12,11 @@ export interface Run {
   format: 'memprof-page';
   /** Changes when an older viewer would misread the data; template and data of one page are always of one build. */
   version: 1;
-  /** Shown as the page's heading: the command line's program, or the name of the file. */
+  /** Shown as the page's heading: the program of the command line, or the name of the file. */
   title: string;
   /** The file that the page was made from, without its folder; empty if the program wrote the page itself. */
   source: string;
-  /** The profile as memprof writes it (docs/profile.md), but for `kept_segments`. */
+  /** The profile as memprof writes it (docs/profile.md), except for `kept_segments`. */
   profile: Profile;
   /**
    * null: `profile` has all its segments. Else it has only these, by ascending index: every array that is parallel to
@@ -25,24 +25,24 @@ export interface Run {
   kept_segments: number[] | null;
   /** How many segments the run had. */
   segment_count: number;
-  /** What somebody who trusts the numbers must know, in sentences, beside what `profile` says itself. Often empty. */
+  /** What readers who trust the numbers must know, in sentences, besides what `profile` itself says. Often empty. */
   notes: string[];
-  /** What only a trace knows; null if the page was made from a profile. */
+  /** What only a trace has; null if the page was made from a profile. */
   detail: Detail | null;
 }
 
 export interface Detail {
   /** Events of the trace. */
   events: number;
-  /** Whose bytes a part of a composition or a block is. A table's `owner` is an index into this. */
+  /** The owners of bytes in compositions and blocks. A table's `owner` is an index into this. */
   owners: Owner[];
   /** A table's `thread` is an index into this. */
   threads: Thread[];
   /** A table's `name`, `shape` and `dtype` are indices into this. [0] is "". */
   strings: string[];
-  /** For each of `profile.spaces` the ranges of addresses that its blocks lie in, by ascending offset. */
+  /** For each of `profile.spaces`, the ranges of addresses of its blocks, by ascending offset. */
   regions: Region[][];
-  /** Kinds of steps: two steps are of one kind if they have the same segments with the same bytes in every space. */
+  /** Kinds of steps: two steps are of the same kind if they have the same segments with the same bytes in every space. */
   patterns: Pattern[];
   /** [0] is the whole run. The others show one step each in more detail; see DATA.md. */
   frames: Frame[];
@@ -71,7 +71,7 @@ export interface Thread {
 export interface Region {
   offset: number;
   bytes: number;
-  /** Where it really begins: "0x" and hexadecimal digits. */
+  /** Its actual start address: "0x" and hexadecimal digits. */
   address: string;
 }
 
@@ -83,14 +83,14 @@ export interface Pattern {
 
 export interface PatternSegment {
   name: string;
-  /** Its begin and end as parts of the step's duration, between 0 and 1; means over the steps. Not integers. */
+  /** Its begin and end as fractions of the step's duration; means over the steps. Not integers. */
   begin: number;
   end: number;
   /** For each of `profile.spaces`. `segment_change` may be negative. */
   usage: { segment_peak: number; allocations: number; deallocations: number; segment_change: number }[];
 }
 
-/** A stretch of the run with tables of its own. */
+/** A stretch of the run with separate tables. */
 export interface Frame {
   begin_event: number;
   end_event: number;
@@ -98,7 +98,7 @@ export interface Frame {
   end_ns: number;
   /** Row of the table `steps` that this frame is; -1 for the whole run. */
   step: number;
-  /** Operation invocations in the stretch, and blocks by space, those included that no row shows by itself. */
+  /** Operation invocations in the stretch, and blocks by space, including those without a row of their own. */
   invocations: number;
   blocks: number[];
 }
@@ -120,11 +120,11 @@ export interface Tables {
     total: number[];
     /** Blocks live at the moment. */
     blocks: number[];
-    /** The bucket's minimum of live bytes, its begin included. */
+    /** The bucket's minimum of live bytes, including its begin. */
     low: number[];
     /** (optional) The bucket's maximum of reserved bytes. */
     reserved: number[];
-    /** (optional) The bucket's maximum of active bytes: freed blocks that streams still use among them. Missing where all were live. */
+    /** (optional) The bucket's maximum of active bytes, which include freed blocks that streams still use. Missing if all were live. */
     active: number[];
   };
   /**
@@ -157,15 +157,15 @@ export interface Tables {
    * the largest by bytes * events.
    */
   blocks: {
-    /** The allocation; blocks from before the frame have the frame's begin. */
+    /** The allocation; for blocks from before the frame, the frame's begin. */
     begin_event: number[];
     begin_ns: number[];
-    /** The deallocation. Not freed within the frame: the frame's end. */
+    /** The deallocation; if not freed within the frame, the frame's end. */
     end_event: number[];
     end_ns: number[];
     /** 1: it was not freed within the frame. */
     stays: number[];
-    /** Of `regions`, see there. */
+    /** Offset as defined in `regions`. */
     offset: number[];
     bytes: number[];
     owner: number[];
@@ -175,7 +175,7 @@ export interface Tables {
   };
   /** One, parallel to `profile.segments`: their first event, and the one after their last. */
   segments: { begin_event: number[]; end_event: number[] };
-  /** One: steps in the order of time. Empty if the run does not repeat. Beyond 131,072, `count` follow each other in a row. */
+  /** One: steps in order of time. Empty if the run does not repeat. Beyond 131,072, each row stands for `count` consecutive steps. */
   steps: {
     begin_event: number[];
     begin_ns: number[];
@@ -187,7 +187,7 @@ export interface Tables {
     /** Index of its first segment in the whole run. */
     segment: number[];
   };
-  /** One for each space, parallel to `steps`: greatest live bytes within, and live bytes at its end. */
+  /** One for each space, parallel to `steps`: greatest live bytes within the step, and live bytes at its end. */
   step_usage: { peak: number[]; current: number[] };
 }
 
@@ -197,7 +197,7 @@ export interface Table {
   name: TableName;
   /** Index into `frames`; 0 for `segments`, `steps` and `step_usage`. */
   frame: number;
-  /** Index into `profile.spaces`; -1 where a table is about none. */
+  /** Index into `profile.spaces`; -1 if the table is not about a space. */
   space: number;
   rows: number;
   columns: Column[];
@@ -210,7 +210,7 @@ export interface Column {
    * `plain`: the values. `delta`: zigzag ((d << 1) ^ (d >> 63)) of the difference from the row before, the first from 0.
    */
   encoding: 'plain' | 'delta';
-  /** First byte in `memprof-columns`, and how many. */
+  /** First byte in `memprof-columns`, and the number of bytes. */
   begin: number;
   bytes: number;
 }
@@ -241,14 +241,14 @@ export interface Profile {
   /** Not in profiles of older versions. */
   memories?: Memory[];
   operations: Operation[];
-  /** Not in profiles of older versions, as the next. */
+  /** Not in profiles of older versions, like the next. */
   checkpoints?: Checkpoint[];
   /** Of all, kept or not. */
   checkpoint_count?: number;
   facts: Record<string, Record<string, unknown>[]>;
   anomalies: Record<string, number>;
   cost: Record<string, number>;
-  /** Not in profiles of older versions, as `planned` in it. */
+  /** Not in profiles of older versions, like `planned` in it. */
   provenance?: { rounding: number; planned?: boolean; remarks: string[] };
 }
 
@@ -299,7 +299,7 @@ export interface Space {
   further_out_of_memory: Tally;
 }
 
-/** A memory in which several spaces lie. */
+/** A memory shared by several spaces. */
 export interface Memory {
   name: string;
   cumulative_peak: number;
@@ -335,7 +335,7 @@ export interface Owned {
 }
 
 export interface LiveBlock {
-  /** A decimal string where it is 2^53 or more: the viewer reads `address` before JSON.parse rounds it. */
+  /** A decimal string if it is 2^53 or more: the viewer reads `address` before JSON.parse would round it. */
   address: number | string;
   bytes: number;
   operation: string | null;
@@ -346,7 +346,7 @@ export interface LiveBlock {
   requires_grad: string;
 }
 
-/** What was live at one moment, in all spaces together and in each. */
+/** What was live at one moment, in total and in each space. */
 export interface Checkpoint {
   /** null: a periodic one. */
   name: string | null;
@@ -383,11 +383,11 @@ export interface SegmentUsage {
   deallocation_count: number;
   peak_time_ns: number;
   peak_operation: string | null;
-  /** null in a page whose run has many segments, where nobody will look for it. */
+  /** null in a page whose run has many segments, for segments that nobody will look up. */
   live_at_peak: LiveSet | null;
 }
 
-/** Of a number over all segments of a name. */
+/** A number over all segments of a name. */
 export interface Summary {
   first: number;
   last: number;
@@ -411,7 +411,7 @@ export interface NamedSegments {
 export interface NamedSegmentsUsage {
   segment: string;
   segment_peak: Summary;
-  /** What was live then, that of earlier segments included. */
+  /** What was live then, including blocks of earlier segments. */
   live_at_peak: Summary;
   allocations: Summary;
   deallocations: Summary;
@@ -420,7 +420,7 @@ export interface NamedSegmentsUsage {
   growth: GrowthLine;
 }
 
-/** What is live at the ends of a name's segments, as a line through their steps; not integers. */
+/** What is live at the ends of a name's segments, as a line through its steps; not integers. */
 export interface GrowthLine {
   per_step: number;
   r_squared: number;
@@ -445,7 +445,7 @@ export interface Stream {
 
 export interface OutOfMemory {
   requested: number;
-  /** -1: it is not known. */
+  /** -1: unknown. */
   device_free: number;
   live_bytes: number;
   reserved_bytes: number;

@@ -27,13 +27,13 @@ export class Data {
   }
 }
 
-/** Reads the blocks that the page was written with. Throws with a sentence if they are damaged. */
+/** Reads the data blocks of the page. Throws with a sentence if they are damaged. */
 export async function readPage(): Promise<Data | Waterfall> {
   const document = await block('memprof-run');
-  if (!document) throw new Error('This page has no data: it is the template of a report, or was cut off.');
+  if (!document) throw new Error('This page has no data: it is a report template, or was cut off.');
   const run = JSON.parse(keepAddresses(new TextDecoder().decode(document))) as Run | Waterfall;
   if (run.format === 'memprof-waterfall' && run.version === 1) return run;
-  if (run.format !== 'memprof-page' || run.version !== 1) throw new Error('This page was put together from two versions of memprof.');
+  if (run.format !== 'memprof-page' || run.version !== 1) throw new Error('This page combines two versions of memprof.');
   const columns = run.detail ? await block('memprof-columns') : new Uint8Array();
   if (!columns) throw new Error('This page was cut off: its tables are missing.');
   return new Data(run, columns);
@@ -87,6 +87,6 @@ export function decodeColumn(source: Uint8Array, column: Column, rows: number): 
     }
     result[row] = value;
   }
-  if (at !== end) throw new Error(`The column '${column.name}' of this page does not have the rows it should.`);
+  if (at !== end) throw new Error(`The column '${column.name}' of this page has the wrong number of rows.`);
   return result;
 }

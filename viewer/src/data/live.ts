@@ -5,7 +5,7 @@ import type { Model } from './model';
 import type { BlockTable, SpaceModel } from './space';
 import { rowAt } from './steps';
 
-/** What was live at one moment, and whose it was. */
+/** What was live at one moment, and who owned it. */
 
 /** A point of the time axis that is selected: an event where there are events. */
 export interface Moment {
@@ -13,7 +13,7 @@ export interface Moment {
   ns: number;
 }
 
-/** Whose: `path` null is outside every operation; `rest` are operations that have no row of their own. */
+/** The owner: `path` null is outside every operation; `rest` stands for operations without a row of their own. */
 export interface Holder {
   path: string | null;
   rest: boolean;
@@ -22,7 +22,7 @@ export interface Holder {
 }
 
 export interface LiveRow extends Holder {
-  /** null: not known apart. */
+  /** null: not known separately. */
   category: string | null;
 }
 
@@ -35,7 +35,7 @@ export interface ShownBlock {
   shape: string;
   dtype: string;
   address: string;
-  /** Events and times of its allocation and deallocation; NaN where they are not known. */
+  /** Events and times of its allocation and deallocation; NaN if unknown. */
   beginEvent: number;
   endEvent: number;
   beginNs: number;
@@ -48,9 +48,9 @@ export interface Live {
   moment: Moment;
   total: number;
   blocks: number;
-  /** Of what the moment is the largest one: events of the bucket, 1 if it is every event. */
+  /** The number of events of the bucket of which this is the largest moment; 1 if every event has its own. */
   bucketEvents: number;
-  /** What is known of it; `rows` are null where nothing is. */
+  /** What is known about it; `rows` is null if nothing is. */
   byOperation: Holder[] | null;
   byCategory: { category: string; bytes: number; blocks: number }[] | null;
   /** By operation and category together; from a profile with category null. */
@@ -63,7 +63,7 @@ export function liveInTrace(model: Model, space: SpaceModel, at: Moment): Live |
   if (!found || !model.detail) return null;
   const { timeline, row } = found;
   const moment = { event: timeline.event?.[row] ?? 0, ns: timeline.ns[row] };
-  // The last bucket is one event, and what came after it changed nothing.
+  // The last bucket is a single event, and nothing changed after it.
   const begin = timeline.beginEvent?.[row] ?? 0;
   const end = row + 1 < timeline.length ? (timeline.beginEvent?.[row + 1] ?? 0) : begin + 1;
   const live: Live = {
@@ -104,7 +104,7 @@ export function liveInTrace(model: Model, space: SpaceModel, at: Moment): Live |
   return live;
 }
 
-/** Blocks live at an event, of those that a table has, largest first. */
+/** Blocks live at an event, of those in a table, largest first. */
 function blocksAt(model: Model, space: SpaceModel, moment: Moment): ShownBlock[] {
   let table: BlockTable | null = null;
   model.detail!.frames.forEach((frame, index) => {
@@ -139,7 +139,7 @@ export function blockRow(model: Model, space: number, columns: Columns, row: num
   };
 }
 
-/** What operations have live at the end, most first. */
+/** What operations have live at the end, largest first. */
 export function liveAtEnd(model: Model, space: Space): { path: string; live: number }[] {
   return model.profile.operations
     .map((operation) => ({ path: operation.path, live: operation.usage.find((u) => u.space === space.name)?.live ?? 0 }))
@@ -147,7 +147,7 @@ export function liveAtEnd(model: Model, space: Space): { path: string; live: num
     .sort((a, b) => b.live - a.live);
 }
 
-/** The same as a set; how many blocks each has is not known. */
+/** The same as a set; the number of blocks of each is unknown. */
 function setAtEnd(model: Model, space: Space): LiveSet {
   const rows: Owned[] = liveAtEnd(model, space).map((o) => ({ owner: o.path, bytes: o.live, blocks: NaN }));
   const outside = space.cumulative_current - rows.reduce((sum, o) => sum + o.bytes, 0);
@@ -163,7 +163,7 @@ function setAtEnd(model: Model, space: Space): LiveSet {
   };
 }
 
-/** Moments of a profile at which it says who held what: the peak, the peaks of segments, and the end. */
+/** The moments of a profile at which owners are known: the peak, the peaks of segments, and the end. */
 export function knownMoments(model: Model, space: SpaceModel): { ns: number; set: LiveSet; segment: number }[] {
   const result: { ns: number; set: LiveSet; segment: number }[] = [];
   space.profile.segments.forEach((usage, index) => {
@@ -182,7 +182,7 @@ export function knownMoments(model: Model, space: SpaceModel): { ns: number; set
 export function liveInProfile(model: Model, space: SpaceModel, at: Moment): Live | null {
   const { timeline } = space;
   if (timeline.length === 0) return null;
-  // The moment itself, or else that of the segment around it: the one place near it of which the profile says more.
+  // The moment itself, or else that of the segment around it: the one nearby place about which the profile says more.
   let known = knownMoments(model, space).filter((k) => k.ns === at.ns);
   if (known.length > 1) known = known.filter((k) => k.set.bytes === Math.max(...known.map((o) => o.set.bytes)));
   const row = rowAt(timeline.beginNs, at.ns);

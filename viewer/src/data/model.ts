@@ -6,7 +6,7 @@ import { type InvocationTable, SpaceModel, type Timeline } from './space';
 import { type Begins, beginsOf, rowAt, type Step, Steps } from './steps';
 
 /**
- * What views ask: the same questions whether the page was made from a trace, where all is known at every drawn moment, or
+ * The queries of the views: the same whether the page was made from a trace, where everything is known at every drawn moment, or
  * from a profile, where compositions are known at the peaks of segments.
  */
 
@@ -53,7 +53,7 @@ export class Model {
     return this.events > 0;
   }
 
-  /** The space to show first: of a device with a capacity, else the one with the largest peak. */
+  /** The space to show first: one with a capacity, else the one with the largest peak. */
   get mainSpace(): number {
     let best = 0;
     const rank = (s: Space): number => (s.capacity > 0 && s.cumulative_peak > 0 && !s.capacity_is_per_core ? 2 ** 60 : 0) + s.cumulative_peak;
@@ -68,7 +68,7 @@ export class Model {
     return { event: Math.max(0, this.events - 1), ns: this.durationNs };
   }
 
-  /** An event's time: that of the nearest one before it whose time is known. */
+  /** The time of an event: that of the nearest earlier event whose time is known. */
   nsOfEvent(event: number): number {
     if (this.clockEvents.length === 0) return 0;
     if (event >= this.events) return this.durationNs;
@@ -142,7 +142,7 @@ export class Model {
     return { event: timeline.event[best], ns: timeline.ns[best] };
   }
 
-  /** The finest timeline that knows the moment, and its row. */
+  /** The finest timeline that includes the moment, and its row. */
   locate(space: SpaceModel, moment: Moment): { timeline: Timeline; row: number } | null {
     let found: { timeline: Timeline; row: number } | null = null;
     for (const timeline of space.allTimelines) {
@@ -156,7 +156,7 @@ export class Model {
     return found;
   }
 
-  /** What was live at the moment that the row of the finest timeline shows there. */
+  /** What was live at the moment shown by that row of the finest timeline. */
   liveAt(space: SpaceModel, moment: Moment): Live | null {
     return this.hasEvents ? liveInTrace(this, space, moment) : liveInProfile(this, space, moment);
   }

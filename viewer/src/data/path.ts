@@ -1,9 +1,9 @@
 /**
- * Paths of operations: names divided by slashes, where a name's own slashes and backslashes stand behind a backslash
+ * Paths of operations: names separated by slashes, in which slashes and backslashes within a name are escaped by a backslash
  * (profile/operation_path.hpp).
  */
 
-/** The path without its last name, null if it has only one; and that name as the program gave it. */
+/** The path without its last name (null if it has only one), and that name as the program gave it. */
 export function splitPath(path: string): { parent: string | null; name: string } {
   let cut = -1;
   for (let at = 0; at < path.length; at += 1) {

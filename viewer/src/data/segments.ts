@@ -1,19 +1,19 @@
 import type { GrowthLine, NamedSegments, NamedSegmentsUsage, Profile, Space, Summary } from './contract';
 
-/** All segments of one name in one memory space, however many the page has. */
+/** All segments of one name in one memory space, whether or not the page has them. */
 export interface SegmentsOfName {
   name: string;
-  /** It is the row of all names that came when there were too many. */
+  /** The row of all names that came after there were too many. */
   standsForOthers: boolean;
   count: number;
-  /** Of the first and the last one, from 0. */
+  /** Number of the first and the last one, from 0. */
   firstNumber: number;
   lastNumber: number;
   durationNs: Summary;
   usage: NamedSegmentsUsage;
 }
 
-/** Rows in the order in which names first came: those of the profile, or for profiles of earlier versions made from their segments. */
+/** Rows in order of first occurrence: those of the profile or, for profiles of earlier versions, made from their segments. */
 export function segmentsByName(profile: Profile, space: Space): SegmentsOfName[] {
   const names = profile.segments_by_name ?? [];
   const usages = space.segments_by_name ?? [];
@@ -76,7 +76,7 @@ function summary(indices: number[], value: (index: number) => number): Summary {
   };
 }
 
-/** A step is a round of repeating names: it ends where a name comes that it has had already. */
+/** A step is a round of repeating names: it ends before a name that it already contains. */
 function stepsFromNames(profile: Profile): number[] {
   const names = new Set<string>();
   let step = 0;
@@ -90,7 +90,7 @@ function stepsFromNames(profile: Profile): number[] {
   });
 }
 
-/** By least squares, of values as they differ from the first: large ones that hardly change keep their digits. */
+/** Least squares, of values relative to the first: large values that hardly change keep their precision. */
 function lineThrough(points: [number, number][]): GrowthLine {
   let [x, y, xx, xy, yy] = [0, 0, 0, 0, 0];
   for (const [step, value] of points) {
@@ -107,7 +107,7 @@ function lineThrough(points: [number, number][]): GrowthLine {
   return across <= 0 ? { per_step: 0, r_squared: 0 } : { per_step: both / across, r_squared: Math.min(1, (both * both) / (across * up)) };
 }
 
-/** The name that ends a step: of those that come in most steps the last one. Three are the least that a trend can be seen in. */
+/** The name that ends a step: the last of those that occur in most steps. A trend needs at least three. */
 export function endOfStep(names: SegmentsOfName[]): SegmentsOfName | null {
   const most = names.reduce((found, name) => Math.max(found, name.count), 0);
   let last: SegmentsOfName | null = null;

@@ -1,7 +1,7 @@
 import type { Frame, Space } from './contract';
 import type { Columns, Data } from './decode';
 
-/** One memory space: its timelines and blocks, of the whole run and of the steps that are kept in more detail. */
+/** One memory space: its timelines and blocks, for the whole run and for the steps kept in more detail. */
 
 /** Live bytes of one space over one frame. Row i is about the stretch from `begin[i]` to `begin[i + 1]`. */
 export interface Timeline {
@@ -15,7 +15,7 @@ export interface Timeline {
   /** The maximum of the stretch, live at the row's moment. */
   total: Float64Array;
   blocks: Float64Array | null;
-  /** The minimum of the stretch, or of a profile's what was live at its end. */
+  /** The minimum of the stretch or, in a profile, what was live at its end. */
   low: Float64Array;
   reserved: Float64Array | null;
   active: Float64Array | null;
@@ -24,7 +24,7 @@ export interface Timeline {
 
 /** Bytes and blocks of every owner at every row of a timeline. */
 export interface Composition {
-  /** Indices into `detail.owners` of those that ever have bytes, and for each of them a value for each row. */
+  /** Indices into `detail.owners` of those that ever have bytes, and for each of them one value per row. */
   owners: number[];
   bytes: Float64Array[];
   blocks: Float64Array[];
@@ -60,7 +60,7 @@ export class SpaceModel {
     return this.profile.name;
   }
 
-  /** Of the whole run. */
+  /** For the whole run. */
   get timeline(): Timeline {
     return this.timelineOf(0) ?? this.profileTimeline();
   }
@@ -70,7 +70,7 @@ export class SpaceModel {
     return this.timelines.get(frame) ?? null;
   }
 
-  /** Those of all frames that have one, the whole run's first. */
+  /** The timelines of all frames that have one, the whole run's first. */
   get allTimelines(): Timeline[] {
     const frames = this.data.run.detail?.frames ?? [];
     const found = frames.map((_, frame) => this.timelineOf(frame)).filter((t) => t !== null);
@@ -131,7 +131,7 @@ export class SpaceModel {
   }
 }
 
-/** Every owner's value at every row, from the rows in which it changed. */
+/** Every owner's value at every row, computed from the rows in which it changed. */
 function unfoldParts(parts: Columns | null, rows: number): Composition | null {
   if (!parts) return null;
   const places = new Map<number, number>();

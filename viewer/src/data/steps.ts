@@ -2,7 +2,7 @@ import type { Columns } from './decode';
 
 export interface Step {
   row: number;
-  /** Number of the first, from 1, and how many follow each other in this row. */
+  /** Number of the first step, from 1, and how many consecutive ones are in this row. */
   number: number;
   count: number;
   beginNs: number;
@@ -13,7 +13,7 @@ export interface Step {
   segment: number;
 }
 
-/** Steps in the order of time. There may be 100,000: each is made when it is asked for. */
+/** Steps in order of time. There may be 100,000, so each is made on request. */
 export class Steps {
   readonly length: number;
   readonly begins: Begins;
@@ -27,12 +27,12 @@ export class Steps {
     for (let row = 0; row < this.length; row += 1) this.numbers[row + 1] = this.numbers[row] + columns!.count[row];
   }
 
-  /** How many steps the rows stand for. */
+  /** The number of steps that the rows stand for. */
   get count(): number {
     return this.numbers[this.length] - 1;
   }
 
-  /** The row must be there. */
+  /** The row must exist. */
   at(row: number): Step {
     const columns = this.columns!;
     return {
@@ -60,7 +60,7 @@ export const beginsOf = (things: { beginEvent: number; beginNs: number }[]): Beg
   ns: Float64Array.from(things, (t) => t.beginNs),
 });
 
-/** The last row whose begin is at or before the value; 0 if none is. */
+/** The last row whose begin is at or before the value; 0 if there is none. */
 export function rowAt(begins: ArrayLike<number>, value: number): number {
   let low = 0;
   let high = begins.length - 1;

@@ -1,9 +1,9 @@
-/** The page of a waterfall: what the block `memprof-run` is then. docs/waterfall.schema.json describes the fields. */
+/** The page of a waterfall: the contents of the block `memprof-run`. docs/waterfall.schema.json describes the fields. */
 export interface Waterfall {
   format: 'memprof-waterfall';
   version: 1;
   title: string;
-  /** What somebody who trusts the numbers must know, in sentences. */
+  /** What readers who trust the numbers must know, in sentences. */
   notes: string[];
   columns: WaterfallColumn[];
   /** Of the peaks. */
@@ -12,7 +12,7 @@ export interface Waterfall {
   categories: (Bytes & { category: string })[];
 }
 
-/** Bytes in each column; `changes[n]` is what column n + 1 has more than column n. */
+/** Bytes in each column; `changes[n]` is the difference of column n + 1 from column n. */
 interface Bytes {
   bytes: number[];
   changes: number[];
@@ -34,14 +34,14 @@ export interface WaterfallPart extends Bytes {
   operations: WaterfallOperation[];
 }
 
-/** Where `paths` is 0 the column has no such operation. */
+/** If `paths` is 0, the column has no such operation. */
 export interface WaterfallOperation extends Bytes {
   operation: string;
   blocks: number[];
   paths: number[];
 }
 
-/** A bar of the chart: a column's peak, or by what a part of it leads to the next one. */
+/** A bar of the chart: a column's peak, or the change of a part on the way to the next peak. */
 export interface Bar {
   label: string;
   from: number;
@@ -53,7 +53,7 @@ export interface Bar {
   column: number;
 }
 
-/** Peaks, and between them the parts that change, greatest change first; beyond `most` of them in one bar. Each begins where the last one ended. */
+/** Peaks, and between them the changed parts, greatest change first; those beyond `most` share a bar. Each bar begins where the last ended. */
 export function barsOf(waterfall: Waterfall, most: number): Bar[] {
   const bars: Bar[] = [];
   waterfall.columns.forEach((column, index) => {
@@ -73,7 +73,7 @@ export function barsOf(waterfall: Waterfall, most: number): Bar[] {
   return bars;
 }
 
-/** Why a column is more or less than the one before, greatest first. */
+/** Why a column is higher or lower than the one before, greatest change first. */
 export function reasons(waterfall: Waterfall, change: number): WaterfallPart[] {
   return waterfall.parts.filter((part) => part.changes[change] !== 0).sort((a, b) => Math.abs(b.changes[change]) - Math.abs(a.changes[change]));
 }

@@ -11,7 +11,7 @@ type Failure = { requested: number; device_free: number; live_bytes: number; res
 const anomalyNames: Record<string, string> = {
   unmatched_frees: 'Frees of untracked blocks',
   replaced_allocations: 'Allocations at the address of a live block',
-  mismatched_sizes: 'Frees with another size',
+  mismatched_sizes: 'Frees with a mismatched size',
   cross_thread_frees: 'Frees by another thread',
   unknown_annotations: 'Annotations of blocks that were not live',
   untracked_allocations: 'Allocations not tracked for lack of memory',
@@ -92,7 +92,7 @@ function streams(rows: Stream[]): HTMLElement[] {
   return [h('h3', {}, 'Streams and pools'), h('p', { class: 'about' }, 'A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference.'), table.element];
 }
 
-/** Nobody reported what the allocator held where `hasReserved` is false. */
+/** `hasReserved` is false if no allocator reported what it held. */
 function failures(store: Store, rows: Failure[], further: number, hasReserved: boolean): HTMLElement[] {
   if (rows.length === 0) return [];
   const table = new DataTable<Failure>({
@@ -124,12 +124,12 @@ function failures(store: Store, rows: Failure[], further: number, hasReserved: b
 function cores(rows: CoreRow[]): HTMLElement[] {
   if (rows.length === 0) return [];
   const table = new DataTable<CoreRow>({
-    label: 'Peaks on single cores',
+    label: 'Peaks per core',
     noun: 'range',
     empty: '',
     columns: [
       { title: 'Cores', value: (row) => shown(row.range) },
-      { title: 'Peak on a core', value: (row) => row.peaks.total, text: (row) => bytes(row.peaks.total), exact: (row) => exactBytes(row.peaks.total) },
+      { title: 'Peak on one core', value: (row) => row.peaks.total, text: (row) => bytes(row.peaks.total), exact: (row) => exactBytes(row.peaks.total) },
       { title: 'Circular buffers', value: (row) => row.peaks.circular_buffers, text: (row) => bytes(row.peaks.circular_buffers), exact: (row) => exactBytes(row.peaks.circular_buffers) },
       { title: 'Buffers', value: (row) => row.peaks.buffers, text: (row) => bytes(row.peaks.buffers), exact: (row) => exactBytes(row.peaks.buffers) },
       { title: 'Busiest core', value: (row) => shown(row.peaks.busiest_core) },

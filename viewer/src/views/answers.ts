@@ -7,7 +7,7 @@ import { shortenedApart } from '../names';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
 
-/** The first thing on the page. */
+/** The first section of the page. */
 export function answersView(model: Model, store: Store, colours: OperationColours): HTMLElement {
   const section = h('section', { id: 'answers', 'aria-label': 'Answers' });
   const draw = (): void => {
@@ -22,7 +22,7 @@ export function answersView(model: Model, store: Store, colours: OperationColour
     section.replaceChildren(...cards);
   };
   store.on(['space'], draw);
-  // Links carry the range and the moment of the time they were made; while those move, nobody follows one.
+  // Links carry the range and moment from when they were made; nobody follows one while those change.
   let waiting: ReturnType<typeof setTimeout> | undefined;
   store.on(['from', 'to', 'unit', 'by', 'at'], () => {
     clearTimeout(waiting);

@@ -15,11 +15,11 @@ interface Piece {
   text: string;
   segment: Segment | null;
   step: Step | null;
-  /** Name of a segment that only the step's pattern knows. */
+  /** Name of a segment known only from the step's pattern. */
   name: string;
 }
 
-/** Steps and segments under the timeline. */
+/** Steps and segments below the timeline. */
 export class Band extends TimeChart {
   constructor(
     store: Store,
@@ -37,7 +37,7 @@ export class Band extends TimeChart {
     return this.store.state.unit === 'event' ? [thing.beginEvent, thing.endEvent] : [thing.beginNs, thing.endNs];
   }
 
-  /** Steps in sight. There may be 100,000: what is too narrow is drawn as one. */
+  /** The visible steps. There may be 100,000: those too narrow to tell apart are drawn as one. */
   private stepPieces(): Piece[] {
     const { from, to, unit } = this.store.state;
     const { steps } = this.model;
@@ -67,7 +67,7 @@ export class Band extends TimeChart {
     return this.merged(pieces);
   }
 
-  /** Of steps whose segments the page does not have one by one: those of their pattern. */
+  /** For steps whose segments are not in the page one by one: those of their pattern. */
   private addPatterns(pieces: Piece[]): void {
     const { from, to } = this.store.state;
     const kept = new Set(this.model.segments.map((s) => s.index));
@@ -170,11 +170,11 @@ export class Band extends TimeChart {
             ] as Tip['lines'])
           : []),
       ],
-      note: piece.name ? 'Where the segment lies within the step is the mean of all steps like it.' : undefined,
+      note: piece.name ? 'The position of the segment within the step is the mean of all steps like it.' : undefined,
     };
   }
 
-  /** Shows the step or segment in full; a second click shows the whole run again. */
+  /** Zooms in on the step or segment; a second click shows the whole run again. */
   protected override click(x: number, y: number): void {
     const piece = this.pieceAt(x, y);
     if (!piece) return;
@@ -185,7 +185,7 @@ export class Band extends TimeChart {
   }
 }
 
-/** As much of a text as fits; its end is cut first. */
+/** As much of a text as fits, cut at its end. */
 export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (text.length * 14 > width && context.measureText(text).width > width) {
     let low = 0;

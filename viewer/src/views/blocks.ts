@@ -22,9 +22,9 @@ interface VisibleBlock {
   standIn: number;
 }
 
-/** Blocks over time by address offset, a rectangle each, and the bytes of all that have none as one band above. */
+/** Blocks over time by address offset, one rectangle each, and the bytes of all others as one band above. */
 export class BlocksChart extends TimeChart {
-  /** The part of the offsets in sight. */
+  /** The visible range of offsets. */
   private low = 0;
   private high = 1;
   private space = -1;
@@ -36,7 +36,7 @@ export class BlocksChart extends TimeChart {
     private readonly model: Model,
     private readonly colours: OperationColours,
   ) {
-    super(store, 'Blocks over time by address offset. The table below has those in the range.', 'blocks', 340);
+    super(store, 'Blocks over time by address offset. The table below lists those in the range.', 'blocks', 340);
     store.on(['space'], () => this.showAll());
     this.showAll();
     this.canvas.addEventListener('keydown', (event) => this.key(event));
@@ -52,7 +52,7 @@ export class BlocksChart extends TimeChart {
     );
   }
 
-  /** The offsets' end: that of the last range of addresses. */
+  /** The end of the offsets: that of the last range of addresses. */
   private get full(): number {
     const regions = this.model.detail?.regions[this.store.state.space] ?? [];
     const last = regions[regions.length - 1];
@@ -146,7 +146,7 @@ export class BlocksChart extends TimeChart {
     }
   }
 
-  /** Rows of one owner after each other: setting a canvas' colour costs more than a small rectangle. */
+  /** Rows grouped by owner: changing the colour of a canvas costs more than a small rectangle. */
   private byOwner(table: BlockTable): Uint32Array {
     let order = this.orders.get(table);
     if (!order) {
@@ -157,7 +157,7 @@ export class BlocksChart extends TimeChart {
     return order;
   }
 
-  /** Colours of owners, made anew for each drawing because the theme may have changed. */
+  /** Colours of owners, recomputed for each drawing because the theme may have changed. */
   private ownerColours(): string[] {
     const byCategory = this.store.state.by !== 'operation';
     return (this.model.detail?.owners ?? []).map((owner, index) => {
@@ -174,7 +174,7 @@ export class BlocksChart extends TimeChart {
     const table = space?.blocksOf(0);
     if (!space || !table || table.length === 0) {
       context.fillStyle = colours.muted;
-      context.fillText('No block was recorded in this memory space.', this.left, this.height / 2);
+      context.fillText('No blocks were recorded in this memory space.', this.left, this.height / 2);
       return;
     }
     this.owners = this.ownerColours();
@@ -203,7 +203,7 @@ export class BlocksChart extends TimeChart {
       context.stroke();
     }
     context.textAlign = 'left';
-    // Between ranges, addresses were left out.
+    // Addresses between ranges were left out.
     const regions = this.model.detail?.regions[this.store.state.space] ?? [];
     context.strokeStyle = colours.muted;
     context.setLineDash([1, 3]);
@@ -232,7 +232,7 @@ export class BlocksChart extends TimeChart {
       const colour = this.owners[owner[row]] ?? colours.muted;
       if (colour !== last) context.fillStyle = last = colour;
       if (standIn > 0) context.globalAlpha = 0.55;
-      // A hairline of the surface tells neighbours of one colour apart where there is room for it.
+      // A hairline in the surface colour separates neighbours of the same colour if there is room.
       const gapX = width > 3 ? 0.75 : 0;
       const gapY = height > 3 ? 0.75 : 0;
       context.fillRect(x0, top, width - gapX, height - gapY);
@@ -240,7 +240,7 @@ export class BlocksChart extends TimeChart {
     });
   }
 
-  /** Live bytes that no rectangle stands for, over the drawn moments of the whole run. */
+  /** Live bytes that no rectangle stands for, at the drawn moments of the whole run. */
   private rest: { table: BlockTable; values: Float64Array; most: number } | null = null;
 
   private restOf(table: BlockTable): { values: Float64Array; most: number } {
@@ -315,11 +315,11 @@ export class BlocksChart extends TimeChart {
         ['operation', block.rest ? others : block.path === null ? outside : shown(block.path)],
         ['category', categoryName(block.category)],
         ['allocated', `${time(block.beginNs)} \u00b7 event ${count(block.beginEvent)}`],
-        ['freed', block.stays ? 'not within the range recorded' : `${time(block.endNs)} \u00b7 event ${count(block.endEvent)}`],
+        ['freed', block.stays ? 'not within the recorded range' : `${time(block.endNs)} \u00b7 event ${count(block.endEvent)}`],
         ...(block.stays ? [] : ([['lived', `${time(block.endNs - block.beginNs)}, ${number(block.endEvent - block.beginEvent, 'event')}`]] as Tip['lines'])),
         ['address', block.address],
       ],
-      note: found.standIn > 0 ? `From another step with the same segments and bytes, in place of step ${count(found.standIn)}: addresses may differ.` : undefined,
+      note: found.standIn > 0 ? `From another step with the same segments and bytes, instead of step ${count(found.standIn)}: addresses may differ.` : undefined,
     };
   }
 
@@ -333,7 +333,7 @@ export class BlocksChart extends TimeChart {
   }
 }
 
-/** The first row whose event is at or after the value; the length if none is. */
+/** The first row whose event is at or after the value; the number of rows if there is none. */
 function firstAtOrAfter(events: Float64Array, value: number): number {
   let low = 0;
   let high = events.length;

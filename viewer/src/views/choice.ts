@@ -1,6 +1,6 @@
 import { h } from '../dom';
 
-/** A few options side by side, one of them chosen. */
+/** Several options side by side, one of which is chosen. */
 export function choice<Value extends string>(label: string, options: [Value, string][], current: () => Value, choose: (value: Value) => void): { element: HTMLElement; update: () => void } {
   const buttons = options.map(([value, text]) =>
     h('button', { type: 'button', 'data-value': value, click: () => {

@@ -10,13 +10,13 @@ const titles: Record<string, string> = {
   pytorch_operations: "PyTorch's operators",
   approximations: 'Operations with estimated memory',
   unknown_reads: 'Values that the program read but the simulation did not know',
-  not_captured: 'What could not be captured',
+  not_captured: 'Sources that could not be captured',
   torch_segments: "PyTorch's segments of device memory",
   torch_allocator_settings: "Settings of PyTorch's allocator",
   unrecorded_modules: 'Libraries whose events are missing',
 };
 
-/** What the run knows beside memory over time, and what speaks against its numbers. */
+/** What the run has besides memory over time, and reasons to doubt its numbers. */
 export function factsView(model: Model): HTMLElement {
   const element = h('div', {}, remarks(model), run(model));
   for (const [name, rows] of Object.entries(model.profile.facts)) {
@@ -31,7 +31,7 @@ function remarks(model: Model): HTMLElement {
   const { provenance } = model.profile;
   if (provenance?.planned) lines.unshift('The bytes are what the compiler planned: nothing was measured.');
   if ((provenance?.rounding ?? 1) > 1) lines.unshift(`The bytes are rounded to about ${bytes(provenance!.rounding)}.`);
-  if (lines.length === 0) return h('p', { class: 'lead' }, model.profile.exact ? 'The numbers are exact and consistent; no event was lost.' : 'Events were lost.');
+  if (lines.length === 0) return h('p', { class: 'lead' }, model.profile.exact ? 'The numbers are exact and consistent; no events were lost.' : 'Events were lost.');
   return h('ul', { class: 'remarks' }, ...lines.map((line) => h('li', {}, line)));
 }
 
@@ -53,12 +53,12 @@ function run(model: Model): HTMLElement {
   add('memprof', shown(profile.library_version));
   const events = model.events || (profile.cost.events ?? 0);
   add('Events', events > 0 ? count(events) : '');
-  if ((profile.cost.memory_bytes ?? 0) > 0) add('Memory of the profiler', bytes(profile.cost.memory_bytes));
-  if ((profile.cost.record_ns_per_event ?? 0) > 0) add('Time to record an event', `${profile.cost.record_ns_per_event.toFixed(1)} ns`);
+  if ((profile.cost.memory_bytes ?? 0) > 0) add('Profiler memory', bytes(profile.cost.memory_bytes));
+  if ((profile.cost.record_ns_per_event ?? 0) > 0) add('Recording time per event', `${profile.cost.record_ns_per_event.toFixed(1)} ns`);
   return list;
 }
 
-/** Columns are what the rows have: names ending in `_ns` are times, those of bytes, memory and sizes bytes. */
+/** The columns are the keys of the rows: names ending in `_ns` are times; bytes, memory and size are bytes. */
 function factTable(name: string, rows: Row[]): DataTable<Row> {
   const keys = [...new Set(rows.slice(0, 100).flatMap((row) => Object.keys(row)))];
   const columns: ColumnOf<Row>[] = keys.map((key) => {

@@ -12,7 +12,7 @@ import { fitted } from './band';
 const rowHeight = 16;
 const mostRows = 120;
 
-/** One invocation, or several that follow each other. Where it lies in the range may be that of another step like its own. */
+/** One invocation, or several consecutive ones. Its position in the range may be that of another step like its own. */
 export interface Invocation {
   table: InvocationTable;
   frame: number;
@@ -20,13 +20,13 @@ export interface Invocation {
   lane: number;
   begin: number;
   end: number;
-  /** 0: as it was; else the number of the step in whose place another was drawn. */
+  /** 0: as recorded; else the number of the step that another step's invocation stands for. */
   standIn: number;
 }
 
-/** Operations as lanes: one for each thread and depth. */
+/** Operations as lanes, one for each thread and depth. */
 export class Gantt extends TimeChart {
-  /** First lane of each thread, and how many it has. */
+  /** The first lane of each thread, and the number of its lanes. */
   private readonly lanes: { thread: number; first: number; count: number }[] = [];
   private readonly laneOf = new Map<number, number>();
   readonly rows: number;
@@ -56,7 +56,7 @@ export class Gantt extends TimeChart {
       if (kept > 0) lanes.push({ thread, first: rows, count: kept });
       rows += kept;
     }
-    super(store, 'Invocations of operations over time, one lane for each thread and depth. The table below has those in the range.', 'gantt', Math.max(rows, 1) * rowHeight + lanes.length * 4 + 6);
+    super(store, 'Invocations of operations over time, one lane for each thread and depth. The table below lists those in the range.', 'gantt', Math.max(rows, 1) * rowHeight + lanes.length * 4 + 6);
     this.lanes = lanes;
     this.rows = rows;
     this.leftOut = left;
@@ -68,7 +68,7 @@ export class Gantt extends TimeChart {
     return 2 + lane * rowHeight + thread * 4;
   }
 
-  /** Calls for every invocation in sight, from the finest frame that is wide enough. */
+  /** Calls `visit` for every visible invocation, from the finest frame that is wide enough. */
   forEachVisible(visit: (invocation: Invocation) => void): void {
     const { model, store } = this;
     const frames = model.detail?.frames ?? [];
@@ -118,11 +118,11 @@ export class Gantt extends TimeChart {
     super.draw(context, colours);
     if (this.rows === 0) {
       context.fillStyle = colours.muted;
-      context.fillText('No operation was recorded.', this.left, this.height / 2);
+      context.fillText('No operations were recorded.', this.left, this.height / 2);
       return;
     }
     this.drawLanes(context, colours);
-    // A pixel of a lane is painted once: what would lie in it again is counted in the tooltip's table, not drawn.
+    // Each pixel of a lane is painted once: further invocations in it are counted in the tooltip, not drawn.
     const painted = new Float64Array(this.rows).fill(-1);
     this.forEachVisible((invocation) => {
       const x0 = Math.max(this.x(invocation.begin), this.left);
@@ -201,14 +201,14 @@ export class Gantt extends TimeChart {
       ],
       note:
         found.standIn > 0
-          ? `From another step with the same segments and bytes, in place of step ${count(found.standIn)}.`
+          ? `From another step with the same segments and bytes, instead of step ${count(found.standIn)}.`
           : columns.count[found.row] > 1
-            ? 'Invocations too short to be kept one by one.'
+            ? 'Invocations too short to keep one by one.'
             : undefined,
     };
   }
 
-  /** Shows the invocation in full on a second click; the first selects its begin. */
+  /** Zooms in on the invocation on a second click; the first click selects its begin. */
   protected override click(x: number, y: number): void {
     const found = this.at(x, y);
     if (!found) {
@@ -225,7 +225,7 @@ export class Gantt extends TimeChart {
   }
 }
 
-/** For steps in sight without a frame of their own: the frame of another step of their pattern. */
+/** For visible steps without a frame of their own: the frame of another step of their pattern. */
 export function standIns(model: Model, store: Store, wide: (begin: number, end: number) => boolean): [Step, number][] {
   const frames = model.detail?.frames ?? [];
   if (frames.length < 2) return [];

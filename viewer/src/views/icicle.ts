@@ -69,7 +69,7 @@ export function treeOf(live: Live): Node {
   return root;
 }
 
-/** Operations that hold nothing but one other are one row with it: stacks are deep, and most of their frames say nothing. */
+/** An operation that holds nothing but one other is merged with it: stacks are deep, and most of their frames say nothing. */
 function joinChains(node: Node): void {
   node.children.forEach((inner, index) => {
     let last = inner;
@@ -89,7 +89,7 @@ function joinChains(node: Node): void {
 
 const keyOf = (path: string | null, rest: boolean, category: string | null): string => `${rest ? '\u0000rest' : (path ?? '\u0000outside')}\u0001${category ?? ''}`;
 
-/** What of a leaf no block stands for. */
+/** The part of a leaf that no block stands for. */
 function addRests(node: Node): void {
   for (const inner of node.children) addRests(inner);
   const blocks = node.children.filter((c) => c.kind === 'block');
@@ -111,7 +111,7 @@ interface Cell {
   depth: number;
 }
 
-/** What was live, as an icicle: width is bytes. A click zooms in, another on what is above zooms out. */
+/** What was live, as an icicle: width is bytes. Clicking a node zooms in; clicking one above the current zooms out. */
 export class Icicle extends Chart {
   private root: Node | null = null;
   private focus: Node | null = null;
@@ -122,7 +122,7 @@ export class Icicle extends Chart {
     private readonly colourOf: (path: string | null) => string,
     private readonly byCategory: () => boolean,
   ) {
-    super('What was live at the selected moment, by operation, category and block. The table beside it has the same.', 'icicle', rowHeight * 4);
+    super('What was live at the selected moment, by operation, category and block. The table beside it has the same numbers.', 'icicle', rowHeight * 4);
     const { canvas } = this;
     canvas.addEventListener('click', (event) => this.clicked(event.offsetX, event.offsetY));
     canvas.addEventListener('pointermove', (event) => this.hover(event));
@@ -139,7 +139,7 @@ export class Icicle extends Chart {
     const path: string[] = [];
     for (let node = this.focus; node?.parent; node = node.parent) path.unshift(`${node.kind} ${node.label}`);
     this.root = this.focus = root;
-    // Another moment keeps what was zoomed into, as far as it is there.
+    // Another moment keeps the zoom as far as its nodes exist there.
     for (const name of path) {
       const next: Node | undefined = this.focus?.children.find((c) => `${c.kind} ${c.label}` === name);
       if (!next) break;
@@ -176,7 +176,7 @@ export class Icicle extends Chart {
     if (this.cells.length > 0 && this.cells[0].width !== this.width) this.layout();
     if (!this.root || this.root.bytes === 0) {
       context.fillStyle = colours.muted;
-      context.fillText(this.root ? 'Nothing was live.' : 'Who held it is not known at this moment.', 8, this.height / 2);
+      context.fillText(this.root ? 'Nothing was live.' : 'Who held it is unknown at this moment.', 8, this.height / 2);
       return;
     }
     for (const cell of this.cells) {
@@ -201,7 +201,7 @@ export class Icicle extends Chart {
     }
   }
 
-  /** With colours by category, operations are neutral; else each has its own. */
+  /** With colours by category, operations are neutral; otherwise each has its own colour. */
   private operationShade(node: Node, neutral: string): string {
     return this.byCategory() ? neutral : this.colourOf(node.path);
   }
@@ -250,7 +250,7 @@ export class Icicle extends Chart {
     );
   }
 
-  /** Arrows go to neighbours, Enter zooms, Escape zooms out. */
+  /** Arrows move to neighbours, Enter zooms in, Escape zooms out. */
   private key(event: KeyboardEvent): void {
     const from = this.cursor ?? this.focus;
     if (!from) return;

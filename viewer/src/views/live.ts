@@ -15,7 +15,7 @@ type Row = { kind: 'owner'; of: LiveRow; times: number } | { kind: 'block'; of: 
 
 export const holderName = (of: { path: string | null; rest: boolean }): string => (of.rest ? others : of.path === null ? outside : shown(of.path));
 
-/** What was live at the selected moment: in a sentence, as an icicle, and as a table. */
+/** What was live at the selected moment: as a sentence, an icicle and a table. */
 export class LiveView {
   readonly element: HTMLElement;
   private readonly sentence = h('p', { class: 'lead' });
@@ -66,7 +66,7 @@ export class LiveView {
     return new DataTable<Row>({
       label: 'What was live at the selected moment, by operation and category',
       noun: 'row',
-      empty: 'Who held it is not known at this moment.',
+      empty: 'Who held it is unknown at this moment.',
       sort: { column: 2, descending: true },
       columns: [
         { title: 'Operation', value: (row) => (row.kind === 'rest' ? 'others' : holderName(row.of) + (row.kind === 'owner' && row.times > 1 ? ` \u00d7${row.times}` : '')), colour: (row) => (row.kind === 'rest' || row.of.path === null ? categoryColour('other') : this.colours.colour(row.of.path)) },
@@ -85,7 +85,7 @@ export class LiveView {
     return new DataTable<Row>({
       label: 'Blocks live at the selected moment',
       noun: 'row',
-      empty: 'Which blocks were live is not known at this moment.',
+      empty: 'Which blocks were live is unknown at this moment.',
       sort: { column: 0, descending: true },
       columns: [
         { title: 'Bytes', value: size, text: (row) => bytes(size(row)), exact: (row) => exactBytes(size(row)) },
@@ -107,13 +107,13 @@ export class LiveView {
     this.place.replaceChildren((this.mode === 'blocks' ? this.blocks : this.operations).element);
   }
 
-  /** Whether the moment stands for several: where each event of the space has a row, others in between changed nothing. */
+  /** Whether the moment stands for several: if each event of the space has a row, events in between changed nothing. */
   private isSampled(space: SpaceModel, live: Live): boolean {
     const { profile, timeline } = space;
     return live.bucketEvents > 1 && profile.allocation_count + profile.deallocation_count >= timeline.length;
   }
 
-  /** Layers that differ only in their numbers are one row, unless every operation was asked for. */
+  /** Layers that differ only in their numbers are one row, unless every operation was requested. */
   private fillOperations(): void {
     const rows = this.live?.rows ?? [];
     if (this.mode === 'operations') {
@@ -161,7 +161,7 @@ export class LiveView {
       '.',
       live.total === space.profile.cumulative_peak && live.total > 0 ? ' This is the peak.' : '',
       this.isSampled(space, live) ? ` The largest moment of ${number(live.bucketEvents, 'event')}.` : '',
-      live.rows === null ? (model.hasEvents ? '' : ' A profile knows who held it only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace knows it at every moment.') : '',
+      live.rows === null ? (model.hasEvents ? '' : ' A profile has owners only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace has them at every moment.') : '',
     ];
     const sentence = parts.join('');
     setText(this.sentence, sentence);

@@ -47,25 +47,25 @@ export function operationsView(model: Model, store: Store, colours: OperationCol
   const table: DataTable<Row> = new DataTable<Row>({
     label: 'Operations over the whole run',
     noun: 'operation',
-    empty: 'No operation was recorded: track_operation names them.',
+    empty: 'No operations were recorded: name them with track_operation.',
     indent: (row) => (table.isFlat ? 0 : row.depth),
     activate: {
-      does: 'Shows what of it is live at the selected moment',
+      does: 'Show what it has live at the selected moment',
       run: (row) => {
         store.set({ view: 'live', find: row.operation.path });
         document.getElementById('live')?.scrollIntoView();
       },
     },
     columns: [
-      { title: 'Operation', about: 'As they nest, unless another column is sorted by', value: (row) => shown(table.isFlat ? row.operation.path : row.operation.name), colour: (row) => (colours.rank(row.operation.path) >= 0 ? colours.colour(row.operation.path) : categoryColour('other')) },
+      { title: 'Operation', about: 'Nested, unless sorted by another column', value: (row) => shown(table.isFlat ? row.operation.path : row.operation.name), colour: (row) => (colours.rank(row.operation.path) >= 0 ? colours.colour(row.operation.path) : categoryColour('other')) },
       { title: 'Count', about: 'How often it ran', value: (row) => row.operation.invocations, text: (row) => count(row.operation.invocations), exact: () => '' },
-      column('Total', 'Bytes allocated, operations within included', (row) => row.usage.allocated),
+      column('Total', 'Bytes allocated, including nested operations', (row) => row.usage.allocated),
       column('Self', 'Bytes allocated by itself', (row) => row.usage.self_allocated),
-      column('Average', 'Allocated less freed in one invocation, operations within included', average, true),
+      column('Average', 'Allocated minus freed per invocation, including nested operations', average, true),
       column('Max', 'Greatest of those', (row) => row.usage.max_delta, true),
-      column('Peak', 'Greatest rise above the bytes at its begin, operations within included', (row) => row.usage.peak),
-      column('Self peak', 'The same without the operations within', (row) => row.usage.self_peak, false, true),
-      column('Live at the end', 'Of what it allocated by itself', (row) => row.usage.live, false, true),
+      column('Peak', 'Greatest rise above the bytes at its begin, including nested operations', (row) => row.usage.peak),
+      column('Self peak', 'The same without nested operations', (row) => row.usage.self_peak, false, true),
+      column('Live at the end', 'Live bytes that it allocated itself', (row) => row.usage.live, false, true),
     ],
   });
   const update = (): void => {

@@ -4,7 +4,7 @@ import type { Model } from '../data/model';
 import { bytes, time } from '../format';
 import type { Store } from '../store';
 
-/** The whole run in a strip, with the range in sight: drag it, its edges, or a new one. */
+/** The whole run as a strip, with the visible range marked: drag it, its edges, or a new one. */
 export class Overview extends Chart {
   private drag: { kind: 'new' | 'move' | 'from' | 'to'; at: number; from: number; to: number } | null = null;
 
@@ -12,7 +12,7 @@ export class Overview extends Chart {
     private readonly store: Store,
     private readonly model: Model,
   ) {
-    super('The whole run, and the range of it that the views show. Keys: plus and minus zoom, A and D pan, P goes to the peak.', 'overview', 34);
+    super('The whole run, and the range shown in the views. Keys: plus and minus zoom, A and D pan, P goes to the peak.', 'overview', 34);
     store.on(['from', 'to', 'unit', 'space', 'at', 'hover'], () => this.invalidate());
     const { canvas } = this;
     canvas.addEventListener('pointerdown', (event) => this.down(event));

@@ -4,19 +4,19 @@ import type { Step } from '../data/steps';
 import type { Store } from '../store';
 import { standIns } from './gantt';
 
-/** Which row of which timeline each column of pixels shows: the one with the largest total in it, so that no maximum is lost. */
+/** The row of a timeline that each column of pixels shows: the one with the largest total, so that no maximum is lost. */
 export interface Picks {
   timelines: Timeline[];
   timeline: Int16Array;
   row: Int32Array;
   low: Float64Array;
-  /** The step in whose place another one like it is shown, by number; 0: as it was. */
+  /** The number of the step that another one like it stands for; 0: as recorded. */
   standIn: Float64Array;
 }
 
 /**
- * Picks for a chart of `columns` pixels. `x` is where a value of the axis lies in them. Where a step is wide enough, the timeline
- * of its own is taken, or that of another step like it.
+ * Picks for a chart of `columns` pixels. `x` maps a value of the axis to a pixel. Where a step is wide enough, its own timeline
+ * is used, or that of another step like it.
  */
 export function pickColumns(model: Model, store: Store, space: SpaceModel, columns: number, x: (value: number) => number): Picks {
   const picks: Picks = {
@@ -56,7 +56,7 @@ function placeIn(store: Store, step: Step, { frame }: Timeline): (value: number)
   return (value) => begin + (value - begin0) * scale;
 }
 
-/** `x`: where a value of this timeline lies. */
+/** `x` maps a value of this timeline to a pixel. */
 function pickFrom(store: Store, picks: Picks, which: number, x: (value: number) => number, standIn: number): void {
   const timeline = picks.timelines[which];
   const columns = picks.row.length;
@@ -67,10 +67,10 @@ function pickFrom(store: Store, picks: Picks, which: number, x: (value: number) 
   const first = x(which === 0 || !frame ? begins[0] : event ? frame.begin_event : frame.begin_ns);
   const last = x(end);
   if (which > 0) {
-    // A frame is drawn where it has more than a few columns, instead of the coarser buckets there.
+    // A frame is drawn where it is more than a few columns wide, instead of the coarser buckets there.
     if (last - first < 64) return;
     for (let column = Math.max(0, Math.floor(first)); column < Math.min(columns, Math.ceil(last)); column += 1) {
-      // A column that the frame shares keeps what else is in it, unless all of it is only like something.
+      // A column that the frame shares keeps its other contents, unless all of them only stand in for something.
       const isShared = column < first || column + 1 > last;
       if (isShared && (standIn === 0 || picks.timeline[column] !== 0)) continue;
       picks.timeline[column] = -1;

@@ -11,7 +11,7 @@ import { holderName } from './live';
 
 const mostRows = 50_000;
 
-/** A table that is folded away and filled when it is opened: what a chart shows in its range. */
+/** A collapsed table, filled when it is opened: what a chart shows in its range. */
 function folded(summary: string, table: HTMLElement, store: Store, fill: () => void): HTMLElement {
   const details = h('details', {}, h('summary', {}, summary), table);
   let waiting: ReturnType<typeof setTimeout> | undefined;
@@ -29,14 +29,14 @@ export function invocationsInRange(model: Model, store: Store, gantt: Gantt): HT
   const table = new DataTable<Row>({
     label: 'Invocations of operations in the range',
     noun: 'invocation',
-    empty: 'No invocation lies in the range.',
-    activate: { does: 'Shows it on the time axis', run: (row) => showRange(store, row.invocation.begin, row.invocation.end) },
+    empty: 'No invocations in the range.',
+    activate: { does: 'Show it on the time axis', run: (row) => showRange(store, row.invocation.begin, row.invocation.end) },
     columns: [
       { title: 'Operation', value: (row) => row.path },
-      { title: 'Times', about: 'More than 1: too short to be kept one by one', value: (row) => row.times, text: (row) => count(row.times), exact: () => '' },
+      { title: 'Times', about: 'More than 1: too short to keep one by one', value: (row) => row.times, text: (row) => count(row.times), exact: () => '' },
       { title: 'Begin', value: (row) => row.beginNs, text: (row) => time(row.beginNs), exact: (row) => exactTime(row.beginNs) },
       { title: 'Duration', value: (row) => row.endNs - row.beginNs, text: (row) => time(row.endNs - row.beginNs), exact: (row) => exactTime(row.endNs - row.beginNs) },
-      { title: 'Memory', about: 'Allocated less freed, operations within included', value: (row) => row.delta, text: (row) => change(row.delta), exact: (row) => exactBytes(row.delta) },
+      { title: 'Memory', about: 'Allocated minus freed, including nested operations', value: (row) => row.delta, text: (row) => change(row.delta), exact: (row) => exactBytes(row.delta) },
       { title: 'Thread', value: (row) => row.thread, minor: true },
     ],
   });
@@ -65,10 +65,10 @@ export function blocksInRange(model: Model, store: Store, chart: BlocksChart): H
   const table = new DataTable<ShownBlock>({
     label: 'Blocks in the range',
     noun: 'block',
-    empty: 'No block lies in the range.',
+    empty: 'No blocks in the range.',
     sort: { column: 0, descending: true },
     activate: {
-      does: 'Selects the moment of its allocation',
+      does: 'Select the moment of its allocation',
       run: (row) => store.select({ event: row.beginEvent, ns: row.beginNs }),
     },
     columns: [
@@ -78,7 +78,7 @@ export function blocksInRange(model: Model, store: Store, chart: BlocksChart): H
       { title: 'Category', value: (row) => categoryName(row.category), colour: (row) => categoryColour(row.category) },
       { title: 'Shape', value: (row) => shown(row.shape), minor: true },
       { title: 'Allocated', value: (row) => row.beginNs, text: (row) => time(row.beginNs), exact: (row) => `event ${count(row.beginEvent)}` },
-      { title: 'Lived', about: 'Empty: not freed within what was recorded', value: (row) => (row.stays ? Infinity : row.endNs - row.beginNs), text: (row) => (row.stays ? 'stays' : time(row.endNs - row.beginNs)), exact: (row) => (row.stays ? '' : `${count(row.endEvent - row.beginEvent)} events`), minor: true },
+      { title: 'Lived', about: 'Empty: not freed within the recording', value: (row) => (row.stays ? Infinity : row.endNs - row.beginNs), text: (row) => (row.stays ? 'stays' : time(row.endNs - row.beginNs)), exact: (row) => (row.stays ? '' : `${count(row.endEvent - row.beginEvent)} events`), minor: true },
       { title: 'Address', value: (row) => row.address, minor: true },
     ],
   });

@@ -122,7 +122,7 @@ export class SegmentsView {
     document.getElementById('timeline')?.scrollIntoView();
   }
 
-  /** Of those that the page has, the first to the last of a name; its greatest is selected. */
+  /** Zooms to the segments of a name in the page, from the first to the last, and selects the greatest. */
   private showName(name: SegmentsOfName): void {
     const { segments } = this.model;
     const own = segments.filter((segment) => segment.name === name.name);
@@ -144,20 +144,20 @@ export class SegmentsView {
     return new DataTable<SegmentsOfName>({
       label: 'Segments, folded by name',
       noun: 'name',
-      empty: 'The run took no snapshot.',
-      activate: { does: 'Shows the stretch from its first to its last', run: (row) => this.showName(row) },
+      empty: 'The run took no snapshots.',
+      activate: { does: 'Show the range from its first to its last', run: (row) => this.showName(row) },
       columns: [
         { title: 'Segment', value: (row) => (row.standsForOthers ? others : shown(row.name)) },
         { title: 'Times', value: (row) => row.count, text: (row) => count(row.count), exact: () => '' },
-        { title: 'Time', about: 'Of all together', value: (row) => row.durationNs.sum, text: (row) => time(row.durationNs.sum), exact: (row) => exactTime(row.durationNs.sum) },
-        column('Least peak', 'Least segment peak: live bytes above those at its begin', ({ usage }) => usage.segment_peak.least, false, true),
-        column('Greatest peak', 'Greatest segment peak: live bytes above those at its begin', ({ usage }) => usage.segment_peak.greatest),
-        column('Live at most', 'Greatest live bytes within one, those of earlier segments included', ({ usage }) => usage.live_at_peak.greatest),
+        { title: 'Time', about: 'Total of all of them', value: (row) => row.durationNs.sum, text: (row) => time(row.durationNs.sum), exact: (row) => exactTime(row.durationNs.sum) },
+        column('Min peak', 'Smallest segment peak: live bytes above those at its begin', ({ usage }) => usage.segment_peak.least, false, true),
+        column('Max peak', 'Greatest segment peak: live bytes above those at its begin', ({ usage }) => usage.segment_peak.greatest),
+        column('Max live', 'Greatest live bytes within one, including blocks of earlier segments', ({ usage }) => usage.live_at_peak.greatest),
         column('Allocations', 'Bytes allocated in all of them', ({ usage }) => usage.allocations.sum, false, true),
         column('Deallocations', 'Bytes freed in all of them', ({ usage }) => usage.deallocations.sum, false, true),
-        column('Change', 'Allocations less deallocations, of all together', ({ usage }) => usage.segment_change.sum, true),
+        column('Change', 'Allocations minus deallocations, total of all of them', ({ usage }) => usage.segment_change.sum, true),
         column('Live after the last', 'Live bytes at the end of the last one', ({ usage }) => usage.cumulative_current.last),
-        column('Growth a step', 'Slope of a line through what is live at their ends', ({ usage }) => usage.growth.per_step, true, true),
+        column('Growth per step', 'Slope of a line through the live bytes at their ends', ({ usage }) => usage.growth.per_step, true, true),
       ],
     });
   }
@@ -175,8 +175,8 @@ export class SegmentsView {
       column('Segment peak', 'Greatest live bytes above those at its begin', 'segment_peak'),
       column('Allocations', 'Bytes allocated', 'allocations', false, true),
       column('Deallocations', 'Bytes freed', 'deallocations', false, true),
-      column('Segment change', 'Allocations less deallocations', 'segment_change', true),
-      column('Cumulative peak', 'Greatest live bytes from the begin of the run to its end', 'cumulative_peak'),
+      column('Segment change', 'Allocations minus deallocations', 'segment_change', true),
+      column('Cumulative peak', 'Greatest live bytes from the start of the run to its end', 'cumulative_peak'),
       column('Cumulative current', 'Live bytes at its end', 'cumulative_current'),
     ];
   }
@@ -185,11 +185,11 @@ export class SegmentsView {
     return new DataTable<Row>({
       label: 'Every segment',
       noun: 'segment',
-      empty: 'The run took no snapshot.',
-      activate: { does: 'Shows it on the time axis', run: (row) => this.showRange(row.beginNs, row.endNs, row.usage.peak_time_ns) },
+      empty: 'The run took no snapshots.',
+      activate: { does: 'Show it on the time axis', run: (row) => this.showRange(row.beginNs, row.endNs, row.usage.peak_time_ns) },
       columns: [
         { title: 'Segment', value: (row) => shown(row.name) },
-        { title: 'No.', about: 'Its place in the run, from 1', value: (row) => row.index + 1, text: (row) => count(row.index + 1), exact: () => '' },
+        { title: 'No.', about: 'Its number in the run, from 1', value: (row) => row.index + 1, text: (row) => count(row.index + 1), exact: () => '' },
         { title: 'Begin', value: (row) => row.beginNs, text: (row) => time(row.beginNs), exact: (row) => exactTime(row.beginNs), minor: true },
         { title: 'Time', value: (row) => row.durationNs, text: (row) => time(row.durationNs), exact: (row) => exactTime(row.durationNs) },
         ...this.bytesColumns(),
@@ -203,7 +203,7 @@ export class SegmentsView {
       noun: 'row',
       empty: 'No steps repeat in this run.',
       activate: {
-        does: 'Shows it on the time axis',
+        does: 'Show it on the time axis',
         run: (row) => {
           const step = this.model.steps.at(row.row);
           this.showRange(step.beginNs, step.endNs, step.beginNs, step.beginEvent);
@@ -215,7 +215,7 @@ export class SegmentsView {
         { title: 'Time', value: (row) => row.durationNs, text: (row) => time(row.durationNs), exact: (row) => exactTime(row.durationNs) },
         { title: 'Peak within', about: 'Greatest live bytes within the step', value: (row) => row.peak, text: (row) => bytes(row.peak), exact: (row) => exactBytes(row.peak) },
         { title: 'Live at its end', value: (row) => row.current, text: (row) => bytes(row.current), exact: (row) => exactBytes(row.current) },
-        { title: 'Change', about: 'Against the end of the row before; of the first row since the capture began', value: (row) => row.change, text: (row) => change(row.change), exact: (row) => exactBytes(row.change) },
+        { title: 'Change', about: 'Since the end of the previous row; in the first row, since the capture began', value: (row) => row.change, text: (row) => change(row.change), exact: (row) => exactBytes(row.change) },
         { title: 'Kind', about: 'Steps of one kind have the same segments with the same bytes', value: (row) => row.pattern + 1, text: (row) => (row.pattern < 0 ? 'other' : String.fromCharCode(65 + (row.pattern % 26)) + (row.pattern >= 26 ? Math.floor(row.pattern / 26) : '')), exact: () => '', minor: true },
       ],
     });
@@ -228,7 +228,7 @@ export class SegmentsView {
       noun: 'checkpoint',
       empty: 'The run has no checkpoints.',
       activate: {
-        does: 'Shows the moment on the time axis',
+        does: 'Show the moment on the time axis',
         run: (row) => {
           store.select({ event: model.eventOfNs(row.time_ns), ns: row.time_ns });
           document.getElementById('timeline')?.scrollIntoView();
@@ -236,9 +236,9 @@ export class SegmentsView {
       },
       columns: [
         { title: 'Checkpoint', value: (row) => (row.name ? shown(row.name) : '(periodic)') },
-        { title: 'No.', about: 'Its place among all, from 1', value: (row) => row.number + 1, text: (row) => count(row.number + 1), exact: () => '', minor: true },
+        { title: 'No.', about: 'Its number among all, from 1', value: (row) => row.number + 1, text: (row) => count(row.number + 1), exact: () => '', minor: true },
         { title: 'Time', value: (row) => row.time_ns, text: (row) => time(row.time_ns), exact: (row) => exactTime(row.time_ns) },
-        { title: 'Live', about: 'In all memory spaces together', value: (row) => row.live_bytes, text: (row) => bytes(row.live_bytes), exact: (row) => exactBytes(row.live_bytes) },
+        { title: 'Live', about: 'Total across all memory spaces', value: (row) => row.live_bytes, text: (row) => bytes(row.live_bytes), exact: (row) => exactBytes(row.live_bytes) },
         { title: 'Blocks', value: (row) => row.live_blocks, text: (row) => count(row.live_blocks), exact: () => '' },
         { title: 'Largest', value: (row) => largest(row)[0]?.bytes ?? 0, text: (row) => bytes(largest(row)[0]?.bytes ?? 0), exact: (row) => exactBytes(largest(row)[0]?.bytes ?? 0) },
         { title: 'Largest blocks', about: 'Name, shape and type, or the operation', value: (row) => largest(row).slice(0, 3).map(described).join(', ') },
@@ -247,7 +247,7 @@ export class SegmentsView {
   }
 }
 
-/** The largest blocks of all spaces, greatest first. */
+/** The largest blocks across all spaces, largest first. */
 const largest = (row: Checkpoint): LiveBlock[] => row.spaces.flatMap((space) => space.largest_blocks).sort((a, b) => b.bytes - a.bytes);
 
 const described = (block: LiveBlock): string => {

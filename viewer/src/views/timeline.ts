@@ -18,7 +18,7 @@ export class TimelineChart extends TimeChart {
     store: Store,
     private readonly model: Model,
     private readonly colours: OperationColours,
-    /** Of which space; null: of the one selected. */
+    /** The space; null: the selected one. */
     private readonly fixedSpace: SpaceModel | null,
     height: number,
   ) {
@@ -40,7 +40,7 @@ export class TimelineChart extends TimeChart {
     return stackOf(this.model, this.space!, timeline, this.fixedSpace ? 'space' : this.store.state.by, this.colours);
   }
 
-  /** From the largest value in the range, to the capacity or what is reserved where that is near. */
+  /** From the largest value in the range up to the capacity or the reserved bytes, if they are near. */
   private scale(): { top: number; capacity: number; capacityAbove: boolean } {
     const { from, to } = this.store.state;
     let most = 0;
@@ -133,7 +133,7 @@ export class TimelineChart extends TimeChart {
       this.fillBand(context, group.colour(), below, above, y);
       below.set(above);
     });
-    // Thin lines between bands: neighbours are distinct without their colours.
+    // Thin lines between bands distinguish neighbours without relying on colour.
     below.fill(0);
     context.strokeStyle = colours.surface;
     context.lineWidth = 1;
@@ -183,10 +183,10 @@ export class TimelineChart extends TimeChart {
     context.stroke();
   }
 
-  /** Where a column stands for several moments: the least of them. */
+  /** The least of the moments that a column stands for. */
   private drawLow(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const picks = this.picks!;
-    // With few events a column, the curve itself shows how it falls.
+    // If columns have few events, the curve itself shows the drops.
     const { from, to } = this.store.state;
     const part = (to - from) / this.store.full;
     const events = this.model.hasEvents ? this.model.events : this.space!.profile.allocation_count + this.space!.profile.deallocation_count;
@@ -213,7 +213,7 @@ export class TimelineChart extends TimeChart {
     context.globalAlpha = 1;
   }
 
-  /** Over what was taken from another step. */
+  /** A veil over what was taken from another step. */
   private drawVeil(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     const { standIn } = this.picks!;
     context.fillStyle = colours.surface;
@@ -227,7 +227,7 @@ export class TimelineChart extends TimeChart {
     context.globalAlpha = 1;
   }
 
-  /** In a profile a click near a moment whose composition is known selects that. */
+  /** In a profile, a click near a moment whose composition is known selects that moment. */
   protected override click(x: number, y: number): void {
     const { space, model, store } = this;
     if (this.fixedSpace) store.set({ space: this.fixedSpace.index });
@@ -279,14 +279,14 @@ export class TimelineChart extends TimeChart {
     if (step) lines.push(['step', step.count > 1 ? `${count(step.number)}\u2013${count(step.number + step.count - 1)}` : count(step.number)]);
     if (picked.standIn > 0) {
       const like = model.steps.at(timeline.frame!.step).number;
-      return { title: `Step ${count(picked.standIn)}`, lines: lines.slice(0, -1), note: `As in step ${count(like)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.` };
+      return { title: `Step ${count(picked.standIn)}`, lines: lines.slice(0, -1), note: `As in step ${count(like)}, which has the same segments, bytes and peak. The moments of this one are not kept.` };
     }
     return { title: `${time(timeline.ns[row])}${timeline.event ? ` \u00b7 event ${count(timeline.event[row])}` : ''}`, lines, note: this.tipNote(x, picked) };
   }
 
   private tipNote(x: number, picked: { timeline: Timeline; row: number }): string | undefined {
     const { timeline, row } = picked;
-    if (!timeline.event) return `The largest of ${number(this.space!.profile.timeline.events_per_point, 'event')}.`;
+    if (!timeline.event) return `The largest moment of ${number(this.space!.profile.timeline.events_per_point, 'event')}.`;
     const low = this.picks!.low[Math.floor(x - this.left)];
     return low < timeline.total[row] && Number.isFinite(low) ? `The largest moment in this column of pixels; the least is ${bytes(low)}.` : undefined;
   }

@@ -15,7 +15,7 @@ export interface Plot {
   left: number;
   right: number;
   top: number;
-  /** Pixels of a value of the time axis, and of bytes. */
+  /** Pixels for a value of the time axis, and for bytes. */
   x: (value: number) => number;
   y: (value: number) => number;
 }
@@ -50,7 +50,7 @@ export function drawReserved(plot: Plot): void {
   if (labelled >= 0) label(plot, `reserved ${bytes(last)}`, plot.right - 4, labelled - 8, 'right');
 }
 
-/** The device's capacity, as a line at `at`; only named where it is far above everything. */
+/** The device's capacity, as a line at `at`; if it is far above everything, only a label. */
 export function drawCapacity(plot: Plot, capacity: number, at: number, above: boolean): void {
   const { context } = plot;
   if (!above) {
@@ -64,7 +64,7 @@ export function drawCapacity(plot: Plot, capacity: number, at: number, above: bo
     context.setLineDash([]);
     context.lineWidth = 1;
   }
-  // Where the peak is not.
+  // On the side away from the peak.
   const peak = plot.x(plot.store.valueOf(plot.model.peak(plot.space)));
   const onRight = peak < (plot.left + plot.right) / 2;
   const text = above ? `capacity ${bytes(capacity)}, far above \u2191` : `capacity ${bytes(capacity)}`;
@@ -84,7 +84,7 @@ export function drawPeak(plot: Plot): void {
   context.lineTo(x + 4.5, at - 7);
   context.fill();
   const onLeft = x > (plot.left + plot.right) / 2;
-  // Above the curve, or below its edge where a line runs there.
+  // Above the curve, or below its top if a line runs there.
   const above = Math.max(at - 4, plot.top + 2);
   const { capacity, capacity_is_per_core: perCore, reserved } = space.profile;
   const isNear = (value: number): boolean => value > 0 && Math.abs(y(value) - above) < 11;
@@ -92,7 +92,7 @@ export function drawPeak(plot: Plot): void {
   label(plot, `peak ${bytes(space.profile.cumulative_peak)}`, onLeft ? x - 9 : x + 9, low ? at + 10 : above, onLeft ? 'right' : 'left');
 }
 
-/** Moments of a profile whose composition is known. */
+/** The moments of a profile whose composition is known. */
 export function drawKnown(plot: Plot): void {
   const { context, y } = plot;
   context.fillStyle = plot.colours.text;

@@ -10,11 +10,11 @@ const axisHeight = 22;
 const mostParts = 14;
 const margin = 8;
 
-/** Peaks as bars from zero, and between them the steps from one to the next. */
+/** Peaks as bars from zero, and between them the changes from one to the next. */
 export class WaterfallChart extends Chart {
   private readonly bars: Bar[];
   private cursor = -1;
-  /** Whether the axis begins where the bars begin to differ. */
+  /** Whether the axis starts where the bars begin to differ. */
   private zoomed: boolean;
 
   constructor(
@@ -55,7 +55,7 @@ export class WaterfallChart extends Chart {
     return this.width - 100;
   }
 
-  /** The axis' begin and end. */
+  /** The start and end of the axis. */
   private range(): [number, number] {
     const levels = this.bars.flatMap((bar) => (bar.kind === 'peak' ? [bar.to] : [bar.from, bar.to]));
     const high = Math.max(1, ...levels);
@@ -101,7 +101,7 @@ export class WaterfallChart extends Chart {
   private drawAxis(context: CanvasRenderingContext2D, colours: ThemeColours, low: number, high: number, x: (value: number) => number): void {
     const bottom = axisHeight + rowHeight * this.bars.length;
     const marks = ticks(low, high, Math.max(2, Math.floor((this.right - this.left) / 110)), true);
-    // Three digits do not tell marks apart that are close to each other.
+    // Three digits do not distinguish marks that are close to each other.
     const label = new Set(marks.map(bytes)).size === marks.length ? bytes : exactBytes;
     context.textAlign = 'center';
     for (const mark of marks) {
@@ -117,7 +117,7 @@ export class WaterfallChart extends Chart {
     context.textAlign = 'left';
   }
 
-  /** Two slanted cuts: the bar begins at zero, which the axis does not show. */
+  /** Two slanted cuts: the bar starts at zero, which the axis does not show. */
   private drawBreak(context: CanvasRenderingContext2D, colours: ThemeColours, top: number): void {
     context.strokeStyle = colours.surface;
     context.lineWidth = 2;
@@ -157,7 +157,7 @@ export class WaterfallChart extends Chart {
       });
       lines.push([`to ${shown(columns[bar.column].title)}`, `${bar.to > bar.from ? '+' : ''}${exactBytes(bar.to - bar.from)} (${percent(Math.abs(bar.to - bar.from), columns[bar.column - 1].peak_bytes)})`]);
     }
-    showTip({ title: shown(bar.label), lines, note: bar.part ? 'Click or Enter shows its operations in the table.' : undefined }, x, y);
+    showTip({ title: shown(bar.label), lines, note: bar.part ? 'Click or press Enter to show its operations in the table.' : undefined }, x, y);
   }
 
   private open(row: number): void {

@@ -22,12 +22,12 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What such a file says.
+/// The contents of such a file.
 struct decoder_config {
   decoder_shape shape;
-  /// As it is trained; only Hugging Face's files describe it.
+  /// The model to train; only Hugging Face's files describe it.
   std::optional<decoder_model> model;
-  std::int64_t longest_sequence = 0;  ///< that the model was made for; 0: the file does not say
+  std::int64_t longest_sequence = 0;  ///< the model's maximum; 0: the file does not have it
 };
 
 namespace detail {
@@ -36,7 +36,7 @@ inline constexpr document_source decoder_config_source(std::string_view name) {
   return {name, "a decoder's dimensions", "see docs/estimate.md for the files that are read"};
 }
 
-/// The object under a key, also where Weights & Biases has wrapped it: {"value": {...}}. Null if there is none.
+/// The object under a key, also if Weights & Biases has wrapped it: {"value": {...}}. Null if there is none.
 [[nodiscard]] inline const nlohmann::ordered_json* find_section(const nlohmann::ordered_json& document, const json_place& root,
                                                                 std::string_view key) {
   const auto found = document.find(key);
@@ -52,12 +52,11 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
     if (std::find(known.begin(), known.end(), member.key()) != known.end() || member.key().starts_with('_')) continue;
     std::string names;
     for (const std::string_view name : known) names += ' ' + std::string{name};
-    raise_about_document(place.source,
-                         place[std::string_view{member.key()}].pointer() + " means nothing here; known are" + names);
+    raise_about_document(place.source, place[std::string_view{member.key()}].pointer() + " is unknown; known keys are" + names);
   }
 }
 
-/// The whole number under a key; nothing if there is none, or null.
+/// The whole number under a key; nothing if it is missing or null.
 [[nodiscard]] inline std::optional<std::int64_t> find_number(const nlohmann::ordered_json& object, const json_place& place,
                                                              std::string_view key) {
   const auto found = object.find(key);
@@ -70,7 +69,7 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
   return found->get<std::int64_t>();
 }
 
-/// At least 1: a zero in a `decoder_model` would stand for a default.
+/// At least 1: a zero in a `decoder_model` would mean a default.
 [[nodiscard]] inline std::optional<std::int64_t> find_size(const nlohmann::ordered_json& object, const json_place& place,
                                                            std::string_view key) {
   const std::optional<std::int64_t> number = find_number(object, place, key);
@@ -86,7 +85,7 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
   return *number;
 }
 
-/// Sections and keys that are missing have that program's defaults.
+/// Missing sections and keys get that program's defaults.
 [[nodiscard]] inline decoder_config read_run_config(const nlohmann::ordered_json& document, const json_place& root) {
   constexpr std::array<std::string_view, 7> sections{"run", "dataset", "tokenizer", "model", "train", "split", "logging"};
   constexpr std::array<std::string_view, 4> model_keys{"name", "d_model", "n_heads", "layers"};
@@ -115,7 +114,7 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
   });
   read("train", train_keys, [&](auto take) {
     take("seq_len", shape.seq_len);
-    // Later versions of the program divide a batch; a step then holds one micro-batch.
+    // Later versions of the program divide a batch; a step then processes one micro-batch.
     (void)(take("micro_batch_size", shape.batch_size) || take("batch_size", shape.batch_size) ||
            take("effective_batch_size", shape.batch_size));
   });
@@ -136,10 +135,10 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
 
 inline void refuse_flag(const nlohmann::ordered_json& document, const json_place& root, std::string_view key) {
   if (flag_of(document, root, key, false))
-    raise_about_document(root.source, root[key].pointer() + " is true: this is not modelled");
+    raise_about_document(root.source, root[key].pointer() + " is true, which is not modelled");
 }
 
-/// Of gpt2 only; the other families share their keys.
+/// Only for gpt2; the other families share their keys.
 [[nodiscard]] inline decoder_config read_gpt2(const nlohmann::ordered_json& document, const json_place& root) {
   refuse_flag(document, root, "add_cross_attention");
   decoder_config result;
@@ -189,7 +188,7 @@ inline void refuse_flag(const nlohmann::ordered_json& document, const json_place
   } else if (name == "llama" || name == "mistral" || name == "mixtral") {
     result = read_llama(document, root, name == "mixtral");
   } else {
-    raise_about_document(root.source, "/model_type is '" + name + "'; known are gpt2 llama mistral mixtral");
+    raise_about_document(root.source, "/model_type is '" + name + "'; expected gpt2, llama, mistral or mixtral");
   }
   check(*result.model);
   result.shape = {defaults.batch_size,
@@ -204,8 +203,8 @@ inline void refuse_flag(const nlohmann::ordered_json& document, const json_place
 
 }  // namespace detail
 
-/// The decoder that a JSON text describes: it is Hugging Face's if it has a key "model_type". Batch and sequence of such a file
-/// are those of `defaults`; the other kind has all sizes. Throws `memprof::error` that names `source` and the key.
+/// The decoder that a JSON text describes: Hugging Face's if it has a key "model_type". For such a file, batch and sequence are
+/// those of `defaults`; the other kind has all sizes. Throws `memprof::error` that names `source` and the key.
 [[nodiscard]] inline decoder_config parse_decoder_config(std::string_view text, const decoder_shape& defaults = {},
                                                          std::string_view source = "JSON text") {
   const detail::json_place root{detail::decoder_config_source(source)};

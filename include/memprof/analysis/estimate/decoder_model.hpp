@@ -9,11 +9,11 @@
 #include <string_view>
 
 /// @file
-/// The dimensions of a decoder-only transformer that is to be trained, and those of published ones.
+/// The dimensions of a decoder-only transformer to be trained, and those of published ones.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a block and its surroundings are made of.
+/// The kind of layers in a block and around it.
 enum class decoder_family : std::uint8_t {
   gpt2,   ///< layer normalisation, GELU, learned positions, biases in every linear layer but the last
   llama,  ///< RMS normalisation, SwiGLU, rotary positions, no biases
@@ -28,13 +28,13 @@ struct decoder_model {
   std::int64_t layers = 12;
   std::int64_t d_model = 768;
   std::int64_t heads = 12;     ///< divides `d_model`
-  std::int64_t kv_heads = 0;   ///< heads of keys and values, each for heads / kv_heads queries; 0: as many as `heads`
+  std::int64_t kv_heads = 0;   ///< heads of keys and values, each shared by heads / kv_heads queries; 0: as many as `heads`
   std::int64_t mlp_width = 0;  ///< between the two layers of the MLP; 0: 4 * d_model
   std::int64_t vocabulary = 50257;
   std::int64_t positions = 0;          ///< rows of the learned positions, or of the rotary tables; 0: those of a sequence
   bool tied_output = false;            ///< whether the output layer's weight is the token table
-  std::int64_t experts = 0;            ///< MLPs of which a router chooses some for each token; 0: one MLP for all
-  std::int64_t experts_per_token = 2;  ///< how many it chooses
+  std::int64_t experts = 0;            ///< MLPs of which a router chooses some for each token; 0: a single MLP
+  std::int64_t experts_per_token = 2;  ///< the number it chooses
 
   [[nodiscard]] std::int64_t head_width() const noexcept { return d_model / heads; }
   [[nodiscard]] std::int64_t key_value_heads() const noexcept { return kv_heads == 0 ? heads : kv_heads; }
@@ -47,7 +47,7 @@ struct decoder_model {
 struct named_decoder {
   std::string_view name;
   decoder_model model;
-  std::int64_t seq_len;  ///< the longest that it was published for
+  std::int64_t seq_len;  ///< the published maximum
 };
 
 /// GPT-2: Radford et al., 2019, and its published weights; TinyLlama: Zhang et al., arXiv:2401.02385; Llama 2: Touvron et al.,
@@ -91,21 +91,21 @@ inline constexpr std::array<named_decoder, 8> named_decoders{{
      32768},
 }};
 
-/// The published decoder of that name. Throws `memprof::error`, naming those there are, for any other.
+/// The published decoder of that name. For any other name, throws `memprof::error` that lists the known ones.
 [[nodiscard]] inline const named_decoder& find_decoder(std::string_view name) {
   std::string known;
   for (const named_decoder& decoder : named_decoders) {
     if (decoder.name == name) return decoder;
     known += ' ' + std::string{decoder.name};
   }
-  detail::raise("no decoder is called '" + std::string{name} + "'; known are" + known);
+  detail::raise("unknown decoder '" + std::string{name} + "'; known are" + known);
 }
 
 namespace detail {
 
-/// `prefix` says how the names are spelt: "--" on a command line.
+/// `prefix` precedes the names in messages: "--" on a command line.
 inline void check(const decoder_model& model) {
-  // So that no width that is computed from these wraps, and no walk over the layers takes for ever.
+  // The limits keep widths computed from these from overflowing, and walks over the layers from taking forever.
   constexpr std::int64_t most = 1'000'000'000, most_layers = 100'000;
   const auto require_in_range = [](std::int64_t value, std::int64_t least, std::int64_t greatest, std::string_view name) {
     if (value >= least && value <= greatest) return;
@@ -124,7 +124,7 @@ inline void check(const decoder_model& model) {
   require_divides(model.key_value_heads(), "kv_heads", model.heads, "heads");
   if (model.is_llama() && model.head_width() % 2 != 0) {
     raise("d_model " + std::to_string(model.d_model) + " and heads " + std::to_string(model.heads) +
-          " make heads of odd width, which rotary positions cannot turn");
+          " make heads of odd width, which rotary positions do not support");
   }
   if (model.experts == 0) return;
   if (!model.is_llama()) raise("experts are modelled in blocks of the family llama only");
@@ -133,7 +133,8 @@ inline void check(const decoder_model& model) {
 
 }  // namespace detail
 
-/// How many numbers a decoder learns, with positions for sequences of `seq_len` where it has learned ones and `positions` is 0.
+/// The number of parameters of a decoder; if it has learned positions and `positions` is 0, with positions for sequences of
+/// `seq_len`.
 [[nodiscard]] inline std::int64_t parameter_count(const decoder_model& model, std::int64_t seq_len) {
   detail::check(model);
   using detail::exact_count;

@@ -11,12 +11,13 @@
 #include <vector>
 
 /// @file
-/// What the forward pass of a decoder keeps, from its dimensions alone: closed forms, with no step and no optimizer. The figures
-/// are those of the shape-only estimator of transformer-room (`baseline.utils.util`); docs/estimate.md has the formulas.
+/// What the forward pass of a decoder keeps, from its dimensions alone: closed forms, with no step and no optimizer. The results
+/// equal those of the shape-only estimator of transformer-room (`baseline.utils.util`); docs/estimate.md has the formulas.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The dimensions of that model: embeddings, post-normalised blocks with a four times wider MLP, and an output layer with a bias.
+/// The dimensions of that model: embeddings, post-normalised blocks with an MLP four times as wide, and an output layer with a
+/// bias.
 struct decoder_shape {
   std::int64_t batch_size = 64;
   std::int64_t seq_len = 1024;
@@ -31,10 +32,10 @@ struct decoder_shape {
   bool operator==(const decoder_shape&) const = default;
 };
 
-/// What the bytes of the estimate are grouped by.
+/// The groups of the estimate's bytes.
 enum class estimate_bucket : std::uint8_t { input_projects, others, output_project, per_layer_attention, per_layer_mlp };
 
-/// The names of `estimate_bucket`, in the order of its values, which is that of the alphabet.
+/// The names of `estimate_bucket`, in the order of its values, which is alphabetical.
 inline constexpr std::array<std::string_view, 5> estimate_bucket_names{"input-projects", "others", "output-project",
                                                                        "per-layer-attn", "per-layer-mlp"};
 
@@ -42,7 +43,7 @@ inline constexpr std::array<std::string_view, 5> estimate_bucket_names{"input-pr
   return estimate_bucket_names[static_cast<std::size_t>(bucket)];
 }
 
-/// Parameters, and bytes in either precision.
+/// Parameters, and bytes in each precision.
 struct estimated_bytes {
   std::int64_t parameters = 0;
   std::int64_t fp32_bytes = 0;
@@ -74,10 +75,10 @@ struct shape_estimate {
 
 namespace detail {
 
-/// A product or sum of sizes. Raises an error that names the dimensions if it does not fit 63 bits.
+/// A product or sum of sizes. Raises an error that names the dimensions if it does not fit in 63 bits.
 class exact_count {
  public:
-  constexpr exact_count(std::int64_t value) : value_{value} {}  // implicit: the formulas are to read as formulas
+  constexpr exact_count(std::int64_t value) : value_{value} {}  // implicit, so that formulas read as formulas
 
   friend exact_count operator*(exact_count left, exact_count right) {
     if (__builtin_mul_overflow(left.value_, right.value_, &left.value_)) refuse();
@@ -102,7 +103,7 @@ inline void require_positive(std::int64_t value, std::string_view name) {
   raise(std::string{name} + " is " + std::to_string(value) + ", but must be at least 1");
 }
 
-/// `parts` parts of equal size must make `whole`.
+/// Requires that `whole` can be divided into `parts` equal parts.
 inline void require_divides(std::int64_t parts, std::string_view name_of_parts, std::int64_t whole,
                             std::string_view name_of_whole) {
   if (whole % parts == 0) return;
@@ -129,7 +130,7 @@ class shape_estimator {
  public:
   explicit shape_estimator(const decoder_shape& shape) : result_{.shape = shape} {}
 
-  /// An operation whose result, once a layer for `count` layers, is kept; a mask takes one byte an element in any precision.
+  /// Adds an operation whose result is kept for each of `count` layers; a mask takes one byte per element in any precision.
   void add(estimate_bucket bucket, std::string_view name, exact_count count, std::vector<std::int64_t> shape,
            exact_count parameters = 0, bool is_mask = false) {
     constexpr std::int64_t fp32 = 4, bf16 = 2, boolean = 1;
@@ -157,7 +158,7 @@ class shape_estimator {
 
 }  // namespace detail
 
-/// The estimate for a shape: the results of operations that a forward pass in training keeps, in fp32 and in bf16. Throws
+/// The estimate for a shape: the operation results that a forward pass in training keeps, in fp32 and bf16. Throws
 /// `memprof::error` for sizes below 1, for heads that do not divide the width and for bytes beyond 2^63-1.
 [[nodiscard]] inline shape_estimate estimate_shape(const decoder_shape& shape) {
   detail::check(shape);
@@ -178,7 +179,7 @@ class shape_estimator {
   estimate.add(others, "dec_layers.*.attention_mask(bool)", l, {b, 1, t, t}, 0, is_mask);
   estimate.add(others, "dec_layers.*.causal_mask(bool)", l, {t, t}, 0, is_mask);
   estimate.add(others, "key_padding_mask(bool)", 1, {b, t}, 0, is_mask);
-  // Of operations whose results the estimate leaves out: attention's output layer, embeddings, normalisations.
+  // For operations whose results the estimate leaves out: attention's output layer, embeddings, normalisations.
   estimate.add_parameters(per_layer_attention, l * (d * d + d));
   estimate.add_parameters(others, v * d + l * (d * 4));
   return std::move(estimate).take();

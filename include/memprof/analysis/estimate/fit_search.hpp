@@ -22,20 +22,21 @@ namespace memprof::inline MEMPROF_ABI {
 /// What a step needs of a device.
 struct step_need {
   std::int64_t peak = 0;  ///< greatest live bytes
-  /// What PyTorch's caching allocator takes of the device, or would without a limit if it does not fit; only of a CUDA device.
+  /// What PyTorch's caching allocator reserves on the device, or would without a limit if it does not fit; only for a CUDA
+  /// device.
   std::optional<std::int64_t> reserved;
   bool fits = false;
 
   bool operator==(const step_need&) const = default;
 };
 
-/// Whether tensors of the device come from PyTorch's caching allocator.
+/// Whether tensors of the device are allocated by PyTorch's caching allocator.
 [[nodiscard]] inline bool has_caching_allocator(const device_description& device) noexcept {
   return !device.empty() && device.tensor_space().name.view().starts_with("cuda");
 }
 
-/// What a sequence of allocations and its greatest live bytes need of a device with a capacity: on a CUDA device what the model
-/// of the caching allocator reserves.
+/// What a sequence of allocations with the given peak needs of a device with a capacity: on a CUDA device, what the model of the
+/// caching allocator reserves.
 [[nodiscard]] inline step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device) {
   const std::int64_t capacity = device.tensor_space().capacity;
   if (!has_caching_allocator(device)) return {.peak = peak, .reserved = std::nullopt, .fits = peak <= capacity};
@@ -52,21 +53,21 @@ struct step_need {
   return need_of(sequence, estimate.space().cumulative_peak, setup.device);
 }
 
-/// Which size of a step is sought.
+/// The size that is searched for.
 enum class sought_size : std::uint8_t { batch_size, seq_len };
 
-/// The greatest size with which a step fits.
+/// The greatest size at which a step fits.
 struct fit_answer {
   std::int64_t size = 0;              ///< 0: not even 1 fits
-  step_need need;                     ///< with that size; with 1 if not even that fits
-  std::optional<step_need> one_more;  ///< with a size greater by one, which does not fit; nothing if no greater one is allowed
+  step_need need;                     ///< at that size, or at 1 if not even that fits
+  std::optional<step_need> one_more;  ///< at the next greater size, which does not fit; nothing if no greater one is allowed
 };
 
-/// Finds the greatest batch, or the longest sequence, with which a step fits the device of `setup`, which must have a capacity.
-/// The other sizes are those of `setup`; a sequence is no longer than `longest`, unless that is 0.
+/// Finds the greatest batch, or the longest sequence, at which a step fits the device of `setup`, which must have a capacity. The
+/// other sizes are those of `setup`; a sequence is no longer than `longest`, unless that is 0.
 ///
-/// Costs some 40 estimates, on a CUDA device each replayed once or twice. A caching allocator may fail at a size and not at a
-/// greater one: `size` fits, and the next one does not. Throws `memprof::error` as `estimate_training_step`.
+/// Costs about 40 estimates, on a CUDA device each replayed once or twice. A caching allocator may fail at one size and not at a
+/// greater one: `size` fits, and the next size does not. Throws `memprof::error` like `estimate_training_step`.
 [[nodiscard]] inline fit_answer find_fit(const decoder_model& model, training_setup setup, sought_size sought,
                                          std::int64_t longest = 0) {
   constexpr std::int64_t most = 100'000'000;

@@ -13,13 +13,13 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Causal self-attention of the heads that one device has, in any `attention_kind`.
+/// Causal self-attention of the heads on one device, of any `attention_kind`.
 class step_attention {
  public:
   struct kept {
     step_tensor input;
     step_tensor qkv;
-    step_tensor probabilities;  ///< or, of fused attention, a number for each of their rows
+    step_tensor probabilities;  ///< or, in fused attention, a number for each of their rows
     step_tensor context;
   };
 
@@ -62,7 +62,7 @@ class step_attention {
   [[nodiscard]] step_tensor scores(const step_plan& plan) const {
     return plan.tensor({plan.setup.batch_size, heads_, plan.setup.seq_len, plan.setup.seq_len});
   }
-  /// Keys or values, for a product that reads them the other way.
+  /// Transposed keys or values, for a product that reads them the other way.
   [[nodiscard]] step_tensor transposed_heads(const step_plan& plan) const {
     if (!plan.setup.layers.transposes_copy) return {};
     const auto scope = plan.operation("transpose", category::temporary);
@@ -74,7 +74,7 @@ class step_attention {
     const step_tensor keys = transposed_heads(plan);
     return result;
   }
-  /// A float32 for each row of the scores: the logarithm of its sum, or what its gradient is reduced by.
+  /// A float32 for each row of the scores: the logarithm of its sum, or the term that reduces its gradient.
   [[nodiscard]] step_tensor row_numbers(const step_plan& plan, std::string_view name, optional_category kind = {}) const {
     const auto scope = plan.operation(name);
     return plan.tensor_of(dtype::float32, {plan.setup.batch_size, heads_, plan.setup.seq_len}, kind);
@@ -105,7 +105,7 @@ class step_attention {
   [[nodiscard]] step_tensor fused_backward(const step_plan& plan) const {
     const step_tensor row_sums = row_numbers(plan, "softmax", category::temporary);
     const auto scope = plan.operation("scores");
-    // Blocks of keys add to the gradient of the queries in turn, which 16 bits are too few for.
+    // Blocks of keys add to the gradient of the queries in turn, for which 16 bits are too few.
     step_tensor sums;
     if (plan.setup.type != dtype::float32) {
       sums =
@@ -114,7 +114,7 @@ class step_attention {
     return qkv_gradient(plan);
   }
 
-  std::int64_t heads_;  ///< of this device
+  std::int64_t heads_;  ///< on this device
   std::int64_t kv_heads_;
   std::int64_t head_width_;
   step_linear to_qkv_;

@@ -84,7 +84,7 @@ class step_block {
   [[nodiscard]] step_tensor feed_backward(const step_plan& plan, kept& saved) {
     return mlp_ ? mlp_->backward(plan, saved.mlp, plan.setup.seq_len) : experts_->backward(plan, saved.experts);
   }
-  /// The sum of both, in the memory of the second where layers work in place.
+  /// The sum of both, in the memory of the second if layers work in place.
   [[nodiscard]] static step_tensor add_residual(const step_plan& plan, const step_tensor& from, step_tensor to) {
     const auto scope = plan.operation("residual");
     if (plan.setup.layers.works_in_place) return to;
@@ -94,7 +94,7 @@ class step_block {
   step_norm attention_norm_;
   step_attention attention_;
   step_norm mlp_norm_;
-  std::optional<step_mlp> mlp_;  ///< this or `experts_`
+  std::optional<step_mlp> mlp_;  ///< either this or `experts_`
   std::optional<step_experts> experts_;
 };
 

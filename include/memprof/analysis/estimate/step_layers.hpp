@@ -19,12 +19,12 @@
 #include <vector>
 
 /// @file
-/// The layers of a decoder as what they allocate and free, in the order in which examples/nano_gpt does, for one device of those
-/// that share the training. Names of operations are those of that program too, so that the two can be compared line by line.
+/// The allocations and frees of a decoder's layers, in the order of examples/nano_gpt, for one of the devices that share the
+/// training. Operations have that program's names too, so that the two can be compared line by line.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What all layers need to know. One object a step.
+/// What all layers need to know. One object per step.
 struct step_plan {
   step_plan(const decoder_model& of, const training_setup& with, step_recorder& to)
       : model{of}, setup{with}, recorder{to}, device{with.device} {
@@ -61,7 +61,7 @@ struct step_plan {
   [[nodiscard]] std::int64_t per_tensor_rank(std::int64_t whole) const noexcept {
     return (whole + setup.parallel.tensor - 1) / setup.parallel.tensor;
   }
-  /// What a replica keeps of a tensor that all replicas divide.
+  /// The share of one replica in a tensor that is divided among all replicas.
   [[nodiscard]] std::int64_t per_replica(std::int64_t bytes_of_whole) const noexcept {
     const std::int64_t multiple = device.tensor_space().size_multiple;
     const std::int64_t part = (bytes_of_whole + setup.parallel.data - 1) / setup.parallel.data;
@@ -83,7 +83,7 @@ class step_parameter {
     value_ = {plan.recorder, plan.divides_parameters() ? plan.per_replica(whole) : whole, category::parameter};
   }
 
-  /// In a type; a vector counts as one, and not as a matrix with one row, where that makes a difference to its layout.
+  /// The bytes in a type; if it matters for the layout, a vector counts as a vector and not as a matrix with one row.
   [[nodiscard]] std::int64_t bytes(const step_plan& plan, dtype type) const {
     return is_matrix() ? plan.bytes({rows_, columns_}, type) : plan.bytes({columns_}, type);
   }
@@ -92,14 +92,14 @@ class step_parameter {
   [[nodiscard]] std::int64_t columns() const noexcept { return columns_; }
   [[nodiscard]] std::int64_t count() const noexcept { return is_matrix() ? rows_ * columns_ : columns_; }
 
-  /// A backward pass adds to the gradient, which begins to exist then.
+  /// Adds to the gradient in a backward pass, which allocates it on first use.
   void add_gradient(const step_plan& plan) {
     step_tensor& gradient = plan.divides_gradients() ? whole_gradient_ : gradient_;
     if (!gradient.empty()) return;
     const auto scope = plan.operation("parameter_gradient", category::gradient);
     gradient = {plan.recorder, bytes(plan, plan.setup.gradient_type.value_or(plan.setup.type))};
   }
-  /// The replicas have summed up their gradients, and each keeps its part.
+  /// Divides the gradient after the replicas have summed theirs: each keeps its part.
   void divide_gradient(const step_plan& plan) {
     if (whole_gradient_.empty()) return;
     const auto scope = plan.operation("parameter_gradient", category::gradient);
@@ -118,7 +118,7 @@ class step_parameter {
 
 using parameter_pointers = std::vector<step_parameter*>;
 
-/// All parameters of a part of the model, for as long as the part is computed where replicas divide them.
+/// All parameters of a part of the model, gathered while the part is computed if replicas divide them.
 [[nodiscard]] inline step_tensor gathered(const step_plan& plan, const parameter_pointers& parameters) {
   if (!plan.divides_parameters()) return {};
   const auto scope = plan.operation("gathered_parameters", category::parameter);
@@ -131,7 +131,7 @@ inline void divide_gradients(const step_plan& plan, const parameter_pointers& pa
   for (step_parameter* parameter : parameters) parameter->divide_gradient(plan);
 }
 
-/// `y = x * weight + bias`. What a forward pass keeps is held by the caller, as several may be under way.
+/// `y = x * weight + bias`. The caller holds what a forward pass keeps, since several may be in flight.
 class step_linear {
  public:
   step_linear(const step_plan& plan, std::string_view name, std::int64_t inputs, std::int64_t outputs, bool has_bias)
@@ -185,7 +185,7 @@ class step_norm {
     statistics.inverse_deviations = plan.statistic();
     return plan.activation(plan.model.d_model);
   }
-  /// Lets go of the gradient of its result.
+  /// Frees the gradient of its result.
   [[nodiscard]] step_tensor backward(const step_plan& plan, kept& statistics, step_tensor d_result) {
     const auto scope = plan.operation(name(plan));
     step_tensor result = plan.activation(plan.model.d_model);

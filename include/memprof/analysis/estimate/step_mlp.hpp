@@ -11,7 +11,7 @@
 #include <vector>
 
 /// @file
-/// What follows attention in a block: an MLP, or several of which a router chooses some for each token.
+/// What follows attention in a block: an MLP, or several from which a router chooses for each token.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -64,7 +64,7 @@ class step_mlp {
   step_linear contract_;
 };
 
-/// A router gives each token to some experts, each of which is an MLP. They are taken to get as many tokens each.
+/// A router assigns each token to some experts, each of which is an MLP. All experts are assumed to get equally many tokens.
 class step_experts {
  public:
   struct kept {
@@ -109,7 +109,7 @@ class step_experts {
   }
 
  private:
-  /// Tokens an expert gets of a sequence.
+  /// The number of tokens of a sequence that an expert gets.
   [[nodiscard]] static std::int64_t positions(const step_plan& plan) noexcept {
     const std::int64_t chosen = plan.setup.seq_len * plan.model.experts_per_token;
     return (chosen + plan.model.experts - 1) / plan.model.experts;

@@ -14,11 +14,11 @@
 #include <vector>
 
 /// @file
-/// A stage of a decoder, which is all of it unless a pipeline divides it, and its optimizer.
+/// A stage of a decoder (all of it unless a pipeline divides it), and its optimizer.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Token vectors, and those of positions unless they are rotary.
+/// Token embeddings, and position embeddings unless positions are rotary.
 class step_embedding {
  public:
   explicit step_embedding(const step_plan& plan)
@@ -52,7 +52,7 @@ class step_embedding {
   std::optional<step_parameter> positions_;
 };
 
-/// The last normalisation, one logit for each token of the vocabulary, and the loss.
+/// The last normalisation, a logit for each token of the vocabulary, and the loss.
 class step_head {
  public:
   struct kept {
@@ -62,11 +62,11 @@ class step_head {
     step_tensor probabilities;
   };
 
-  /// `token_table` is that of the embedding if the two are tied; null: the head has a matrix of its own.
+  /// `token_table` is the embedding's if the two are tied; null: the head has its own matrix.
   step_head(const step_plan& plan, step_parameter* token_table)
       : vocabulary_{plan.per_tensor_rank(plan.model.vocabulary)}, norm_{plan}, table_{token_table} {
     if (table_ != nullptr) return;
-    // Tied to an embedding that another stage of the pipeline has: a copy, with the rows of the table.
+    // Tied to an embedding on another stage of the pipeline: a copy with the rows of the table.
     const bool is_table = plan.model.tied_output;
     own_.emplace(plan, is_table ? vocabulary_ : plan.model.d_model, is_table ? plan.model.d_model : vocabulary_);
     table_ = &*own_;
@@ -92,7 +92,7 @@ class step_head {
     return d_input;
   }
 
-  /// Those that are not the embedding's.
+  /// The parameters that are not the embedding's.
   [[nodiscard]] parameter_pointers parameters() {
     parameter_pointers all;
     norm_.list(all);
@@ -129,13 +129,13 @@ class step_head {
     return result;
   }
 
-  std::int64_t vocabulary_;  ///< of this device
+  std::int64_t vocabulary_;  ///< on this device
   step_norm norm_;
   std::optional<step_parameter> own_;
   step_parameter* table_;
 };
 
-/// Of the optimizer's moments.
+/// The type of the optimizer's moments.
 [[nodiscard]] inline dtype state_type(const training_setup& setup) noexcept {
   return setup.master_weights ? dtype::float32 : setup.state_type.value_or(setup.type);
 }
@@ -169,7 +169,7 @@ class step_head {
   return states;
 }
 
-/// The blocks of one stage, with the embedding before the first and the head after the last.
+/// The blocks of one stage, with the embedding before the first and the head after the last, if it has them.
 class step_stage {
  public:
   /// What one micro-batch keeps on the stage between its two passes.
@@ -198,7 +198,7 @@ class step_stage {
     }
   }
 
-  /// Tokens and targets of a micro-batch; those of the one before stay until these are there.
+  /// Allocates tokens and targets of a micro-batch; the previous ones stay until these exist.
   void make_batch(const step_plan& plan, kept& saved) const {
     const auto scope = plan.operation("batch", category::input);
     step_tensor tokens, targets;
@@ -215,7 +215,7 @@ class step_stage {
     for (std::size_t index = 0; index < blocks_.size(); ++index) {
       stream = blocks_[index].forward(plan, std::move(stream), saved.blocks[index]);
     }
-    // Without a head it is sent on, and only the next stage needs it.
+    // Without a head it is sent on: only the next stage needs it.
     if (is_last_) head_->forward(plan, std::move(stream), saved.head);
   }
 
@@ -235,7 +235,7 @@ class step_stage {
   }
 
  private:
-  /// One parameter after the other.
+  /// Updates one parameter after the other.
   void update(const step_plan& plan) const {
     const auto scope = plan.operation("adamw", category::temporary);
     const bool has_roots = plan.setup.optimizer == optimizer_kind::adam || plan.setup.optimizer == optimizer_kind::adamw;

@@ -19,16 +19,16 @@
 #include <vector>
 
 /// @file
-/// The trace of a step that nobody runs, folded as that of a program is: so an estimate is a profile like any other.
+/// The trace of a step that is never run, folded like that of a program, so that an estimate is a profile like any other.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Makes the events of one thread in one memory space and folds them. Time is the number of events. Tensors and operations of it
-/// must not outlive it.
+/// Makes and folds the events of one thread in one memory space. Time is the number of events. Its tensors and operations must
+/// not outlive it.
 class step_recorder {
  public:
-  /// `sequence` and `recorded`, where they are given, get the same events: to replay them through a model of an allocator, and to
-  /// keep them.
+  /// `sequence` and `recorded`, if given, get the same events: the one for replays through an allocator model, the other to keep
+  /// them.
   step_recorder(std::string_view space, std::int64_t capacity, const capture_info& info, allocation_sequence* sequence,
                 trace* recorded)
       : fold_{labels_}, sequence_{sequence}, recorded_{recorded} {
@@ -43,14 +43,14 @@ class step_recorder {
   step_recorder(const step_recorder&) = delete;
   step_recorder& operator=(const step_recorder&) = delete;
 
-  /// The address of a new block. Raises an error if all live bytes together do not fit 63 bits.
+  /// The address of a new block. Raises an error if the live bytes do not fit in 63 bits.
   [[nodiscard]] std::uint64_t allocate(std::int64_t bytes, optional_category kind) {
     std::int64_t live = 0;
     if (__builtin_add_overflow(live_, bytes, &live)) raise("the estimate does not fit 63 bits: a size is too large");
     live_ = live;
     constexpr std::uint64_t alignment = 512;
     const std::uint64_t address = next_address_;
-    // An address is never used twice, as long as 2^64 bytes reach.
+    // Addresses are never reused; 2^64 bytes are enough.
     next_address_ += (static_cast<std::uint64_t>(bytes) / alignment + 1) * alignment;
     record({0, address, static_cast<std::uint64_t>(bytes), 0, event_kind::allocate, cpu_space, kind.tag()});
     return address;
@@ -72,7 +72,7 @@ class step_recorder {
   }
   void end_segment(std::string_view name) { record({0, 0, 0, intern(name), event_kind::segment_end, any_space, 0}); }
 
-  /// What happened so far; nothing more is recorded.
+  /// The profile so far; nothing more is recorded.
   [[nodiscard]] profile finish() {
     put_clock_reading();
     record({0, 0, 0, 0, event_kind::capture_end, any_space, 0});
@@ -85,7 +85,7 @@ class step_recorder {
   [[nodiscard]] label intern(std::string_view name) {
     const std::size_t before = labels_.size();
     const label known = labels_.intern(name);
-    if (known == 0) raise("the system has no memory for the estimate");
+    if (known == 0) raise("out of memory for the estimate");
     if (labels_.size() == before) return known;
     if (sequence_ != nullptr) sequence_->name(known, name);
     if (recorded_ != nullptr) recorded_->name(known, name);

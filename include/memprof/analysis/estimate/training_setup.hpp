@@ -12,14 +12,14 @@
 #include <string_view>
 
 /// @file
-/// How a decoder is trained, as far as it decides what is in memory.
+/// How a decoder is trained, as far as it affects memory.
 
 namespace memprof::inline MEMPROF_ABI {
 
 enum class optimizer_kind : std::uint8_t {
   sgd,        ///< no state
-  momentum,   ///< one number a parameter
-  adam,       ///< two numbers a parameter
+  momentum,   ///< one number per parameter
+  adam,       ///< two numbers per parameter
   adamw,      ///< the same
   adam_8bit,  ///< two bytes a parameter, and a float32 for each 256 of either (bitsandbytes); tensors below 4096 elements as
               ///< `adam`
@@ -29,19 +29,19 @@ inline constexpr std::array<std::string_view, 5> optimizer_kind_names{"sgd", "mo
 
 enum class attention_kind : std::uint8_t {
   plain,       ///< keeps the probabilities, [batch, heads, time, time], for the backward pass
-  fused,       ///< never makes them; keeps a float32 for each row of them (FlashAttention: Dao, arXiv:2307.08691)
-  recomputed,  ///< makes them, lets go of them, and makes them again in the backward pass
+  fused,       ///< never materialises them; keeps a float32 for each row (FlashAttention: Dao, arXiv:2307.08691)
+  recomputed,  ///< frees them after use and recomputes them in the backward pass
 };
 
 inline constexpr std::array<std::string_view, 3> attention_kind_names{"plain", "fused", "recomputed"};
 
-/// What the layers of a program make beside what the arithmetic asks for.
+/// What the layers of a program allocate beyond what the arithmetic requires.
 struct layer_implementation {
-  /// The backward pass of a linear layer copies its weight transposed, and so do attention its keys and values, and an output
-  /// layer that is tied the token table.
+  /// The backward pass of a linear layer copies its weight transposed; so does attention its keys and values, and a tied output
+  /// layer the token table.
   bool transposes_copy = true;
-  /// Residual sums, the loss, the gradients of logits and GELUs, and Adam's divisor are computed in the memory of an operand, or
-  /// not as tensors at all; else each is a tensor of its own.
+  /// Residual sums, the loss, the gradients of logits and GELUs, and Adam's divisor are computed in an operand's memory, or not
+  /// as tensors at all; otherwise each is a separate tensor.
   bool works_in_place = true;
 
   bool operator==(const layer_implementation&) const = default;
@@ -52,13 +52,13 @@ inline constexpr layer_implementation plain_layers{};
 /// Eager libtorch, whose optimizers update one parameter after the other.
 inline constexpr layer_implementation torch_layers{.transposes_copy = false, .works_in_place = false};
 
-/// Over how many devices a training is divided; each is counted as what one device holds.
+/// The number of devices that share a training; memory is counted for one of them.
 struct parallel_degrees {
   std::int64_t tensor = 1;    ///< parts of each layer: heads, MLP channels and vocabulary (Megatron-LM: arXiv:1909.08053)
   std::int64_t pipeline = 1;  ///< stages of consecutive layers, with one-forward-one-backward (arXiv:2104.04473)
   std::int64_t data = 1;      ///< replicas with other sequences
-  /// What the replicas divide among them (ZeRO, arXiv:1910.02054): 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also
-  /// parameters, of which each block's are gathered while it is computed.
+  /// What is divided among the replicas (ZeRO, arXiv:1910.02054): 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also
+  /// parameters, which are gathered block by block while a block is computed.
   int zero_stage = 0;
 
   bool operator==(const parallel_degrees&) const = default;
@@ -68,7 +68,7 @@ struct parallel_degrees {
 struct training_setup {
   std::int64_t batch_size = 1;  ///< sequences in a micro-batch
   std::int64_t seq_len = 1024;
-  std::int64_t micro_batches = 1;  ///< a step; their gradients add up
+  std::int64_t micro_batches = 1;  ///< per step; their gradients add up
   dtype type = dtype::float32;     ///< of parameters, gradients and activations
   /// Of gradients, if not `type`.
   std::optional<dtype> gradient_type = {};
@@ -77,11 +77,11 @@ struct training_setup {
   bool master_weights = false;  ///< the optimizer keeps a float32 copy of all parameters
   optimizer_kind optimizer = optimizer_kind::adamw;
   attention_kind attention = attention_kind::plain;
-  bool recompute_blocks = false;  ///< a block keeps only its input and runs its forward pass again before its backward pass
+  bool recompute_blocks = false;  ///< a block keeps only its input and repeats its forward pass before its backward pass
   layer_implementation layers = plain_layers;
   parallel_degrees parallel = {};
-  std::int64_t pipeline_stage = -1;  ///< the one that is estimated; -1: the one with the greatest peak
-  device_description device = {};    ///< how tensors are padded and what limits them; empty: their elements' bytes, no limit
+  std::int64_t pipeline_stage = -1;  ///< the one to estimate; -1: the one with the greatest peak
+  device_description device = {};    ///< how tensors are padded and what limits them; empty: no padding, no limit
 };
 
 namespace detail {
@@ -108,7 +108,7 @@ inline void check(const decoder_model& model, const training_setup& setup) {
   }
   require_divides(setup.parallel.tensor, "tensor_parallel", model.heads, "heads");
   require_divides(setup.parallel.tensor, "tensor_parallel", model.mlp_channels(), "mlp_width");
-  // Fewer heads of keys and values than parts: each part has one, which others have too.
+  // With fewer key and value heads than parts, each part has one head that it shares with others.
   const std::int64_t kv_heads = model.key_value_heads();
   if (kv_heads % setup.parallel.tensor != 0) {
     require_divides(kv_heads, "kv_heads", setup.parallel.tensor, "tensor_parallel");
@@ -119,7 +119,7 @@ inline void check(const decoder_model& model, const training_setup& setup) {
           std::to_string(setup.parallel.pipeline));
   }
   if (setup.optimizer == optimizer_kind::adam_8bit && setup.master_weights) {
-    raise("adam-8bit has no master weights: choose one of them");
+    raise("adam-8bit has no master weights: choose one or the other");
   }
 }
 

@@ -20,17 +20,17 @@
 #include <vector>
 
 /// @file
-/// One training step of a decoder, from its dimensions alone: nothing of it is allocated.
+/// One training step of a decoder, from its dimensions alone, without allocating any of it.
 
 namespace memprof::inline MEMPROF_ABI {
 
 /// What one device holds during a training step.
 struct training_estimate {
-  /// As of a capture with `run_mode::no_dispatch`; its times count events. Peaks, phases, operations and categories are those of
-  /// the step, with the names of examples/nano_gpt.
+  /// As from a capture with `run_mode::no_dispatch`; its times count events. Peaks, phases, operations and categories are those
+  /// of the step, with the names used in examples/nano_gpt.
   profile step;
   std::int64_t parameters = 0;      ///< of the whole model
-  std::int64_t pipeline_stage = 0;  ///< the one that `step` is of
+  std::int64_t pipeline_stage = 0;  ///< the stage that `step` describes
 
   /// The memory space of the tensors.
   [[nodiscard]] const space_profile& space() const { return step.spaces.front(); }
@@ -38,7 +38,7 @@ struct training_estimate {
 
 namespace detail {
 
-/// Micro-batches go forward and backward in turn, after as many forward passes as later stages need to begin theirs
+/// Runs micro-batches forward and backward alternately, after as many forward passes as later stages need to start theirs
 /// (one-forward-one-backward).
 inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int64_t number_of_stage) {
   const std::int64_t count = plan.setup.micro_batches;
@@ -86,12 +86,12 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 
 }  // namespace detail
 
-/// The memory of one training step, on one device of those that share the training: the exact bytes of what
-/// examples/nano_gpt allocates, in its order, where that program can be set up so.
+/// The memory of one training step on one of the devices that share the training: the exact bytes that examples/nano_gpt
+/// allocates, in its order, for setups which that program supports.
 ///
-/// Costs some hundred events a layer and micro-batch. `sequence`, if given, gets all allocations and frees, for `fit_memory`; of
-/// a pipeline those of `pipeline_stage`, which must be given then. Throws `memprof::error` for what cannot be, and for bytes
-/// beyond 2^63-1. `recorded`, which must be empty, likewise becomes the trace of the step.
+/// Costs a few hundred events per layer and micro-batch. `sequence`, if given, gets all allocations and frees, for `fit_memory`;
+/// for a pipeline those of `pipeline_stage`, which must then be given. `recorded`, which must be empty, likewise becomes the
+/// trace of the step. Throws `memprof::error` for invalid setups and for bytes beyond 2^63-1.
 [[nodiscard]] inline training_estimate estimate_training_step(const decoder_model& model, const training_setup& setup,
                                                               allocation_sequence* sequence = nullptr,
                                                               trace* recorded = nullptr) {
@@ -103,7 +103,7 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
     result.step = detail::estimate_stage(model, setup, result.pipeline_stage, sequence, recorded);
     return result;
   }
-  if (sequence != nullptr || recorded != nullptr) detail::raise("the events of a pipeline's stage need pipeline_stage");
+  if (sequence != nullptr || recorded != nullptr) detail::raise("recording the events of a pipeline requires pipeline_stage");
   for (std::int64_t stage = 0; stage < setup.parallel.pipeline; ++stage) {
     profile step = detail::estimate_stage(model, setup, stage, nullptr, nullptr);
     if (stage > 0 && step.spaces.front().cumulative_peak <= result.space().cumulative_peak) continue;

@@ -10,12 +10,12 @@
 #include <vector>
 
 /// @file
-/// Which part of a training step an operation belongs to. Programs name their operations differently; parts can be compared.
+/// The part of a training step that an operation belongs to. Programs name their operations differently; parts can be compared.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Operations whose path matches `pattern` belong to `part`. A pattern is a path of globs: `*` stands for any characters within a
-/// name, `**` for any number of names.
+/// Operations whose path matches `pattern` belong to `part`. A pattern is a path of globs: `*` matches any characters within a
+/// name, `**` any number of names.
 struct part_rule {
   std::string pattern;
   std::string part;
@@ -23,7 +23,7 @@ struct part_rule {
   bool operator==(const part_rule&) const = default;
 };
 
-/// The operations of memprof's own examples; the estimator has those of examples/nano_gpt. The first rule that matches counts.
+/// The operations of memprof's own examples; the estimator uses those of examples/nano_gpt. The first matching rule counts.
 inline constexpr std::array<std::array<std::string_view, 2>, 16> known_parts{{
     // examples/nano_gpt
     {"batch", "inputs"},
@@ -47,11 +47,11 @@ inline constexpr std::array<std::array<std::string_view, 2>, 16> known_parts{{
 
 namespace detail {
 
-/// Whether a name matches a glob in which `*` stands for any characters.
+/// Whether a name matches a glob in which `*` matches any characters.
 [[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view name) {
   std::size_t at = 0;
   std::size_t next = 0;
-  std::size_t star = std::string_view::npos;  // the last one, which may still take more
+  std::size_t star = std::string_view::npos;  // the last one, which may still match more
   std::size_t taken = 0;
   while (next < name.size()) {
     if (at < glob.size() && glob[at] == '*') {
@@ -87,19 +87,19 @@ namespace detail {
   return is_last ? first + 1 == names.size() : matches_path(rest, names, first + 1);
 }
 
-/// Whether a name is one that libtorch gave: of an operator ("aten::mm") or of a node of the backward pass ("MmBackward0").
+/// Whether libtorch gave the name: to an operator ("aten::mm") or a node of the backward pass ("MmBackward0").
 [[nodiscard]] inline bool is_torch_operator(std::string_view name) {
   const std::size_t digits = name.find_last_not_of("0123456789");
   const bool is_node = digits != std::string_view::npos && name.substr(0, digits + 1).ends_with("Backward");
   return is_node || name.find("::") != std::string_view::npos;
 }
 
-/// How many of a path's names are scopes of the program, before the first operator of libtorch.
+/// The number of a path's names that are scopes of the program, before libtorch's first operator.
 [[nodiscard]] inline std::size_t scope_depth(const std::vector<std::string>& path) {
   return static_cast<std::size_t>(std::find_if(path.begin(), path.end(), is_torch_operator) - path.begin());
 }
 
-/// What a category alone says: whoever allocated it, a parameter is one.
+/// The part that follows from the category alone: a parameter is one, whoever allocated it.
 [[nodiscard]] constexpr std::string_view part_of(category kind) noexcept {
   switch (kind) {
     case category::parameter: return "parameters";
@@ -113,18 +113,18 @@ namespace detail {
 
 }  // namespace detail
 
-/// The name of operations and parts for what was allocated outside every operation.
+/// The name of operations and parts for allocations outside every operation.
 inline constexpr std::string_view outside_every_operation = "(outside every operation)";
 
-/// An operation as it stands in a waterfall: which part it belongs to, and its name there.
+/// The place of an operation in a waterfall: its part, and its name there.
 struct operation_place {
   std::string part;
   std::string operation;
 };
 
-/// The place of bytes that the operation `path` allocated, names from the outermost on, with that category. `rules` come before
-/// the categories, and those before `known_parts`; what none of them knows is a part of its own, under its scopes' names. Of
-/// libtorch's operators the outermost names the operation: which others it calls differs between real and fake tensors.
+/// The place of bytes with that category, allocated by the operation `path` (names from the outermost on). `rules` take
+/// precedence over the categories, and those over `known_parts`; anything else is a part of its own, named by its scopes. The
+/// outermost of libtorch's operators names the operation: which others it calls differs between real and fake tensors.
 [[nodiscard]] inline operation_place place_of(const std::vector<std::string>& path, category kind,
                                               const std::vector<part_rule>& rules = {}) {
   const std::size_t scopes = detail::scope_depth(path);

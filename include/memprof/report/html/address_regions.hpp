@@ -12,8 +12,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The addresses that the blocks of a space lie at, as few ranges: a heap, the mappings far from it, a device. What lies between
-/// them is left out of offsets, so that everything can be drawn on one axis.
+/// The addresses of a space's blocks as a few ranges: a heap, mappings far from it, a device. Offsets skip the gaps between them,
+/// so that everything can be drawn on one axis.
 class address_regions {
  public:
   static constexpr std::size_t max_regions = 256;
@@ -21,10 +21,10 @@ class address_regions {
   struct region {
     std::uint64_t begin;
     std::uint64_t end;
-    std::uint64_t offset;  ///< of its begin: bytes of the regions before
+    std::uint64_t offset;  ///< of its start: the total bytes of the regions before it
   };
 
-  /// Costs a comparison where the block lies in the same region as the one before.
+  /// Costs one comparison if the block is in the same region as the previous one.
   void add(std::uint64_t address, std::int64_t bytes) {
     constexpr std::uint64_t greatest = std::numeric_limits<std::uint64_t>::max();
     const std::uint64_t begin = address;
@@ -35,7 +35,7 @@ class address_regions {
     if (regions_.size() > 2 * max_regions) join_nearest();
   }
 
-  /// Joins what is left to join and sets the offsets. Before the first `offset_of`.
+  /// Merges the remaining regions and sets the offsets. Call it before the first `offset_of`.
   void finish() {
     if (regions_.size() > max_regions) join_nearest();
     std::uint64_t offset = 0;
@@ -45,7 +45,7 @@ class address_regions {
     }
   }
 
-  /// Of an address that was added.
+  /// The offset of an address that was added.
   [[nodiscard]] std::uint64_t offset_of(std::uint64_t address) const noexcept {
     const auto after = std::upper_bound(regions_.begin(), regions_.end(), address,
                                         [](std::uint64_t value, const region& each) { return value < each.begin; });
@@ -57,7 +57,7 @@ class address_regions {
   [[nodiscard]] const std::vector<region>& regions() const noexcept { return regions_; }
 
  private:
-  /// Nearer ranges are one: no picture shows a gap of this size in the memory of a program.
+  /// Ranges closer than this are one: no picture shows a gap of this size in the memory of a program.
   static constexpr std::uint64_t least_gap = std::uint64_t{1} << 20;
 
   void insert(std::uint64_t begin, std::uint64_t end) {
@@ -78,7 +78,7 @@ class address_regions {
     }
   }
 
-  /// Joins neighbours across the narrowest gaps, until `max_regions` are left.
+  /// Merges neighbours across the narrowest gaps until `max_regions` are left.
   void join_nearest() {
     std::vector<std::uint64_t> gaps;
     for (std::size_t index = 1; index < regions_.size(); ++index) gaps.push_back(regions_[index].begin - regions_[index - 1].end);
@@ -98,7 +98,7 @@ class address_regions {
   }
 
   std::vector<region> regions_;  ///< disjoint, ascending
-  std::size_t last_ = 0;         ///< the one that was hit last
+  std::size_t last_ = 0;         ///< the last one hit
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -9,11 +9,11 @@
 #include <string_view>
 
 /// @file
-/// What a page has its data in: base64 (RFC 4648).
+/// The encoding of a page's data: base64 (RFC 4648).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Base64 with padding, without line breaks.
+/// Base64 with padding and without line breaks.
 [[nodiscard]] inline std::string base64(std::string_view bytes) {
   static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out((bytes.size() + 2) / 3 * 4, '=');

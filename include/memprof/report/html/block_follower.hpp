@@ -16,13 +16,13 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A point in a trace: how many events came before, and the clock of the stamps.
+/// A point in a trace: the number of events before it, and the clock of the stamps.
 struct moment {
   std::uint64_t event = 0;
   std::uint64_t stamp = 0;
 };
 
-/// A live block, and what only one who follows events knows of it: when it began.
+/// A live block, with what the ledger does not keep: when it began.
 struct followed_block {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
@@ -30,23 +30,23 @@ struct followed_block {
   std::uint32_t operation = 0;  ///< node of the ledger's tree
   std::uint32_t category = 0;
   label annotation = 0;
-  std::uint32_t marks = 0;  ///< for whoever listens
+  std::uint32_t marks = 0;  ///< for use by the listener
 
-  /// Operation and category in one number; those of all blocks lie close together.
+  /// Operation and category in one number; all blocks together use a compact range.
   [[nodiscard]] std::size_t owner_key() const noexcept { return std::size_t{operation} * category_names.size() + category; }
 };
 
-/// Whether an event changes no block, but what an allocator holds or streams use.
+/// Whether an event changes what an allocator holds or streams use, but no block.
 [[nodiscard]] constexpr bool changes_allocator(event_kind kind) noexcept {
   return kind == event_kind::reserve || kind == event_kind::release || kind == event_kind::complete_deallocation;
 }
 
-/// Hands events to a ledger one by one and says what each did to blocks. The rules stay the ledger's: this looks at what became
-/// of the address, or where an event is about many, at what is no longer there.
+/// Passes events to a ledger one by one and reports what each did to blocks. The rules stay the ledger's: this class looks at
+/// what became of the address or, for an event about many blocks, at which have disappeared.
 class block_follower {
  public:
-  /// Applies an event, which happens at `now`. Calls `listener.began(space, block)`, `ended(space, block)` and
-  /// `relabelled(space, before, after)`, where `space` is an id; blocks may be marked.
+  /// Applies an event that happens at `now`. Calls `listener.began(space, block)`, `ended(space, block)` and `relabelled(space,
+  /// before, after)`, where `space` is an id; the listener may mark blocks.
   template <class Listener>
   void apply(ledger& events, const memprof::event& happened, std::uint32_t ring, const moment& now, Listener& listener) {
     switch (happened.kind) {
@@ -56,7 +56,7 @@ class block_follower {
         const std::uint64_t count = allocations_in(events, happened.space);
         events.apply(&happened, &happened + 1, ring);
         if (allocations_in(events, happened.space) == count) return;
-        end(happened.space, happened.address, listener);  // a block that was there has made room
+        end(happened.space, happened.address, listener);  // frees a block still at that address
         begin(*events.space(happened.space), happened, now, listener);
         break;
       }
@@ -94,12 +94,12 @@ class block_follower {
 
  private:
   struct followed_space {
-    live_blocks slots;  ///< `bytes` is the index in `blocks`
+    live_blocks slots;  ///< `bytes` is the index into `blocks`
     std::vector<followed_block> blocks;
     std::vector<std::size_t> free;
   };
 
-  /// Those that this does not know are asked as well.
+  /// Also true for kinds unknown to this class.
   [[nodiscard]] static bool may_end_several(event_kind kind) noexcept {
     return kind == event_kind::deallocate_circular_buffers || kind > event_kind::capture_end;
   }
@@ -122,7 +122,7 @@ class block_follower {
     }
     followed_space& own = *spaces_[happened.space];
     block* const entry = own.slots.insert(happened.address).entry;
-    if (entry == nullptr) raise("the system has no memory to follow the blocks of a page");
+    if (entry == nullptr) raise("out of memory while following the blocks of a page");
     if (own.free.empty()) {
       own.free.push_back(own.blocks.size());
       own.blocks.emplace_back();
@@ -164,7 +164,7 @@ class block_follower {
     listener.relabelled(id, before, known);
   }
 
-  /// Ends what is no longer in the ledger. Costs a pass over the live blocks if there is any.
+  /// Ends blocks that are no longer in the ledger. Visits all live blocks if any has disappeared.
   template <class Listener>
   void compare(const ledger& events, std::size_t id, Listener& listener) {
     const space_ledger* const space = events.space(id);

@@ -10,16 +10,16 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The tables of a page: the bytes of their columns, and where each column is. viewer/DATA.md describes the encoding.
+/// The tables of a page: the bytes of their columns, and the position of each column. viewer/DATA.md describes the encoding.
 class page_columns {
  public:
-  /// Begins a table; the columns that follow have so many rows. `space` -1: it is about none.
+  /// Begins a table whose columns have `rows` rows. `space` is -1 if the table is not about a space.
   void begin_table(std::string_view name, std::size_t frame, std::int64_t space, std::size_t rows) {
     tables_.push_back({{"name", name}, {"frame", frame}, {"space", space}, {"rows", rows}, {"columns", json::array()}});
     rows_ = rows;
   }
 
-  /// A column of small numbers that are not negative; `value(row)` is called for each row, in order.
+  /// A column of small non-negative numbers; `value(row)` is called for each row in order.
   template <class Value>
   void plain(std::string_view name, Value&& value) {
     const std::size_t begin = bytes_.size();
@@ -27,11 +27,11 @@ class page_columns {
     end_column(name, "plain", begin);
   }
 
-  /// A column of numbers that grow or repeat: the differences are kept.
+  /// A column of numbers that grow or repeat: differences are stored.
   template <class Value>
   void delta(std::string_view name, Value&& value) {
     const std::size_t begin = bytes_.size();
-    std::uint64_t last = 0;  // unsigned: the difference of two extremes wraps, and back again in the reader
+    std::uint64_t last = 0;  // unsigned: the difference of two extremes wraps, and wraps back in the reader
     for (std::size_t row = 0; row < rows_; ++row) {
       const auto next = static_cast<std::uint64_t>(value(row));
       put(zigzag(static_cast<std::int64_t>(next - last)));

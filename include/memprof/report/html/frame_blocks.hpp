@@ -10,8 +10,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The blocks of one space over a stretch of a trace, in a bounded number of rows: those that were live at the greatest total,
-/// and of the others those with the most bytes times events.
+/// The blocks of one space over a stretch of a trace, in a bounded number of rows: those live at the greatest total, then those
+/// with the most bytes times events.
 class frame_blocks {
  public:
   struct row {
@@ -21,16 +21,16 @@ class frame_blocks {
     std::int64_t bytes;
     std::uint32_t slot;  ///< of its owner
     label annotation;
-    bool stays;  ///< it was not freed in the stretch
+    bool stays;  ///< it was not freed within the stretch
   };
 
-  /// `mark`: the bit of `followed_block::marks` that says for this stretch that a block was live at the greatest total.
+  /// `mark`: the bit of `followed_block::marks` that says, for this stretch, that a block was live at the greatest total.
   frame_blocks(const moment& begin, std::size_t max_rows, std::uint32_t mark) : begin_(begin), max_rows_(max_rows), mark_(mark) {}
 
-  /// A block was there, or came. Its row is made when it ends.
+  /// Counts a block that was there or began. Its row is made when it ends.
   void count_block() { ++count_; }
 
-  /// What is live now was live at the greatest total. `for_each(visit)` visits the blocks. Costs a pass over them.
+  /// Marks what is live now as live at the greatest total. `for_each(visit)` visits the blocks, all of them.
   template <class ForEach>
   void mark_peak(ForEach&& for_each) {
     std::vector<followed_block*> live;
@@ -49,10 +49,10 @@ class frame_blocks {
   }
 
   void ended(const followed_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, false); }
-  /// The same of what is live when the stretch ends.
+  /// The same for a block that is live when the stretch ends.
   void stayed(const followed_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, true); }
 
-  /// After the last event.
+  /// Call after the last event.
   void finish() {
     const std::size_t room = max_rows_ - std::min(max_rows_, at_peak_.size());
     if (rows_.size() > room) keep_largest(room);
@@ -64,7 +64,7 @@ class frame_blocks {
   }
 
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
-  /// All blocks of the stretch, those without a row included.
+  /// All blocks of the stretch, including those without a row.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
 
  private:

@@ -11,8 +11,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Invocations of operations over a stretch of a trace, in a bounded number of rows: the longest have their own, and the others
-/// share one with their neighbours on the same thread and depth.
+/// Invocations of operations over a stretch of a trace, in a bounded number of rows: the longest have their own row, and the
+/// others share one with their neighbours on the same thread and depth.
 class frame_invocations {
  public:
   struct row {
@@ -22,13 +22,13 @@ class frame_invocations {
     moment begin;
     moment end;
     std::uint64_t count;
-    std::size_t deltas;  ///< where its deltas begin
+    std::size_t deltas;  ///< index of its first delta
   };
 
-  /// `spaces`: how many deltas a row has.
+  /// `spaces`: the number of deltas per row.
   frame_invocations(std::size_t max_rows, std::size_t spaces) : max_rows_(max_rows), spaces_(spaces) {}
 
-  /// Adds an invocation that has ended: `delta(space)` is what it changed. Its `count` is 1.
+  /// Adds an invocation that has ended, with a `count` of 1; `delta(space)` is its change.
   template <class Delta>
   void add(row ended, Delta&& delta) {
     ended.count = 1;
@@ -39,7 +39,7 @@ class frame_invocations {
     if (rows_.size() >= 4 * max_rows_ + shared_) share_rows();
   }
 
-  /// After the last one.
+  /// Call after the last one.
   void finish() {
     share_rows();
     std::sort(rows_.begin(), rows_.end(), [](const row& left, const row& right) {
@@ -49,11 +49,11 @@ class frame_invocations {
 
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
   [[nodiscard]] std::int64_t delta(const row& of, std::size_t space) const noexcept { return deltas_[of.deltas + space]; }
-  /// All invocations, those that share a row included.
+  /// All invocations, including those that share a row.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
 
  private:
-  /// Longer ones first, of equal ones those with more events, then the earlier.
+  /// Longer ones first, among equals those with more events, then the earlier.
   struct is_longer {
     bool operator()(const row& left, const row& right) const noexcept {
       const std::uint64_t of_left = left.end.stamp - left.begin.stamp;
@@ -66,7 +66,7 @@ class frame_invocations {
     }
   };
 
-  /// Lets all but the `max_rows_` longest share rows. The result is that of doing it once at the end: what is not among the
+  /// Makes all but the `max_rows_` longest share rows. The result is the same as when done once at the end: what is not among the
   /// longest now never will be.
   void share_rows() {
     std::vector<row> single;
@@ -83,7 +83,7 @@ class frame_invocations {
     });
     std::vector<row> kept;
     std::vector<std::int64_t> deltas;
-    bool may_share = false;  // with the last one that is kept
+    bool may_share = false;  // with the last one kept
     shared_ = 0;
     for (const row& each : rows_) {
       const bool has_own_row = each.count == 1 && !is_longer{}(shortest, each);
@@ -108,7 +108,7 @@ class frame_invocations {
 
   std::size_t max_rows_;
   std::size_t spaces_;
-  std::size_t shared_ = 0;  ///< rows that are no longer of one invocation
+  std::size_t shared_ = 0;  ///< rows that stand for several invocations
   std::uint64_t count_ = 0;
   std::vector<row> rows_;
   std::vector<std::int64_t> deltas_;

@@ -14,25 +14,25 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// its greatest total, and what each owner had then, to the byte. The last bucket is the last event alone, so that the end of the
 /// stretch is such a moment too.
 ///
-/// An event costs the same whatever the number of owners: a new maximum only raises an epoch, as it does in the ledger
-/// (`owner_stats`), and owners are looked at when a bucket ends.
+/// The cost of an event does not depend on the number of owners: a new maximum only increments an epoch, as in the ledger
+/// (`owner_stats`), and owners are only visited when a bucket ends.
 class frame_timeline {
  public:
   struct bucket {
     moment begin;
-    moment at;  ///< after this event `total` was live
+    moment at;  ///< `total` was live after this event
     std::int64_t total = 0;
     std::int64_t blocks = 0;
-    std::int64_t low = 0;       ///< least total, that before its first event included
+    std::int64_t low = 0;       ///< least total, including that before its first event
     std::int64_t reserved = 0;  ///< greatest
     std::int64_t active = 0;    ///< greatest
   };
-  /// What an allocator said of itself.
+  /// What an allocator reported.
   struct of_allocator {
     std::int64_t reserved = 0;
     std::int64_t active = 0;
   };
-  /// From a bucket on, an owner has so much.
+  /// The bytes of an owner from a bucket on.
   struct part {
     std::uint32_t bucket;
     std::uint32_t slot;
@@ -40,27 +40,27 @@ class frame_timeline {
     std::int64_t blocks;
   };
 
-  /// For a stretch of so many events of the space and so much time, in at most `max_buckets` (4 or more).
+  /// For a stretch with that many events of the space and that much time, in at most `max_buckets` (4 or more).
   frame_timeline(std::size_t slots, std::uint64_t events, std::uint64_t stamps, std::size_t max_buckets)
       : stats_(slots), kept_(slots), max_buckets_(max_buckets) {
-    // A bucket ends by its events at most half as often as there may be buckets, and by its time no more often.
+    // Buckets that end by event count are at most half as many as allowed, and so are those that end by time.
     const std::uint64_t half = max_buckets / 2 - 1;
     is_exact_ = events + 1 <= max_buckets;
     events_per_bucket_ = is_exact_ ? 1 : (events + half) / half;
     stamps_per_bucket_ = stamps / half + 1;
   }
 
-  /// What an owner had before the stretch.
+  /// Sets what an owner had before the stretch.
   void start_with(std::size_t slot, const owner_stats& before) { stats_[slot].change(0, before.live, before.blocks); }
   void start_with_total(std::int64_t live, const of_allocator& held) {
     last_total_ = live;
     last_held_ = held;
   }
 
-  /// An owner gained or lost a block. `end_event` follows.
+  /// Records that an owner gained or lost a block. `end_event` follows.
   void change(std::size_t slot, std::int64_t bytes, std::int64_t blocks) { stats_[slot].change(epoch_, bytes, blocks); }
 
-  /// What an event has led to.
+  /// Records the result of an event.
   void end_event(const moment& now, std::int64_t total, std::int64_t blocks, const of_allocator& held) {
     const bool is_new = buckets_.empty() || is_full(now);
     if (is_new) {
@@ -86,7 +86,7 @@ class frame_timeline {
     last_held_ = held;
   }
 
-  /// A block that began with event `born` turns out to be another owner's: so it was since.
+  /// Moves a block that began with event `born` to another owner, retroactively.
   void relabel(std::uint64_t born, std::size_t from, std::size_t to, std::int64_t bytes) {
     const bool is_in_moment = !buckets_.empty() && born <= buckets_.back().at.event;
     const auto move = is_in_moment ? &owner_stats::correct : &owner_stats::change;
@@ -107,7 +107,7 @@ class frame_timeline {
     add(to, 1);
   }
 
-  /// After the last event.
+  /// Call after the last event.
   void finish() {
     if (!buckets_.empty() && buckets_.back().at.event != last_.event) {
       buckets_.back().low = before_last_.low;
@@ -124,7 +124,7 @@ class frame_timeline {
 
   [[nodiscard]] const owner_stats& stats(std::size_t slot) const noexcept { return stats_[slot]; }
   [[nodiscard]] const std::vector<bucket>& buckets() const noexcept { return buckets_; }
-  /// What owners had, by bucket; only where it is not what they had in the bucket before. After `finish`.
+  /// What owners had by bucket, only where it differs from the bucket before. Call it after `finish`.
   [[nodiscard]] std::vector<part> parts() const {
     std::vector<part> rows;
     std::vector<owned> now(stats_.size());
@@ -170,8 +170,8 @@ class frame_timeline {
   }
 
   std::vector<owner_stats> stats_;  ///< by slot
-  std::vector<owned> kept_;         ///< by slot: at the moment of the last bucket that is closed
-  std::vector<owned> gains_;        ///< by closed bucket, then slot: what its moment has more than that of the one before
+  std::vector<owned> kept_;         ///< by slot: at the moment of the last closed bucket
+  std::vector<owned> gains_;  ///< by closed bucket, then slot: the difference between its moment and that of the bucket before
   std::vector<bucket> buckets_;
   std::size_t max_buckets_;
   bool is_exact_ = false;  ///< every event has its own bucket

@@ -29,25 +29,25 @@ struct invocation {
   std::uint32_t depth = 0;      ///< 0: outermost
   std::uint32_t operation = 0;  ///< node of the ledger's tree
   moment begin;
-  const std::int64_t* before = nullptr;  ///< by space: what its thread had allocated less what it had freed when it began,
+  const std::int64_t* before = nullptr;  ///< by space: allocated minus freed bytes of its thread when it began,
   const std::int64_t* after = nullptr;   ///< and now
 
   [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return after[space] - before[space]; }
 };
 
-/// Follows the operations that a ledger has open on each thread, and says of each when it ends when it had begun.
+/// Follows the operations that a ledger has open on each thread, and reports for each one that ends when it had begun.
 class invocation_follower {
  public:
-  /// The changes of so many spaces are kept apart.
+  /// Changes are tracked separately for that many spaces.
   explicit invocation_follower(std::size_t spaces) : spaces_(spaces) {}
 
-  /// A thread allocated so many bytes in a space, or freed them if they are negative.
+  /// Records that a thread allocated `bytes` in a space, or freed them if negative.
   void change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
     if (ring_thread* const on = thread_of_ring(ring)) on->net[space] += bytes;
   }
 
-  /// Looks at what the ledger has made of an event, which happened at `now`. Calls `ended(invocation)` for each invocation that
-  /// it ended.
+  /// Compares with the ledger after an event that happened at `now`. Calls `ended(invocation)` for each invocation that the event
+  /// ended.
   template <class Ended>
   void follow(const ledger& events, const event& happened, std::uint32_t ring, const moment& now, Ended&& ended) {
     if (happened.kind != event_kind::scope_begin && happened.kind != event_kind::scope_end &&
@@ -63,7 +63,7 @@ class invocation_follower {
     }
   }
 
-  /// Calls `visit(invocation)` for each that is open.
+  /// Calls `visit(invocation)` for each open invocation.
   template <class Visitor>
   void for_each_open(Visitor&& visit) {
     for (const std::unique_ptr<ring_thread>& on : rings_) {
@@ -71,7 +71,7 @@ class invocation_follower {
     }
   }
 
-  /// Those that had operations or were named. The last may stand for all beyond the first thousand.
+  /// The threads that had operations or names. The last one may stand for all beyond the first thousand.
   [[nodiscard]] const std::vector<page_thread>& threads() const noexcept { return threads_; }
 
  private:
@@ -83,13 +83,13 @@ class invocation_follower {
     moment begin;
   };
   struct ring_thread {
-    std::size_t index = max_threads;  ///< in `threads_`; `max_threads`: not known yet
+    std::size_t index = max_threads;  ///< index into `threads_`; `max_threads`: not known yet
     std::vector<open_invocation> open;
     std::vector<std::int64_t> net;            ///< by space
-    std::vector<std::int64_t> nets_at_begin;  ///< the same when each of `open` began, one after the other
+    std::vector<std::int64_t> nets_at_begin;  ///< the same at the start of each of `open`, concatenated
   };
 
-  /// Null where the ledger follows none either.
+  /// Null if the ledger does not follow the thread either.
   [[nodiscard]] ring_thread* thread_of_ring(std::uint32_t ring) {
     if (ring < rings_.size() && rings_[ring] != nullptr) return rings_[ring].get();
     if (ring > block::max_thread) return nullptr;
@@ -119,7 +119,7 @@ class invocation_follower {
             on.net.data()};
   }
 
-  /// Finds out which operations have gone and which is new, by what the thread has open now.
+  /// Determines which operations have ended and which is new, from what the thread has open now.
   template <class Ended>
   void compare(ring_thread& on, const followed_thread* known, const moment& now, Ended& ended) {
     if (known == nullptr) return;

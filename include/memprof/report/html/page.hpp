@@ -30,24 +30,24 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What a page says beside the numbers, and how it is packed.
+/// What a page says besides the numbers, and how it is packed.
 struct html_options {
-  std::string title;               ///< its heading; empty: the program that was captured
-  std::string source;              ///< name of the file that the page is made of, if it is of one
-  std::vector<std::string> notes;  ///< sentences that somebody who trusts the numbers must know
-  /// The bytes as a gzip member, as zlib makes it; null: they are stored, in a page some three times as large.
+  std::string title;               ///< its heading; empty: the name of the captured program
+  std::string source;              ///< name of the file that the page was made from, if any
+  std::vector<std::string> notes;  ///< sentences that readers of the numbers must know
+  /// The bytes as a gzip member, as made by zlib; null: they are stored, in a page about three times as large.
   std::string (*gzip)(std::string_view) = nullptr;
 };
 
 namespace detail {
 
-/// The data of a page: the two blocks of viewer/DATA.md.
+/// The data of a page: the two blocks described in viewer/DATA.md.
 struct page_data {
   nlohmann::ordered_json run;
-  std::string columns;  ///< none if `run["detail"]` is null
+  std::string columns;  ///< empty if `run["detail"]` is null
 };
 
-/// The program of a command line without its folder; "memprof" if nobody knows.
+/// The program of a command line without its folder; "memprof" if unknown.
 [[nodiscard]] inline std::string title_of(const profile& of, const html_options& options) {
   if (!options.title.empty()) return options.title;
   std::string program = of.process.command_line.substr(0, of.process.command_line.find(' '));
@@ -56,7 +56,7 @@ struct page_data {
   return options.source.empty() ? "memprof" : options.source;
 }
 
-/// The page of a profile of which `cut_segments` left `segments`.
+/// The page of a profile from which `cut_segments` left `segments`.
 [[nodiscard]] inline nlohmann::ordered_json run_for_page(const profile& of, const page_segments& segments,
                                                          const html_options& options) {
   nlohmann::ordered_json run = {{"format", "memprof-page"},
@@ -77,7 +77,7 @@ struct page_data {
   return {run_for_page(of, segments, options), {}};
 }
 
-/// The page of a trace, which `replay(visitor)` hands to a `trace_visitor`, twice and the same each time.
+/// The page of a trace, which `replay(visitor)` passes to a `trace_visitor`, twice and identically.
 template <class Replay>
 [[nodiscard]] page_data data_for_page_of_trace(Replay&& replay, const html_options& options) {
   const auto survey = std::make_unique<run_survey>();
@@ -107,7 +107,7 @@ template <class Replay>
   return data;
 }
 
-/// Writes a page. A file that is there is replaced, or stays as it was if that fails.
+/// Writes a page. An existing file is replaced, or left as it was on failure.
 inline void write_page(const page_data& data, const std::filesystem::path& path, const html_options& options) {
   const auto packed = [&](std::string_view bytes) {
     return base64(options.gzip == nullptr ? gzip_stored(bytes) : options.gzip(bytes));

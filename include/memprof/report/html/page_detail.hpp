@@ -26,14 +26,14 @@
 #include <vector>
 
 /// @file
-/// What only a trace knows, as a page carries it: viewer/DATA.md and viewer/src/data/contract.ts.
+/// What only a trace has, in the form used by a page: viewer/DATA.md and viewer/src/data/contract.ts.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What the tables of a page say, before they are encoded.
+/// The contents of a page's tables before they are encoded.
 struct page_detail {
   const run_survey& survey;
-  const std::vector<std::uint8_t>& spaces;  ///< ids, in the order of the profile's
+  const std::vector<std::uint8_t>& spaces;  ///< ids, in the order of the profile
   const page_owners& owners;
   const std::vector<page_frame>& frames;
   const run_frames& found;
@@ -45,8 +45,8 @@ class page_detail_writer {
   explicit page_detail_writer(const page_detail& source)
       : source_(source), names_(source.survey.fold().names()), clock_(source.survey.clock()) {}
 
-  /// The document; the columns go to `columns`. Frames but the first are left out where they would make the columns longer than
-  /// `max_bytes`.
+  /// Writes the document, and the columns to `columns`. Frames except the first are left out if they would make the columns
+  /// longer than `max_bytes`.
   [[nodiscard]] nlohmann::ordered_json write(page_columns& columns, std::size_t max_bytes) {
     json frames = json::array();
     choose_patterns();
@@ -115,7 +115,7 @@ class page_detail_writer {
 
   // --- steps --------------------------------------------------------------------------------------------------------
 
-  /// The most frequent ones, and what each is called in the table of steps.
+  /// Chooses the most frequent patterns, and their numbers in the table of steps.
   void choose_patterns() {
     const std::vector<step_pattern>& all = source_.survey.steps().patterns();
     for (std::size_t index = 0; index < all.size(); ++index) patterns_.push_back(index);
@@ -201,7 +201,7 @@ class page_detail_writer {
     columns.delta("low", [&](std::size_t row) { return rows[row].low; });
     const bool has_reserved = std::any_of(rows.begin(), rows.end(), [](const auto& each) { return each.reserved != 0; });
     if (has_reserved) columns.delta("reserved", [&](std::size_t row) { return rows[row].reserved; });
-    // Where all that is active is live, the totals say it.
+    // If everything active is live, the totals have it.
     const bool has_active = std::any_of(rows.begin(), rows.end(), [](const auto& each) { return each.active > each.total; });
     if (has_active) columns.delta("active", [&](std::size_t row) { return rows[row].active; });
 
@@ -256,8 +256,8 @@ class page_detail_writer {
   name_view names_;
   const clock_readings& clock_;
   page_strings strings_;
-  std::vector<std::size_t> patterns_;           ///< indices of those that the page has
-  std::vector<std::size_t> number_of_pattern_;  ///< by index plus 1: the place in the page plus 1, or 0
+  std::vector<std::size_t> patterns_;           ///< indices of those in the page
+  std::vector<std::size_t> number_of_pattern_;  ///< by index plus 1: the position in the page plus 1, or 0
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

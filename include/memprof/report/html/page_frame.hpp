@@ -12,13 +12,13 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// How many rows the tables of a frame may have; those of spaces are for each.
+/// The most rows of the tables of a frame; for spaces, of each.
 struct frame_limits {
   std::size_t buckets = 4096;
   std::size_t invocations = 20000;
   std::size_t blocks = 20000;
 
-  /// The same for one of many spaces: so that all together have what four would.
+  /// The limits for one of many spaces, so that all together have as many rows as four would.
   [[nodiscard]] frame_limits for_spaces(std::size_t count) const noexcept {
     if (count <= 4) return *this;
     const auto share = [&](std::size_t rows) { return std::max<std::size_t>(4 * rows / count, 16) & ~std::size_t{1}; };
@@ -26,12 +26,12 @@ struct frame_limits {
   }
 };
 
-/// A stretch of a trace that a page shows by tables of its own: the whole of it, or one step.
+/// A stretch of a trace for which a page has separate tables: all of it, or one step.
 struct page_frame {
-  /// What is known of a space before.
+  /// What is known about a space in advance.
   struct space_outline {
     std::size_t owners;      ///< slots
-    std::int64_t peak;       ///< greatest live bytes within
+    std::int64_t peak;       ///< greatest live bytes within it
     std::uint64_t activity;  ///< events that concern it
   };
   struct in_space {
@@ -57,10 +57,10 @@ struct page_frame {
   [[nodiscard]] bool has(std::uint64_t event) const noexcept { return begin.event <= event && event < end.event; }
 
   moment begin;
-  moment end;  ///< behind its last event
+  moment end;  ///< after its last event
   std::int64_t step;
   std::uint32_t mark;
-  std::vector<in_space> spaces;  ///< in the order of the profile's
+  std::vector<in_space> spaces;  ///< in the order of the profile
   frame_invocations invocations;
 };
 

@@ -13,12 +13,12 @@
 #include <vector>
 
 /// @file
-/// Which stretches of a run a page shows by tables of their own.
+/// The stretches of a run for which a page has separate tables.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The steps that get a frame of their own, the most important first: the one with the peak, the first, the last, and one of each
-/// pattern. Empty if the whole run shows a step well enough.
+/// pattern. Empty if the frame of the whole run shows a step well enough.
 [[nodiscard]] inline std::vector<single_step> steps_with_frames(const run_survey& survey, const std::vector<std::uint8_t>& spaces,
                                                                 const profile& of, const frame_limits& limits) {
   constexpr std::size_t least_buckets = 64;
@@ -48,7 +48,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return chosen;
 }
 
-/// The frames of a page, before anything is in them: the whole run, and steps.
+/// The frames of a page, still empty: the whole run, and steps.
 [[nodiscard]] inline std::vector<page_frame> frames_for_page(const run_survey& survey, const std::vector<std::uint8_t>& spaces,
                                                              const page_owners& owners, const profile& of) {
   const frame_limits limits = frame_limits{}.for_spaces(spaces.size());

@@ -13,7 +13,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Who gets a colour of its own in a page: an operation with a category, or all others of a category.
+/// An owner with a colour of its own in a page: an operation with a category, or the rest of a category.
 struct page_owner {
   static constexpr std::int64_t others = -2;
 
@@ -21,17 +21,17 @@ struct page_owner {
   std::uint32_t category = 0;
 };
 
-/// The owners of a page. In each space those with the greatest bytes have a row each, and the others share one for each category.
+/// The owners of a page. In each space those with the most bytes have a row each, and the others share one row per category.
 class page_owners {
  public:
-  /// `spaces`: the ids of those that are shown; of each `count` owners at most, 246 or fewer.
+  /// `spaces`: the ids of those shown; at most `count` owners of each, 246 or fewer.
   page_owners(const run_survey& survey, const std::vector<std::uint8_t>& spaces, std::size_t count) {
     for (const std::uint8_t id : spaces) choose(survey.owners(id), by_space_[id], count);
   }
 
   [[nodiscard]] const std::vector<page_owner>& owners() const noexcept { return owners_; }
 
-  /// The place of a block's owner among those of its space.
+  /// The slot of a block's owner in its space.
   [[nodiscard]] std::size_t slot_of(std::size_t space, const followed_block& block) const noexcept {
     return by_space_[space].slot_of_key[block.owner_key()];
   }

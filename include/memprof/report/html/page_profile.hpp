@@ -13,20 +13,20 @@
 #include <vector>
 
 /// @file
-/// The profile of a page: of a run with many segments only those that somebody will look for.
+/// The profile of a page: of a run with many segments, only those that readers will look for.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr std::size_t max_page_segments = 512;
-inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, for each space
+inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, per space
 
-/// Live bytes at a segment's peak, blocks of earlier segments included.
+/// Live bytes at a segment's peak, including blocks of earlier segments.
 [[nodiscard]] inline std::int64_t live_at_peak_of(const segment_usage& usage) noexcept {
   return usage.cumulative_current - usage.segment_change + usage.segment_peak;
 }
 
-/// The segments that a page keeps, ascending: all, or where they are too many the first and the last, those with a peak of the
-/// run, and the greatest of each name.
+/// The segments that a page keeps, ascending: all or, if they are too many, the first and the last, those with a peak of the run,
+/// and the greatest of each name.
 [[nodiscard]] inline std::vector<std::size_t> segments_for_page(const profile& of) {
   const std::size_t count = of.segments.size();
   std::set<std::size_t> kept;
@@ -67,7 +67,7 @@ inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, for eac
   return {kept.begin(), kept.end()};
 }
 
-/// Takes all other segments out of a profile. What refers to them keeps their numbers.
+/// Removes all other segments from a profile. References to them keep their numbers.
 inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
   const auto cut = [&](auto& rows) {
     if (rows.empty()) return;  // not all spaces have all tables
@@ -87,25 +87,25 @@ inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
   }
 }
 
-/// Which segments of a run a page has.
+/// The segments of a run that a page has.
 struct page_segments {
   std::vector<std::size_t> numbers;  ///< ascending, from 0
-  std::size_t count = 0;             ///< of the whole run
+  std::size_t count = 0;             ///< in the whole run
 };
 
-/// Takes out of a profile the segments that its page will not have.
+/// Removes from a profile the segments that its page will not have.
 inline page_segments cut_segments(profile& of) {
   const std::vector<std::size_t> kept = segments_for_page(of);
   page_segments result{kept, std::max(of.segments.size(), static_cast<std::size_t>(of.segment_count))};
   keep_segments(of, kept);
-  // A profile keeps some of a long run's segments: their numbers are those of the run.
+  // A profile keeps some segments of a long run, numbered as in the run.
   for (std::size_t index = 0; index < of.segments.size(); ++index) {
     if (of.segments[index].number >= 0) result.numbers[index] = static_cast<std::size_t>(of.segments[index].number);
   }
   return result;
 }
 
-/// The profile as JSON, where only the greatest segments of each space have their live sets.
+/// The profile as JSON, in which only the greatest segments of each space have live sets.
 [[nodiscard]] inline nlohmann::ordered_json profile_for_page(const profile& of) {
   nlohmann::ordered_json document = to_json(of);
   for (std::size_t index = 0; index < of.spaces.size(); ++index) {

@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Texts of a page, each once.
+/// The distinct texts of a page.
 class page_strings {
  public:
   [[nodiscard]] std::size_t index_of(std::string_view text) {
@@ -27,7 +27,7 @@ class page_strings {
   std::unordered_map<std::string, std::size_t> indices_{{"", 0}};
 };
 
-/// Name, shape and dtype of an annotation, as indices of `page_strings`.
+/// Name, shape and dtype of an annotation, as indices into `page_strings`.
 [[nodiscard]] inline std::array<std::size_t, 3> annotation_strings(std::string_view text, page_strings& strings) {
   std::array<std::size_t, 3> parts{};
   for (std::size_t& part : parts) {

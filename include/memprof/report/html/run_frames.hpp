@@ -22,11 +22,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Fills the frames of a page: the second pass over a trace, when a `run_survey` has seen it. A `trace_visitor`.
+/// Fills the frames of a page in the second pass over a trace, after a `run_survey`. A `trace_visitor`.
 class run_frames {
  public:
-  /// `spaces`: ids in the order of the profile's; `owners` and `frames` hold while it runs. `frames[0]` is the whole run, and no
-  /// other two share an event. `wanted_segments`: numbers, ascending, of those whose events `segment_events` says.
+  /// `spaces`: ids in the order of the profile; `owners` and `frames` must outlive this object. `frames[0]` is the whole run, and
+  /// no two others share an event. `wanted_segments`: ascending numbers of the segments whose events `segment_events` returns.
   run_frames(const std::vector<std::uint8_t>& spaces, const page_owners& owners, std::vector<page_frame>& frames,
              std::vector<std::size_t> wanted_segments)
       : spaces_(spaces),
@@ -55,22 +55,22 @@ class run_frames {
     for (; first != last; ++first, ++event_) apply(*first, ring);
   }
 
-  /// After the last event.
+  /// Call after the last event.
   void finish() {
-    end_segment(event_);  // one that is open, if it was wanted
+    end_segment(event_);  // the open one, if wanted
     close(frames_[0]);
   }
 
-  // --- what it found, beside what is in the frames ------------------------------------------------------------------
+  // --- results, besides those in the frames -------------------------------------------------------------------------
 
-  /// What the indices of threads in `frame_invocations::row` mean. The last may stand for all beyond the first thousand.
+  /// The threads that `frame_invocations::row` refers to. The last one may stand for all beyond the first thousand.
   [[nodiscard]] const std::vector<page_thread>& threads() const noexcept { return operations_.threads(); }
-  /// Of each segment that was wanted: its first event, and the one behind its last.
+  /// For each wanted segment: its first event, and the event after its last.
   [[nodiscard]] const std::vector<std::pair<std::uint64_t, std::uint64_t>>& segment_events() const noexcept {
     return segment_events_;
   }
 
-  // --- what a block_follower says -----------------------------------------------------------------------------------
+  // --- called by a block_follower -----------------------------------------------------------------------------------
 
   void began(std::size_t id, followed_block& block) {
     for_each_frame([&](page_frame& frame) { frame.spaces[index_of_[id]].blocks.count_block(); });
@@ -167,7 +167,7 @@ class run_frames {
 
   // --- frames -------------------------------------------------------------------------------------------------------
 
-  /// A step takes over what the whole run has now.
+  /// Initialises a step with the current state of the whole run.
   void open_step(page_frame& step) {
     step_ = &step;
     for (std::size_t index = 0; index < spaces_.size(); ++index) {
@@ -205,7 +205,7 @@ class run_frames {
                           [&](std::size_t space) { return ended.delta(space); });
   }
 
-  /// `behind`: the first event that is not in it.
+  /// `behind`: the first event after it.
   void end_segment(std::uint64_t behind) {
     if (segment_events_.size() < wanted_segments_.size() && wanted_segments_[segment_events_.size()] == segment_) {
       segment_events_.emplace_back(segment_begin_, behind);
@@ -217,19 +217,19 @@ class run_frames {
   const std::vector<std::uint8_t>& spaces_;
   const page_owners& owners_;
   std::vector<page_frame>& frames_;
-  std::vector<page_frame*> steps_;  ///< frames but the first, in the order of time
+  std::vector<page_frame*> steps_;  ///< all frames but the first, in order of time
   std::size_t next_step_ = 0;
-  page_frame* step_ = nullptr;  ///< the one that is open
+  page_frame* step_ = nullptr;  ///< the open one
   std::vector<std::size_t> wanted_segments_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> segment_events_;
   std::size_t segment_ = 0;
   std::uint64_t segment_begin_ = 0;
 
-  trace_fold fold_;  ///< without names and segments, which it need not know
+  trace_fold fold_;  ///< without names and segments, which it does not need
   block_follower follower_;
   invocation_follower operations_;
   std::array<std::size_t, max_spaces> index_of_{};
-  std::vector<bool> is_touched_;  ///< by the event
+  std::vector<bool> is_touched_;  ///< by the current event
   std::vector<std::size_t> touched_;
   std::uint64_t event_ = 0;
   std::uint64_t now_ = 0;

@@ -24,14 +24,14 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What a page must know of a trace before it can choose what to show: its length, who owned how much, where blocks lay, which
-/// steps there were. A `trace_visitor` that also folds the profile, so that one pass gives both.
+/// What a page must know about a trace before it can choose what to show: its length, the bytes of each owner, the addresses of
+/// blocks, the steps. A `trace_visitor` that also folds the profile, so that one pass gives both.
 class run_survey {
  public:
   /// Bytes of one owner, by `followed_block::owner_key`.
   struct owner_total {
     std::int64_t live = 0;
-    std::int64_t greatest = -1;  ///< -1: it never had any block
+    std::int64_t greatest = -1;  ///< -1: it never had a block
   };
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
@@ -56,24 +56,24 @@ class run_survey {
     }
   }
 
-  /// After the last event.
+  /// Call after the last event.
   void finish() {
     if (!fold_.events().has_ended()) end_segment(0, events_);
     steps_.finish();
     for (address_regions& each : regions_) each.finish();
   }
 
-  // --- what it found ------------------------------------------------------------------------------------------------
+  // --- results ------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] trace_fold& fold() noexcept { return fold_; }
   [[nodiscard]] const trace_fold& fold() const noexcept { return fold_; }
   [[nodiscard]] std::uint64_t event_count() const noexcept { return events_; }
   /// The stamp of the last event.
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return now_; }
-  /// Of the whole trace, so that it also places what came before a reading.
+  /// The readings of the whole trace, so that earlier events can be placed too.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   [[nodiscard]] const step_survey& steps() const noexcept { return steps_; }
-  /// These by id of the space.
+  /// By id of the space, like the next.
   [[nodiscard]] const std::vector<owner_total>& owners(std::size_t space) const noexcept { return owners_[space]; }
   [[nodiscard]] const address_regions& regions(std::size_t space) const noexcept { return regions_[space]; }
   /// Events that changed what was live, active or reserved.
@@ -81,7 +81,7 @@ class run_survey {
     return space < activity_.size() ? activity_[space] : 0;
   }
 
-  // --- what a block_follower says -----------------------------------------------------------------------------------
+  // --- called by a block_follower -----------------------------------------------------------------------------------
 
   void began(std::size_t space, const followed_block& block) {
     count_activity(space);
@@ -117,7 +117,7 @@ class run_survey {
     totals[key].greatest = std::max(totals[key].greatest, totals[key].live);
   }
 
-  /// Before the ledger learns of it: then it still has the segment open. `behind`: the first event that is not in it.
+  /// Called before the ledger sees the event, so the segment is still open there. `behind`: the first event after it.
   void end_segment(label name, std::uint64_t behind) {
     used_.clear();
     for (std::size_t id = 0; id < activity_.size(); ++id) {
@@ -146,7 +146,7 @@ class run_survey {
   label end_name_ = 0;  ///< of the segment that ends with the capture
   moment segment_begin_;
   std::vector<page_segment_usage> used_;
-  std::vector<std::uint64_t> activity_;     ///< by id of the space; these as long as there are any
+  std::vector<std::uint64_t> activity_;     ///< by id of the space, for the spaces so far; likewise the next
   std::vector<std::uint64_t> last_active_;  ///< the last event counted, plus 1
   std::array<std::vector<owner_total>, max_spaces> owners_;
   std::array<address_regions, max_spaces> regions_;

@@ -14,7 +14,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What one segment did in one memory space; bytes.
+/// What one segment did in one memory space, in bytes.
 struct page_segment_usage {
   std::uint8_t space = 0;  ///< its id
   std::int64_t segment_peak = 0;
@@ -29,7 +29,7 @@ struct page_segment_usage {
 struct step_pattern {
   struct part {
     label name = 0;
-    double begin = 0;  ///< sums over its steps of the part of the step's duration at which the segment began and ended
+    double begin = 0;  ///< sums, over its steps, of where the segment began and ended as a share of the step
     double end = 0;
     std::vector<page_segment_usage> usage;
   };
@@ -37,7 +37,7 @@ struct step_pattern {
   std::vector<part> parts;
 };
 
-/// One step that may get a frame of its own.
+/// A step that may get a frame of its own.
 struct single_step {
   moment begin;
   moment end;
@@ -46,10 +46,10 @@ struct single_step {
   std::vector<std::uint64_t> activity;  ///< events that concern it, by id of the space
 };
 
-/// Finds the steps in the segments of a trace: rounds of repeating names. A step ends where a name comes that it has had already,
-/// and the last one before the segment that ends with the capture.
+/// Finds the steps in the segments of a trace: rounds of repeating names. A step ends before a name that it already contains, and
+/// the last one before the segment that ends with the capture.
 ///
-/// Memory is bounded: neighbouring steps share a row when there are too many, and only so many patterns are kept.
+/// Memory is bounded: neighbouring steps share a row if there are too many, and the number of patterns is limited.
 class step_survey {
  public:
   static constexpr std::uint32_t no_pattern = 0;
@@ -68,7 +68,7 @@ class step_survey {
 
   explicit step_survey(std::size_t max_rows = 131072) : max_rows_{max_rows} {}
 
-  /// A segment has ended. `used` has the spaces that had events before; `activity` how many those were, by id.
+  /// Records the end of a segment. `used` has the spaces with events so far; `activity` is the number of events by id.
   void end_segment(label name, const moment& begin, const moment& end, const std::vector<page_segment_usage>& used,
                    const std::vector<std::uint64_t>& activity) {
     if (names_.contains(name)) close_step();
@@ -88,30 +88,30 @@ class step_survey {
     ++segment_count_;
   }
 
-  /// The segment has ended that ends with the capture: it comes after the last step, and is in none.
+  /// Records the end of the segment that ends with the capture: it follows the last step and belongs to none.
   void end_of_capture(const std::vector<std::uint64_t>& activity) {
     close_step();
     activity_ = activity;
     ++segment_count_;
   }
 
-  /// After the last segment.
+  /// Call after the last segment.
   void finish() {
     close_step();
     if (step_count_ < 2) rows_.clear();
   }
 
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
-  /// Of a row, by id of the space; nothing was live in those that it is too short for.
+  /// The usage of a row by id of the space; if the row is too short for a space, nothing was live in it.
   [[nodiscard]] usage usage_of(std::size_t index, std::size_t space) const noexcept {
     return index < usage_[space].size() ? usage_[space][index] : usage{};
   }
   [[nodiscard]] const std::vector<step_pattern>& patterns() const noexcept { return patterns_; }
-  /// The first step of each pattern, in their order.
+  /// The first step of each pattern, in the order of the patterns.
   [[nodiscard]] const std::vector<single_step>& first_of_pattern() const noexcept { return first_of_pattern_; }
   [[nodiscard]] const single_step& first() const noexcept { return first_; }
   [[nodiscard]] const single_step& last() const noexcept { return last_; }
-  /// The first step in which a space had its peak, by its id.
+  /// The first step in which a space, given by id, had its peak.
   [[nodiscard]] const single_step& highest(std::size_t space) const noexcept { return highest_[space]; }
   [[nodiscard]] std::size_t row_of(const single_step& step) const noexcept { return step.number / steps_per_row_; }
   [[nodiscard]] std::uint64_t step_count() const noexcept { return step_count_; }
@@ -121,7 +121,7 @@ class step_survey {
   static constexpr std::size_t max_spaces = 256;
   static constexpr std::size_t max_patterns = 1024;
   static constexpr std::size_t max_pattern_words = std::size_t{1} << 20;
-  /// With more segments it is no step but a run whose segments have names of their own.
+  /// Beyond this many segments it is not a step but a run whose segments all have different names.
   static constexpr std::size_t max_segments_of_step = 4096;
 
   struct segment {
@@ -208,7 +208,7 @@ class step_survey {
     }
   }
 
-  /// From now on twice as many steps share a row.
+  /// From now on, twice as many steps share a row.
   void join_rows() {
     steps_per_row_ *= 2;
     const std::size_t half = rows_.size() / 2;
@@ -234,7 +234,7 @@ class step_survey {
   std::uint64_t segment_count_ = 0;
   std::vector<row> rows_;
   std::array<std::vector<usage>, max_spaces> usage_;
-  std::map<std::vector<std::int64_t>, std::size_t> index_;  ///< by what the pattern's segments did
+  std::map<std::vector<std::int64_t>, std::size_t> index_;  ///< keyed by what the pattern's segments did
   std::size_t pattern_words_ = 0;
   std::vector<step_pattern> patterns_;
   std::vector<single_step> first_of_pattern_;
@@ -242,11 +242,11 @@ class step_survey {
   single_step last_;
   std::array<single_step, max_spaces> highest_;
 
-  // The step that is open.
+  // The open step.
   single_step step_;
   std::vector<segment> segments_;
   std::unordered_set<label> names_;
-  std::vector<std::uint64_t> activity_;  ///< until the end of its last segment, by id of the space
+  std::vector<std::uint64_t> activity_;  ///< up to the end of its last segment, by id of the space
   std::vector<std::uint64_t> activity_at_begin_;
   std::array<std::int64_t, max_spaces> live_at_end_{};
   std::vector<std::int64_t> signature_;

@@ -20,11 +20,11 @@
 #include <vector>
 
 /// @file
-/// The answer: what is wrong with the numbers; a line for each kind of fault, with its count, the worst first.
+/// The answer to "can the numbers be trusted": a line for each kind of fault with its count, the worst first.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What was missing altogether, or lost on the way: totals and peaks are not those of the program.
+/// What was not captured at all or lost on the way: totals and peaks are not those of the program.
 [[nodiscard]] std::vector<page_line> losses(const auto& source) {
   std::vector<page_line> lines;
   for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
@@ -37,7 +37,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   add(found.dropped_events, "event", "events",
       "dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity");
   add(found.reentrant_events, "event", "events", "lost in signal handlers that interrupted the recording of another event");
-  add(found.missing_events, "event", "events", "or more missing in the trace");
+  add(found.missing_events, "or more event", "or more events", "missing from the trace");
   add(found.rejected_events, "event", "events", "rejected: impossible values, or no memory to keep them");
   event_tally untracked;
   for (const space_profile& space : source.spaces) {
@@ -46,7 +46,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
   if (untracked.count != 0) {
     lines.emplace_back(grouped(untracked.count, "allocation", "allocations") + " (" + short_bytes(untracked.bytes) +
-                       ") not kept: no memory left for the profiler");
+                       ") not tracked: the profiler ran out of memory");
   }
   const std::vector<unrecorded_module> modules = rows_of<unrecorded_module>(source.facts);
   if (!modules.empty()) {
@@ -57,7 +57,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return lines;
 }
 
-/// What a simulated run did not know.
+/// What a simulated run had to guess.
 [[nodiscard]] std::vector<page_line> estimates(const auto& source) {
   std::vector<page_line> lines;
   const std::vector<approximated_operation> estimated = rows_of<approximated_operation>(source.facts);
@@ -81,7 +81,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   if (!reads.empty()) {
     const auto& first = *std::max_element(reads.begin(), reads.end(),
                                           [](const auto& left, const auto& right) { return left.count < right.count; });
-    page_line line{grouped(count, "read", "reads") + " of values the simulation does not know (zeros read instead"};
+    page_line line{grouped(count, "read", "reads") + " of values unknown to the simulation (read as zeros"};
     if (!first.name.empty()) line.add(", by ").add_name(first.name);
     if (!first.operation.empty()) line.add(" in ").add_name(first.operation);
     lines.push_back(line.add(")"));
@@ -89,7 +89,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return lines;
 }
 
-/// How often something happened in all spaces together, and where.
+/// How often something happened across all spaces, and in which of them.
 struct tally_of_spaces {
   event_tally all;
   std::vector<std::string_view> spaces;
@@ -107,7 +107,7 @@ struct tally_of_spaces {
   return sum;
 }
 
-/// What else happened that a careful reader wants to know.
+/// Anomalies that change no total on their own but that a careful reader should know of.
 [[nodiscard]] std::vector<page_line> anomalies(const auto& source) {
   std::vector<page_line> lines;
   const auto add = [&](auto&& tally_in, const char* one, const char* many, bool has_bytes, const char* rest) {
@@ -127,7 +127,7 @@ struct tally_of_spaces {
       "of untracked blocks, not counted as deallocations");
   add(
       [](const space& in) -> const auto& { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
-      "with a mismatched size, the allocated size counts");
+      "with a mismatched size; the allocated size counts");
   add(
       [](const space& in) -> const auto& { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks",
       true, "live within another live block, counted twice");
@@ -139,31 +139,31 @@ struct tally_of_spaces {
       "at a null address: failed, not counted");
   add(
       [](const space& in) -> const auto& { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
-      "of an address that was not live");
+      "for an address that was not live");
   add(
       [](const space& in) -> const auto& { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases",
-      true, "of memory that was never seen reserved");
+      true, "of memory never seen reserved");
   add(
       [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
-      "of memory that was reserved already, the older one counts as released");
+      "of memory already reserved; the older reservation counts as released");
   add(
       [](const space& in) -> const auto& { return in.active.unmatched_completions; }, "completed deallocation",
-      "completed deallocations", true, "of blocks that were never seen freed");
+      "completed deallocations", true, "of blocks never seen freed");
   add(
       [](const space& in) -> const auto& { return in.active.missing_completions; }, "freed block", "freed blocks", true,
-      "never seen completed, counted as active until the address came again");
+      "no completion seen; counted as active until the address was reused");
   const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
     if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
   };
-  add_count(source.anomalies.unbalanced_scopes, "operation", "operations", "without a begin or an end");
+  add_count(source.anomalies.unbalanced_scopes, "operation", "operations", "without a begin or end");
   add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
-  // What shares a row because the program makes names without end, and what to do about it.
+  // What shares a row because the program generates names without bound, and the remedy.
   add_count(source.anomalies.other_segments, "segment", "segments",
             "without a row of their own: give the phases of each step the same names");
   add_count(source.anomalies.other_operations, "operation", "operations",
-            "without a row of their own: leave numbers that grow out of their names");
+            "without a row of their own: keep growing numbers out of their names");
   add_count(source.anomalies.other_names, "event", "events",
-            "with names beyond the 65,536 that a process has room for: leave numbers that grow out of them");
+            "with names beyond the limit of 65,536 per process: keep growing numbers out of names");
   for (const space_profile& in : source.spaces) {
     if (in.stands_for_others)
       lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind one space");
@@ -177,13 +177,13 @@ struct tally_of_spaces {
   return lines;
 }
 
-/// How good the bytes are that a source has.
+/// How precise the source's bytes are.
 [[nodiscard]] inline std::string precision_text(const provenance& of) {
   if (of.planned) return "planned by the compiler, not measured";
   return of.rounding > 1 ? "rounded to about " + short_bytes(of.rounding) : "exact";
 }
 
-/// One sentence on the whole, and then the faults, the worst first; beyond `most` only how many there are.
+/// One sentence on the numbers as a whole, then the faults, the worst first; those beyond `most` are only counted.
 [[nodiscard]] page_section check_section(const auto& source, std::size_t most) {
   page_section section;
   section.heading = "Numbers";
@@ -222,11 +222,11 @@ struct tally_of_spaces {
   const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;
   for (std::size_t index = 0; index < shown; ++index) section.lines.push_back(faults[index]);
   if (shown < faults.size())
-    section.lines.emplace_back(grouped(static_cast<std::int64_t>(faults.size() - shown)) + " further kinds of faults");
+    section.lines.emplace_back(grouped(static_cast<std::int64_t>(faults.size() - shown)) + " more kinds of faults");
   return section;
 }
 
-/// The tables of what sources know that is not memory over time.
+/// The tables of facts: what sources know that is not memory over time.
 [[nodiscard]] page_section fact_section(const auto& source) {
   page_section section;
   section.heading = "Facts";

@@ -13,7 +13,7 @@
 #include <vector>
 
 /// @file
-/// The table of checkpoints: what was live at each, in all memory spaces together, and the largest block of it.
+/// The table of checkpoints: what was live at each across all memory spaces, and its largest blocks.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -21,20 +21,20 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return point.name.empty() ? page_line{"(periodic)"} : page_line{}.add_name(point.name);
 }
 
-/// A block of a checkpoint, and its space.
+/// A block of a checkpoint with its space.
 struct block_at_checkpoint {
   const live_block* block;
   const checkpoint_usage* usage;
-  std::size_t place;  ///< among all of the checkpoint
+  std::size_t place;  ///< index among all blocks of the checkpoint
 };
 
-/// The largest blocks of all spaces, greatest first.
+/// The largest blocks across all spaces, largest first.
 [[nodiscard]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
   std::vector<block_at_checkpoint> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
     for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});
   }
-  // Not std::stable_sort, of whose helpers clang warns in users' units.
+  // Not std::stable_sort: clang warns about its helpers in users' translation units.
   std::sort(blocks.begin(), blocks.end(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
     return left.block->bytes != right.block->bytes ? left.block->bytes > right.block->bytes : left.place < right.place;
   });
@@ -42,7 +42,7 @@ struct block_at_checkpoint {
   return blocks;
 }
 
-/// Which of `count` checkpoints are shown where there is room for `most`: the first, the last, and others spread evenly.
+/// The indices of the checkpoints to show if at most `most` of `count` fit: the first, the last, and others spread evenly.
 [[nodiscard]] inline std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t most) {
   std::vector<std::size_t> shown;
   if (count == 0 || most == 0) return shown;
@@ -52,7 +52,7 @@ struct block_at_checkpoint {
   return shown;
 }
 
-/// A row for each checkpoint, `most` at most, with so many of its largest blocks, at least one.
+/// A row for each of at most `most` checkpoints, with up to `blocks` of its largest blocks, at least one.
 [[nodiscard]] page_section checkpoint_section(const auto& source, std::size_t most, std::size_t blocks) {
   page_section section;
   section.is_wide = true;
@@ -66,7 +66,7 @@ struct block_at_checkpoint {
     std::vector<page_line> row{checkpoint_title(point), short_time(point.time_ns), short_bytes(point.live_bytes),
                                grouped(point.live_blocks)};
     for (const block_at_checkpoint& held : largest_blocks_of(point, std::max<std::size_t>(blocks, 1))) {
-      row.resize(4);  // of the further blocks nothing stands there
+      row.resize(4);  // rows of further blocks leave the first four cells empty
       row.emplace_back(short_bytes(held.block->bytes));
       row.push_back(block_text(*held.block));
       row.push_back(owner_name(held.block->operation));
@@ -79,9 +79,9 @@ struct block_at_checkpoint {
   const auto rows = static_cast<std::int64_t>(shown.size());
   if (rows < kept) {
     section.table.rows.push_back({grouped(kept - rows, "further checkpoint", "further checkpoints") +
-                                  (kept < all ? ", and " + grouped(all - kept) + " that the profile does not keep" : "")});
+                                  (kept < all ? ", and " + grouped(all - kept) + " not kept in the profile" : "")});
   } else if (kept < all) {
-    section.table.rows.push_back({grouped(all - kept, "checkpoint", "checkpoints") + " that the profile does not keep"});
+    section.table.rows.push_back({grouped(all - kept, "checkpoint", "checkpoints") + " not kept in the profile"});
   }
   return section;
 }

@@ -9,7 +9,7 @@
 #include <string_view>
 
 /// @file
-/// How many columns of a terminal a text takes, and texts that are made shorter or longer by columns.
+/// The terminal columns that a text takes, and texts shortened or padded to a number of columns.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -18,8 +18,8 @@ struct code_point_range {
   char32_t last;
 };
 
-/// What takes no column: marks that combine with the character before them, joiners, and selectors of variants. Marks of scripts
-/// that are not listed count as one column, so a line is rather too short than too long.
+/// Characters of no width: combining marks, joiners and variation selectors. Marks of scripts not listed here count as one
+/// column, so a line comes out too short rather than too long.
 inline constexpr std::array<code_point_range, 16> zero_width_ranges{{{0x300, 0x36f},
                                                                      {0x483, 0x489},
                                                                      {0x591, 0x5bd},
@@ -37,7 +37,7 @@ inline constexpr std::array<code_point_range, 16> zero_width_ranges{{{0x300, 0x3
                                                                      {0xfeff, 0xfeff},
                                                                      {0xe0100, 0xe01ef}}};
 
-/// What takes two columns: the characters of East Asian width W and F (UAX #11); blocks of ideographs and pictures as a whole.
+/// Characters two columns wide: East Asian width W and F (UAX #11); blocks of ideographs and pictographs are taken whole.
 inline constexpr std::array<code_point_range, 51> wide_ranges{
     {{0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},  {0x23e9, 0x23ec}, {0x23f0, 0x23f0},   {0x23f3, 0x23f3},
      {0x25fd, 0x25fe},   {0x2614, 0x2615},   {0x2648, 0x2653},  {0x267f, 0x267f}, {0x2693, 0x2693},   {0x26a1, 0x26a1},
@@ -61,8 +61,8 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   return is_within(wide_ranges, code) ? 2 : 1;
 }
 
-/// The columns that a line of UTF-8 without control characters takes. A sequence that a terminal draws as one picture counts with
-/// all its parts, so this is rather too much than too little.
+/// The columns that a line of UTF-8 without control characters takes. A sequence that a terminal draws as one glyph counts with
+/// all its parts, so this errs on the wide side.
 [[nodiscard]] constexpr std::size_t display_width(std::string_view text) noexcept {
   std::size_t width = 0;
   for (std::size_t index = 0; index < text.size();) {
@@ -73,7 +73,7 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   return width;
 }
 
-/// The bytes of the longest beginning of `text` that takes at most `columns`, marks included.
+/// The size in bytes of the longest prefix of `text` that takes at most `columns`, including trailing marks.
 [[nodiscard]] constexpr std::size_t bytes_within(std::string_view text, std::size_t columns) noexcept {
   std::size_t index = 0;
   for (std::size_t width = 0; index < text.size();) {
@@ -85,8 +85,7 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   return index;
 }
 
-/// A text that takes more than `columns` with an ellipsis in its middle in place of what is too much: the ends of paths and names
-/// are what tells them apart.
+/// A text wider than `columns` loses its middle to an ellipsis: what distinguishes paths and names is at their ends.
 [[nodiscard]] inline std::string shortened(std::string_view text, std::size_t columns) {
   const std::size_t width = display_width(text);
   if (width <= columns) return std::string{text};
@@ -94,13 +93,13 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   const std::size_t begin = bytes_within(text, columns / 2);
   std::size_t left_out = width - (columns - 1 - display_width(text.substr(0, begin)));
   std::size_t end = bytes_within(text, left_out);
-  // A wide character that would be cut in half goes, and so do the marks of the last one that went.
+  // Drops a wide character that would be cut in half, and any marks of the last character dropped.
   left_out = display_width(text.substr(0, end)) < left_out ? left_out + 1 : left_out;
   end = bytes_within(text, left_out);
   return std::string{text.substr(0, begin)} + "\xe2\x80\xa6" + std::string{text.substr(end)};
 }
 
-/// `text` with spaces behind or before it, up to that many columns; cut in its middle if it takes more.
+/// `text` padded with spaces after or before it to `columns`; if it is wider, its middle is cut.
 [[nodiscard]] inline std::string left_in(std::string_view text, std::size_t columns) {
   std::string result = shortened(text, columns);
   result.append(columns - std::min(columns, display_width(result)), ' ');

@@ -15,12 +15,12 @@
 #include <vector>
 
 /// @file
-/// The answers: does it grow from step to step, and what is live at the end, and whose.
+/// The answers: does memory grow from step to step, what is live at the end, and who owns it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The name that ends a step: of those that come in most steps the one that came last; a null pointer where nothing comes three
-/// times, which is the least that a trend can be seen in.
+/// The name that ends a step: of the names that occur in most steps, the one that occurred last. Null if no name occurs three
+/// times, the fewest points that show a trend.
 [[nodiscard]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
   std::int64_t most = 0;
   for (const segments_of_name& name : names) most = std::max(most, name.count);
@@ -32,7 +32,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return last;
 }
 
-/// What is live after each step, and by how much that grows.
+/// What is live after each step, and how much that grows.
 [[nodiscard]] page_section growth_section(const auto& names) {
   page_section section;
   section.heading = "Growth";
@@ -46,22 +46,22 @@ namespace memprof::inline MEMPROF_ABI::detail {
     section.lines.push_back(line);
     return section;
   }
-  constexpr double clear = 0.9;  // of the variation is a straight line
+  constexpr double clear = 0.9;  // share of the variation that a straight line must explain
   const std::string slope = signed_short_bytes(name->growth.per_step) + " per step";
   if (name->growth.r_squared >= clear) {
     line.add(slope, name->growth.per_step > 0 ? emphasis::caution : emphasis::strong);
   } else {
     line.add("no clear trend").add(" (" + slope + ", r\xc2\xb2 " + decimal(name->growth.r_squared, 2) + ")");
   }
-  line.add(": after ")
+  line.add("; live after ")
       .add_name(name->name)
-      .add(" " + short_bytes(live.first) + " live at first, " + short_bytes(live.last) + " at last, " + short_bytes(live.least) +
-           " at least, " + short_bytes(live.greatest) + " at most");
+      .add(": first " + short_bytes(live.first) + ", last " + short_bytes(live.last) + ", min " + short_bytes(live.least) +
+           ", max " + short_bytes(live.greatest));
   section.lines.push_back(line);
   return section;
 }
 
-/// What is live at the end by operation, most first; the bytes of no operation have an empty path.
+/// What is live at the end by operation, largest first; bytes outside every operation have an empty path.
 [[nodiscard]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source, const auto& space) {
   std::vector<std::pair<std::string_view, std::int64_t>> owners;
   std::int64_t outside = space.cumulative_current;
@@ -79,7 +79,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return owners;
 }
 
-/// What is live at the end, and whose: the first `most` operations and all others; the categories only where they are asked for.
+/// What is live at the end and who owns it: the first `most` operations and the sum of all others. Categories only if
+/// `with_categories`.
 [[nodiscard]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
   page_section section;
   section.heading = source.complete ? "At end" : "Now";
@@ -98,7 +99,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     section.lines.push_back(category_line(space.current_by_category, live));
   if (owners.size() == 1) return section;
   section.table.columns = {{"Bytes", true}, {"Share", true}, {"Operation", false}};
-  // A row for one further operation would say less than the operation itself.
+  // A row that stands for a single operation would say less than the operation itself.
   const std::size_t shown = owners.size() == most + 1 ? owners.size() : std::min(most, owners.size());
   std::int64_t others = 0;
   for (std::size_t index = 0; index < owners.size(); ++index) {

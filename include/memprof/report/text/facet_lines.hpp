@@ -6,8 +6,8 @@
 #include <vector>
 
 /// @file
-/// The list of the lines of those facets that a profile has only if they were asked for (`space_profile::facets`). The others
-/// have their places among the answers of summary_lines.hpp.
+/// The sections of facets that a profile has only on request (`space_profile::facets`). The others have their places among the
+/// answers of summary_lines.hpp.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 

@@ -18,8 +18,8 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-/// A value as a person reads it. The name of a column says what its numbers are: "..._ns" are times; "bytes", "..._bytes",
-/// "..._memory" and "..._size" are bytes, "address" is an address.
+/// A value formatted for people. The name of its column gives the unit: "..._ns" are times; "bytes", "..._bytes", "..._memory"
+/// and "..._size" are bytes; "address" is an address.
 [[nodiscard]] inline page_line fact_text(std::string_view column, const fact_value& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return page_line{}.add_name(*text);
   if (const auto* const number = std::get_if<double>(&value)) {
@@ -55,8 +55,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// A table of facts with at most so many rows, in at most `text_options::columns`. The names of columns tell what their numbers
-/// are: "..._ns" are times, "bytes", "..._bytes" and "..._memory" bytes.
+/// A table of facts with at most `most_rows` rows, in at most `text_options::columns` columns. The names of its columns give the
+/// units of their numbers: "..._ns" are times; "bytes", "..._bytes", "..._memory" and "..._size" are bytes.
 [[nodiscard]] inline std::string to_text(const fact_table& table, std::size_t most_rows, const text_options& options = {}) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const auto count = static_cast<std::int64_t>(table.rows.size());

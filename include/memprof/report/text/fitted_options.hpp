@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The options for a text that goes to `stream`: no wider than its terminal, and coloured if that shows colours.
+/// The options for a text written to `stream`: no wider than its terminal, and coloured if the terminal shows colours.
 [[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
   if (const std::size_t columns = terminal_columns(stream); columns != 0) options.columns = std::min(options.columns, columns);
   options.is_colored = options.is_colored || shows_colors(stream);

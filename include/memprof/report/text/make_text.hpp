@@ -10,7 +10,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// `to_text`. A template, as are the parts of the report, so that units that print no profile do not compile it.
+/// The body of `to_text`. A template, like all parts of the report, so that translation units that print no profile do not
+/// compile it.
 template <std::same_as<profile> Profile>
 [[nodiscard]] std::string make_text(const Profile& source, const text_options& options) {
   std::string text;

@@ -9,13 +9,13 @@
 #include <vector>
 
 /// @file
-/// A report before it is laid out: what it says, whatever the width, the colours and the format.
+/// A report before layout: its content, independent of width, colours and format.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class emphasis : std::uint8_t { none, strong, alarm, caution, faint };
 
-/// A stretch of a line. Names, which come from the program and may be of any length, are shortened where the line is too long.
+/// A stretch of a line. Names come from the program and may be of any length: they are shortened if the line is too long.
 struct page_part {
   std::string text;
   emphasis how = emphasis::none;
@@ -56,8 +56,8 @@ struct page_column {
 
 struct page_table {
   std::vector<page_column> columns;
-  std::vector<std::vector<page_line>> rows;  ///< with fewer cells than there are columns, the last one may reach beyond its own
-  bool has_titles = false;                   ///< whether the text shows the titles of the columns; other formats always do
+  std::vector<std::vector<page_line>> rows;  ///< the last cell of a short row may extend past its column
+  bool has_titles = false;                   ///< whether the text shows column titles; other formats always do
 };
 
 /// One answer.
@@ -66,7 +66,7 @@ struct page_section {
   std::vector<page_line> lines;
   page_table table;
   std::vector<page_line> further_lines;  ///< below the table
-  bool is_wide = false;                  ///< the table begins at the margin
+  bool is_wide = false;                  ///< the table starts at the left margin
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,12 +14,12 @@
 #include <vector>
 
 /// @file
-/// Lays a report out for a terminal: no line is longer than the page is wide. Templates, as are the sections, so that only units
+/// Lays a report out for a terminal: no line is wider than the page. Templates, like the sections, so that only translation units
 /// that print a report compile them.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Where the lines of a section begin, behind its heading.
+/// The column where the lines of a section begin, after its heading.
 inline constexpr std::size_t page_margin = 10;
 
 [[nodiscard]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
@@ -34,11 +34,11 @@ inline constexpr std::size_t page_margin = 10;
   return text;
 }
 
-/// A finished line, or part of one: its characters with the terminal's control sequences, and the columns that it takes.
+/// A finished line, or part of one: its text with terminal control sequences, and its width in columns.
 struct laid_out {
   std::string text;
   std::size_t width = 0;
-  emphasis last = emphasis::none;  ///< of what was added last
+  emphasis last = emphasis::none;  ///< emphasis of the last addition
 
   void add(const std::string& plain, emphasis how, bool is_colored) {
     constexpr std::string_view end = "\x1b[0m";
@@ -57,7 +57,7 @@ struct laid_out {
   }
 };
 
-/// Whether a space stands between a number and its unit, where no line is broken.
+/// Whether the space between the two separates a number from its unit: no line breaks there.
 [[nodiscard]] inline bool precedes_unit(std::string_view before, std::string_view after) {
   if (before.empty() || before.back() < '0' || before.back() > '9') return false;
   const std::string_view word = after.substr(0, after.find_first_of(" ,;:)"));
@@ -66,7 +66,7 @@ struct laid_out {
   return std::find(units.begin(), units.end(), word) != units.end();
 }
 
-/// Breaks a line of prose at its spaces. Names stay whole, but no longer than `longest_name`.
+/// Breaks a line of prose at its spaces. Names stay whole but are shortened to `longest_name`.
 template <class Part = page_part>
 class line_breaker {
  public:
@@ -106,7 +106,7 @@ class line_breaker {
     if (word_.empty()) return;
     std::size_t width = 0;
     for (const Part& part : word_) width += display_width(part.text);
-    for (Part& part : word_) {  // what sticks to a name, as a colon, stays
+    for (Part& part : word_) {  // what is attached to a name, such as a colon, stays
       if (width <= columns_ || !part.is_name) continue;
       const std::size_t whole = display_width(part.text);
       part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
@@ -131,7 +131,8 @@ class line_breaker {
   std::vector<laid_out> lines_;
 };
 
-/// The line of prose on at most `most` lines of that width: names are shortened as far as that takes, to ten columns at least.
+/// A line of prose broken into at most `most` lines of `columns` columns: names are shortened as far as needed, to no less than
+/// ten columns.
 [[nodiscard]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
   constexpr std::size_t shortest_name = 10;
   std::size_t longest_name = columns;
@@ -159,7 +160,7 @@ class line_breaker {
   return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) { return part.is_name; });
 }
 
-/// A cell in at most `columns`: first its names give way, then its end.
+/// A cell in at most `columns`: its names are shortened first, then its end is cut.
 [[nodiscard]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
   std::size_t excess = width_of(cell);
   excess -= std::min(excess, columns);
@@ -174,14 +175,14 @@ class line_breaker {
   return result;
 }
 
-/// How wide the columns are: as their cells, but those with names give way until the table fits `columns`.
+/// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`.
 [[nodiscard]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
   std::vector<std::size_t> widths(table.columns.size());
   std::vector<bool> gives_way(table.columns.size());
   for (std::size_t column = 0; column < widths.size(); ++column) {
     if (table.has_titles) widths[column] = display_width(table.columns[column].title);
     for (const std::vector<page_line>& row : table.rows) {
-      // The last cell of a short row may reach beyond its column.
+      // The last cell of a short row may extend past its column.
       if (column >= row.size() || (column + 1 == row.size() && row.size() < widths.size())) continue;
       widths[column] = std::max(widths[column], width_of(row[column]));
       gives_way[column] = gives_way[column] || has_name(row[column]);
@@ -202,14 +203,14 @@ class line_breaker {
   }
 }
 
-/// The only name in a cell, or null: there is none, or more than one.
+/// The only name in a cell; null if there is none or more than one.
 [[nodiscard]] const page_part* only_name(const auto& cell) {
   const auto is_name = [](const page_part& part) { return part.is_name; };
   const std::vector<page_part>& parts = cell.parts();
   return std::count_if(parts.begin(), parts.end(), is_name) == 1 ? &*std::find_if(parts.begin(), parts.end(), is_name) : nullptr;
 }
 
-/// Shortens the names in cells that are too long for their columns, each such that it differs from the others with as much room.
+/// Shortens names in cells too wide for their columns so that each still differs from the others with the same room.
 void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
     std::map<std::size_t, std::vector<page_line*>> cells_with_room;
@@ -250,7 +251,7 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   constexpr std::size_t gap = 2;
   const std::vector<std::size_t> widths = column_widths(table, columns, gap);
   shorten_names(table, widths);
-  // On a page too narrow for its numbers a table loses its last columns.
+  // On a page too narrow for its numbers, a table loses its last columns.
   std::size_t fitting = 0;
   for (std::size_t end = 0; fitting < widths.size() && end + widths[fitting] <= columns; ++fitting) end += widths[fitting] + gap;
   const auto add_row = [&](const auto& cell_at, std::size_t cells) {

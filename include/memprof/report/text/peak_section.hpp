@@ -19,7 +19,7 @@
 #include <vector>
 
 /// @file
-/// The answers: how much was it, when, and whose.
+/// The answers: how high was the peak, when, and who owned it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -29,7 +29,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   section.heading = "Peak";
   page_line line;
   line.add(short_and_exact_bytes(space.cumulative_peak), emphasis::strong).add(" of ").add_name(space.name, emphasis::strong);
-  if (lies_on_cores(space)) line.add(" on all cores together");
+  if (lies_on_cores(space)) line.add(" across all cores");
   if (space.cumulative_peak != 0) {
     add_place(line, source, steps, space.peak_time_ns, space.peak_segment, space.peak_operation);
   }
@@ -45,7 +45,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
 [[nodiscard]] page_line category_line(const auto& by_category, std::int64_t whole) {
   constexpr std::size_t most = 4;
-  constexpr std::size_t longest_name = 20;  // ours are shorter
+  constexpr std::size_t longest_name = 20;  // memprof's own names are shorter
   page_line line;
   std::size_t shown = 0;
   std::int64_t others = 0;
@@ -65,8 +65,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return line;
 }
 
-/// The category that more than half of an owner's bytes certainly have: all bytes of the set have it, or blocks that are listed.
-/// Empty if that is not known.
+/// The category of more than half of an owner's bytes, if that is certain: all bytes of the set have it, or blocks that are
+/// listed. Empty otherwise.
 [[nodiscard]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
   for (const owned_bytes& row : live.by_category) {
     if (row.bytes == live.bytes && row.owner != to_string(category::other)) return row.owner;
@@ -82,7 +82,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return {};
 }
 
-/// Columns of a table of owners; other formats show the titles.
+/// The columns of a table of owners; only other formats show the titles.
 [[nodiscard]] inline page_table owner_table() {
   page_table table;
   table.columns = {{"Bytes", true}, {"Share", true}, {"Blocks", true}, {"Operation", false}, {"Category", false}};
@@ -93,7 +93,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return path.empty() ? page_line{"outside every operation"} : page_line{}.add_name(path);
 }
 
-/// The first `most` operations, and all others as one row, so that the rows add up.
+/// The first `most` operations, and one row for all others, so that the rows add up.
 [[nodiscard]] page_table owner_rows(const auto& live, std::size_t most) {
   page_table table = owner_table();
   const std::size_t shown = std::min(most, live.by_operation.size());
@@ -115,7 +115,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return table;
 }
 
-/// Whose the bytes were at the peak.
+/// Who owned the bytes at the peak.
 [[nodiscard]] page_section owner_section(const auto& live, std::size_t most) {
   page_section section;
   section.heading = "Owners";
@@ -125,7 +125,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return section;
 }
 
-/// What is known of a block: its annotation, or else its address.
+/// What identifies a block: its annotation, or else its address.
 [[nodiscard]] page_line block_text(const auto& block) {
   std::string text = block.name;
   for (const std::string* const part : {&block.shape, &block.dtype}) {

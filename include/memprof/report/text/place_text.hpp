@@ -10,11 +10,11 @@
 #include <string_view>
 
 /// @file
-/// How the answers say when and where something happened.
+/// How the answers state when and where something happened.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// " in BACKWARD_PASS of step 2 of 200"; nothing if the index leads to no segment.
+/// " in BACKWARD_PASS of step 2 of 200"; nothing if the index refers to no segment.
 void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
   const auto at = static_cast<std::size_t>(index);
@@ -23,7 +23,7 @@ void add_segment(page_line& line, const auto& source, const segment_steps& steps
     line.add(" of step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
 }
 
-/// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, operation forward/block"; nothing of operations where the program names none.
+/// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, operation forward/block"; no operation if the program names none.
 void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns, std::int64_t segment,
                std::string_view operation) {
   line.add(" at " + short_time(time_ns));

@@ -10,13 +10,13 @@
 #include <string_view>
 
 /// @file
-/// Numbers for people: three significant digits in a unit that fits, so that no column has more than nine characters.
+/// Numbers for people: three significant digits in a suitable unit, so that no column is wider than nine characters.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977".
 [[nodiscard]] inline std::string three_digits(double value) {
-  // The bounds are where rounding would make a digit more.
+  // The bounds are where rounding would add a digit.
   const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return decimal(value, value == 0 ? 0 : decimals);
 }
@@ -59,19 +59,19 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// "18,513,664 B".
 [[nodiscard]] inline std::string exact_bytes(std::int64_t bytes) { return grouped(bytes) + " B"; }
 
-/// "17.7 MiB (18,513,664 B)"; the parenthesis only where the short form is rounded.
+/// "17.7 MiB (18,513,664 B)"; the parenthesis only if the short form is rounded.
 [[nodiscard]] inline std::string short_and_exact_bytes(std::int64_t bytes) {
   const std::string text = short_bytes(bytes);
   return bytes < 1024 && bytes > -1024 ? text : text + " (" + exact_bytes(bytes) + ")";
 }
 
-/// "850 ns", "17.9 ms", "4.21 s"; from a minute on "2 min 05 s", "3 h 12 min", "2 d 04 h".
+/// "850 ns", "17.9 ms", "4.21 s"; from one minute on, "2 min 05 s", "3 h 12 min", "2 d 04 h".
 [[nodiscard]] inline std::string short_time(std::int64_t time_ns) {
   constexpr std::array<std::string_view, 3> units{"us", "ms", "s"};
   if (time_ns < 0) return "-" + short_time(time_ns == INT64_MIN ? INT64_MAX : -time_ns);
   if (time_ns < 1000) return std::to_string(time_ns) + " ns";
   constexpr std::int64_t ns_per_second = 1'000'000'000;
-  if (time_ns < 60 * ns_per_second - ns_per_second / 20) {  // 59.95 s would be written as 60.0
+  if (time_ns < 60 * ns_per_second - ns_per_second / 20) {  // 59.95 s would round to 60.0
     double value = static_cast<double>(time_ns) / 1000;
     std::size_t unit = 0;
     while (value >= 999.5 && unit + 1 < units.size()) {
@@ -91,7 +91,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return two_parts(seconds / 3600, 24, "d", "h");
 }
 
-/// "81.1 %", "0.4 %", "100 %"; "< 0.1 %" of what would be rounded to nothing.
+/// "81.1 %", "0.4 %", "100 %"; "< 0.1 %" for what would round to zero.
 [[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   if (share > 0 && share < 0.05) return "< 0.1 %";

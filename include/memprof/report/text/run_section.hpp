@@ -10,11 +10,11 @@
 #include <string>
 
 /// @file
-/// The first line of a report: which run it is about.
+/// The first line of a report: the run it describes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The heading of the first line. The reader of this text (format/summary_text.hpp) looks for it.
+/// The heading of the first line; format/summary_text.hpp looks for it.
 inline constexpr std::string_view run_heading = "memprof";
 
 /// "nano_gpt --steps 200, rank 0 of 4: 200 steps in 603 segments, 4.21 s".
@@ -33,7 +33,7 @@ inline constexpr std::string_view run_heading = "memprof";
   if (steps.count > 1) line.add(grouped(steps.count, "step", "steps") + " in ");
   line.add(grouped(count_of_segments(source), "segment", "segments") + ", " + short_time(source.duration_ns));
   if (source.mode == run_mode::no_dispatch) line.add("; no_dispatch: real sizes and lifetimes, nothing allocated");
-  if (!source.complete) line.add("; the capture has not ended, numbers so far", emphasis::caution);
+  if (!source.complete) line.add("; capture still open, numbers so far", emphasis::caution);
   section.lines.push_back(line);
   return section;
 }

@@ -13,12 +13,12 @@
 #include <string_view>
 
 /// @file
-/// The text that scripts read: to the letter what the memory tracker of tt-train prints, so that parsers of its logs
-/// (analyze_memory.py, extract_results.py) read ours. MB is 2^20 bytes.
+/// The text that scripts read: exactly what tt-train's memory tracker prints, so that parsers of its logs (analyze_memory.py,
+/// extract_results.py) read memprof's too. MB is 2^20 bytes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The space whose lines say "DRAM", or a null pointer if there is none; one that lies on cores has the line of L1.
+/// The space printed as "DRAM", null if there is none; a space on cores gets the L1 line instead.
 [[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
@@ -35,7 +35,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return text;
 }
 
-/// What stands before the colon in the line of a space on cores. The parsers search for "DRAM:" anywhere in a line.
+/// The label before the colon in the line of a space on cores. Parsers search for "DRAM:" anywhere in a line.
 [[nodiscard]] std::string core_label(const auto& space) {
   const std::string label = upper_case(on_one_line(space.name));
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
@@ -53,9 +53,9 @@ void append_core_usage(auto& text, const std::string& label, const auto& peaks) 
           ", Peak Total " + megabytes(peaks.total) + '\n';
 }
 
-/// The blocks "--- NAME ---" for each segment and the totals. The primary space has the name "DRAM", with zeros if there is none;
-/// spaces on cores have the tracker's line of L1, the first of them also where nothing was on any core; others have none.
-/// Where the profile does not keep all segments a line says how many are missing, which parsers look past.
+/// The "--- NAME ---" block of each segment, and the totals. The primary space is printed as "DRAM", with zeros if there is none;
+/// spaces on cores get the tracker's L1 line, the first of them even if nothing was on any core; other spaces are not printed. If
+/// the profile does not keep all segments, a line that parsers skip says how many are missing.
 void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
@@ -77,7 +77,7 @@ void append_tracker_lines(auto& text, const auto& source, const text_options& op
     }
   }
   const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
-  if (missing > 0) text += "(" + counted(missing, "more segment", "more segments") + " that the profile does not keep)\n";
+  if (missing > 0) text += "(" + counted(missing, "more segment", "more segments") + " not kept in the profile)\n";
   text += "\n=== Final Totals ===\nOverall DRAM Peak: " + megabytes(primary == nullptr ? 0 : primary->cumulative_peak) +
           ", Final DRAM Usage: " + megabytes(primary == nullptr ? 0 : primary->cumulative_current) + "\n\n";
 }

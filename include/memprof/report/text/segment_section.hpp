@@ -14,19 +14,14 @@
 #include <vector>
 
 /// @file
-/// The table of segments: folded by name, or each of them.
+/// The table of segments: folded by name, or one row each.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The titles of the table by name, where the numbers of a name differ, and where no name's do. `parse_summary_text` looks for
-/// them.
-inline constexpr std::array<page_column, 7> segment_columns{{{"Segments: peak", false},
-                                                             {"Count", true},
-                                                             {"First", true},
-                                                             {"Last", true},
-                                                             {"Least", true},
-                                                             {"Greatest", true},
-                                                             {"Mean", true}}};
+/// The column titles of the table by name: if the numbers of some name differ, and if those of no name do. `parse_summary_text`
+/// looks for them.
+inline constexpr std::array<page_column, 7> segment_columns{
+    {{"Segments: peak", false}, {"Count", true}, {"First", true}, {"Last", true}, {"Min", true}, {"Max", true}, {"Mean", true}}};
 inline constexpr std::array<page_column, 5> constant_segment_columns{
     {{"Segments", false}, {"Count", true}, {"Peak", true}, {"Change", true}, {"", false}}};
 
@@ -38,7 +33,7 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
   return name.stands_for_others ? page_line{"all other names"} : page_line{}.add_name(name.name);
 }
 
-/// Whether the numbers are the same as they are written, so that one stands for all of them.
+/// Whether the numbers look the same as printed, so that one stands for all.
 [[nodiscard]] inline bool looks_constant(const value_summary& values) {
   return short_bytes(values.least) == short_bytes(values.greatest);
 }
@@ -48,7 +43,7 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 
 [[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
 
-/// "each time", or by how much the numbers differ that are written as one.
+/// "each time", or how far apart the numbers are that print the same.
 [[nodiscard]] inline std::string spread_text(const segments_of_name& name) {
   if (name.count < 2) return {};
   const auto spread = [](const value_summary& values) { return subtract_saturating(values.greatest, values.least); };
@@ -56,13 +51,13 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
   return most == 0 ? "each time" : "each time within " + short_bytes(most);
 }
 
-/// The row of a name whose peak and change looked the same each time, where all names do.
+/// The row of a name whose peak and change look the same each time, for tables in which that holds for all names.
 void add_constant_row(auto& table, const segments_of_name& name) {
   table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
                         signed_short_bytes(name.segment_change.first), spread_text(name)});
 }
 
-/// The rows of a name: one if its peak and its change looked the same each time, else one for each.
+/// The rows of a name: one if its peak and change look the same each time, else one each.
 void add_name_rows(auto& table, const segments_of_name& name) {
   std::vector<page_line> peaks{name_of(name), grouped(name.count)};
   const value_summary& peak = name.segment_peak;
@@ -85,8 +80,8 @@ void add_name_rows(auto& table, const segments_of_name& name) {
   table.rows.push_back(std::move(changes));
 }
 
-/// A row or two for each name within `most_rows`, in the order in which they came: those with the greatest peaks and changes if
-/// not all have room.
+/// One or two rows for each name, at most `most_rows`, in the order of first occurrence. If not all fit, the names with the
+/// greatest peaks and changes are shown.
 [[nodiscard]] page_section segment_section(auto names, std::size_t most_rows) {
   page_section section;
   section.is_wide = true;
@@ -113,7 +108,7 @@ void add_name_rows(auto& table, const segments_of_name& name) {
       return weights.first != weights.second ? weights.first > weights.second : left < right;
     });
     std::vector<bool> is_shown(names.size());
-    std::size_t used = 1;  // the row that counts the others
+    std::size_t used = 1;  // for the row that counts the others
     for (const std::size_t index : order) {
       if (used + rows_of_name(names[index]) > most_rows) break;
       used += rows_of_name(names[index]);
@@ -146,7 +141,7 @@ void add_name_rows(auto& table, const segments_of_name& name) {
   return section;
 }
 
-/// A row for each segment that the profile has, in the order of time.
+/// A row for each segment that the profile keeps, in order of time.
 [[nodiscard]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.is_wide = true;
@@ -163,7 +158,7 @@ void add_name_rows(auto& table, const segments_of_name& name) {
   const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
   if (missing > 0) {
     section.further_lines.emplace_back(grouped(missing, "more segment", "more segments") +
-                                       " that the profile has only by name; the trace has all");
+                                       " kept only by name in the profile; the trace has them all");
   }
   return section;
 }

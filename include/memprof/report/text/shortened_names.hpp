@@ -10,21 +10,20 @@
 #include <vector>
 
 /// @file
-/// Names of rows made short enough for their column, but still distinct: stacks often begin with the same
-/// frames and end in the same allocator.
+/// Names shortened to fit their column but kept distinct: stacks often begin with the same frames and end in the same allocator.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr bool continues_utf8(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-/// A stretch of a text in bytes.
+/// A range of bytes in a text.
 struct text_range {
   std::size_t begin;
   std::size_t end;
 };
 
-/// Where a name differs from others: from its first component, between slashes, that not all have at this place, to the last one.
-/// In a long component only from so many characters before the first difference.
+/// The range in which a name differs from others: from the first path component (between slashes) that they do not all share to
+/// the last such component. Of a long component, only `longest_common_part` characters before the first difference.
 [[nodiscard]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
@@ -42,7 +41,7 @@ struct text_range {
   return {begin, std::min(end, name.size())};
 }
 
-/// The part of a name that tells it from others, with as much of the rest behind it, or else before it, as has room.
+/// The part that distinguishes a name from others, with as much as fits of what follows it, or else of what precedes it.
 [[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns) {
   constexpr std::size_t ellipses = 2;
   constexpr std::string_view ellipsis = "\xe2\x80\xa6";
@@ -54,7 +53,7 @@ struct text_range {
   const std::string_view middle = rest.substr(0, difference.end - difference.begin);
   const std::size_t used = display_width(middle);
   if (used + 1 >= room) return begin + std::string{middle.substr(0, bytes_within(middle, room - 1))} + std::string{ellipsis};
-  // Half of what is left has to be of some use.
+  // An end shorter than this is not worth showing.
   constexpr std::size_t least_end = 6;
   if (room - used - 1 < least_end) return begin + std::string{middle} + std::string{ellipsis};
   std::string_view end = rest.substr(middle.size());
@@ -66,8 +65,8 @@ struct text_range {
   return begin + std::string{middle} + std::string{ellipsis} + std::string{end};
 }
 
-/// The names in at most so many columns, with ellipses where something was left out. Names that differ still do, if that many
-/// columns can show it: those that would look alike show where they differ.
+/// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
+/// columns suffice: those that would look alike show where they differ.
 template <class Names = std::vector<std::string>>
 [[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int most_rounds = 8;

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// @file
-/// Which memory space comes first, and a line for each other one.
+/// The order of the memory spaces, and a line for each but the first.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -24,8 +24,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
 }
 
-/// The spaces, the most interesting first: the one that was asked for, then those that were full, then those with the greatest
-/// peaks. Throws `memprof::error` if there is none of the name that was asked for.
+/// The spaces, most relevant first: the requested one, then those that were full, then by peak. Throws `memprof::error` if the
+/// requested space does not exist.
 [[nodiscard]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
   std::vector<const space_profile*> spaces;
   const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
@@ -34,12 +34,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
     if ((left == chosen) != (right == chosen)) return left == chosen;
     if (is_full(*left) != is_full(*right)) return is_full(*left);
     if (left->cumulative_peak != right->cumulative_peak) return left->cumulative_peak > right->cumulative_peak;
-    return left < right;  // as they lie in the profile
+    return left < right;  // in the order of the profile
   });
   return spaces;
 }
 
-/// A row for each of the spaces, of which the first has its own answer and is left out; beyond `most` only how many.
+/// A row for each space except the first, which has its own answer; those beyond `most` are only counted.
 [[nodiscard]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
                                          const segment_steps& steps, std::size_t most) {
   page_section section;
@@ -69,13 +69,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
   if (shown < others.size()) {
     section.further_lines.emplace_back(grouped(static_cast<std::int64_t>(others.size() - shown)) +
-                                       " further spaces with peaks of at most " + short_bytes(others[shown]->cumulative_peak));
+                                       " more spaces with peaks of at most " + short_bytes(others[shown]->cumulative_peak));
   }
   return section;
 }
 
-/// A line for each memory in which several spaces lie: their joint peak, and what each had of it. Nothing where only one of them
-/// ever held anything, since its own peak says that.
+/// A line for each memory shared by several spaces: their joint peak, and the share of each. Nothing if only one of them ever
+/// held anything, as its own peak says the same.
 [[nodiscard]] page_section together_section(const auto& source, const segment_steps& steps) {
   constexpr std::size_t most_spaces = 4;
   page_section section;

@@ -27,27 +27,27 @@
 #include <vector>
 
 /// @file
-/// The summary: which answers it has, in which order, and what each may take of the lines that there are.
+/// The summary: its answers, their order, and how many lines each may take.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// How much of each answer there is.
+/// How much of each answer is shown.
 struct summary_limits {
   std::size_t owners;
   std::size_t owners_at_end;
   std::size_t faults;
   std::size_t spaces;
-  std::size_t lines_each;  ///< of a sentence
+  std::size_t lines_each;  ///< of a paragraph
 };
 
-/// From what is best to read to what leaves room for the rest in any case.
+/// From the most readable to one that always leaves room for the rest.
 inline constexpr std::array<summary_limits, 4> summary_levels{
     {{5, 3, 8, 6, 3}, {5, 3, 4, 3, 2}, {4, 2, 4, 3, 2}, {3, 1, 3, 2, 1}}};
 
-/// Of kinds of faults in the numbers: no limit.
+/// No limit on the kinds of faults.
 inline constexpr std::size_t all_faults = 1000;
 
-/// The rows that the table of segments has at least.
+/// The fewest rows of the table of segments.
 inline constexpr std::size_t least_segment_rows = 8;
 
 [[nodiscard]] inline bool asks_for_more(const text_options& options) {
@@ -56,11 +56,11 @@ inline constexpr std::size_t least_segment_rows = 8;
          options.checkpoints > usual.checkpoints || options.all_spaces || options.all_segments || options.all_faults;
 }
 
-/// The answers about one space, in the order in which they are read.
+/// The answers about one space, in reading order.
 [[nodiscard]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
                                                     const std::vector<segments_of_name>& names, const text_options& options,
                                                     const summary_limits& limits) {
-  const bool is_crowded = limits.lines_each == 1;  // there is hardly room for the rest
+  const bool is_crowded = limits.lines_each == 1;  // hardly any room for the rest
   return {failure_section(source, space, steps),
           peak_section(source, space, steps),
           owner_section(space.live_at_peak, std::min(options.owners, limits.owners)),
@@ -74,7 +74,7 @@ inline constexpr std::size_t least_segment_rows = 8;
           end_section(source, space, std::min(options.owners, limits.owners_at_end), !is_crowded)};
 }
 
-/// All that is said, but for the tables of segments.
+/// Everything but the tables of segments and checkpoints.
 [[nodiscard]] std::vector<page_section> summary_sections(const auto& source, const std::vector<const space_profile*>& spaces,
                                                          const segment_steps& steps, const text_options& options,
                                                          const summary_limits& limits) {
@@ -96,14 +96,14 @@ inline constexpr std::size_t least_segment_rows = 8;
   return sections;
 }
 
-/// The lines that the table of checkpoints takes at most, with the empty one before it.
+/// The most lines that the table of checkpoints takes, including the empty line before it.
 [[nodiscard]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
   if (source.checkpoints.empty() || options.checkpoints == 0) return 0;
-  constexpr std::size_t around = 3;  // empty line, titles, what is left out
+  constexpr std::size_t around = 3;  // empty line, titles, count of those left out
   return around + std::min(options.checkpoints, source.checkpoints.size());
 }
 
-/// The lines of a summary, without ends.
+/// The lines of a summary, without line endings.
 [[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const std::size_t most_lines = std::max<std::size_t>(options.max_lines, 32);
@@ -115,7 +115,7 @@ inline constexpr std::size_t least_segment_rows = 8;
   };
   if (spaces.empty()) {
     add(run_section(source, steps), 2);
-    lines.emplace_back("No allocation was recorded.");
+    lines.emplace_back("No allocations recorded.");
     add(check_section(source, summary_levels[0].faults), 2);
     add(fact_section(source), 2);
     return lines;

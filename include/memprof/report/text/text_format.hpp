@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The number with so many decimals, and a '.' whatever the locale: existing parsers read it.
+/// The number with that many decimals, and a '.' in every locale, since existing parsers read it.
 [[nodiscard]] inline std::string decimal(double value, int decimals) {
   std::array<char, 400> text{};  // the greatest double has 309 digits before the point
   const auto written = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
@@ -25,7 +25,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return decimal(static_cast<double>(bytes) / bytes_per_megabyte, 2) + " MB";
 }
 
-/// The same with a sign in any case: "+0.00 MB".
+/// The same, always with a sign: "+0.00 MB".
 [[nodiscard]] inline std::string signed_megabytes(std::int64_t bytes) { return (bytes < 0 ? "" : "+") + megabytes(bytes); }
 
 /// "1 free", "2 frees".
@@ -33,15 +33,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return std::to_string(count) + ' ' + std::string{count == 1 ? singular : plural};
 }
 
-/// Whether a terminal takes the character for a command, or shows what comes after it elsewhere: control characters, line and
-/// paragraph separators, and marks that turn the direction of writing.
+/// Whether a terminal would interpret the character or misplace what follows it: control characters, line and paragraph
+/// separators, and bidirectional marks.
 [[nodiscard]] constexpr bool is_control(char32_t code) noexcept {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200e && code <= 0x200f) ||
          (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == utf8_character::invalid;
 }
 
-/// The text on one line, as UTF-8: control characters, which could break the format or the terminal, and bytes that are no UTF-8
-/// are written as "\n" or "\x1b".
+/// The text on one line, as UTF-8: control characters, which could break the format or the terminal, and bytes that are not UTF-8
+/// become "\n", "\t" or "\x1b".
 [[nodiscard]] inline std::string on_one_line(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string result;
@@ -65,12 +65,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return result;
 }
 
-/// `text` with spaces before it, up to that width.
+/// `text` padded with spaces before it to `width`.
 [[nodiscard]] inline std::string right_aligned(const std::string& text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
-/// The text of a number with a comma between groups of three digits before its point.
+/// A number with commas between groups of three digits before its decimal point.
 [[nodiscard]] inline std::string with_thousands(std::string digits) {
   const std::size_t first = digits.starts_with('-') ? 1 : 0;
   const std::size_t point = digits.find('.');

@@ -354,7 +354,7 @@ TEST_CASE("training step: what cannot be is refused by name") {
   refused({}, {.pipeline_stage = 1}, "pipeline_stage is 1, but must be at least -1 and less than 1");
   refused({}, {.batch_size = 1'000'000'000, .seq_len = 1'000'000'000}, "63 bits");
   refused({.layers = 100'000}, {.batch_size = 1'000'000, .seq_len = 100'000}, "63 bits");
-  CHECK_THROWS_WITH(memprof::find_decoder("gpt5"), ContainsSubstring("no decoder is called 'gpt5'; known are gpt2-124m"));
+  CHECK_THROWS_WITH(memprof::find_decoder("gpt5"), ContainsSubstring("unknown decoder 'gpt5'; known are gpt2-124m"));
 }
 
 }  // namespace memprof_tests::analysis_estimate_training_step

@@ -176,9 +176,9 @@ TEST_CASE("lifetimes: the text says what an arena would hold and how many buffer
   options.columns = 200;
   const std::string text = memprof::to_text(run.whole(), options);
   INFO(text);
-  CHECK(text.find("100 of 101 blocks came and went within one segment: 100 MiB of allocations that an arena of 1.00 MiB would "
+  CHECK(text.find("100 of 101 blocks lived within a single segment: 100 MiB of allocations that an arena of 1.00 MiB would "
                   "serve") != std::string::npos);
-  CHECK(text.find("101 blocks of 1.00 MiB to 2.00 MiB by forward, 1 at most live at once") != std::string::npos);
+  CHECK(text.find("101 blocks of 1.00 MiB to 2.00 MiB by forward, at most 1 live at once") != std::string::npos);
   CHECK(memprof::to_text(run.whole(memprof::facets::none), options).find("arena") == std::string::npos);
 }
 

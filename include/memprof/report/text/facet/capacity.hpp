@@ -16,9 +16,9 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What would have had to be freed.
+/// What would have had to be freed for the allocation to fit.
 [[nodiscard]] page_line remedy_line(const auto& full) {
-  if (!full.holders_known) return "who held the rest is unknown: the profiler itself got no memory";
+  if (!full.holders_known) return "owners of the rest unknown: the profiler itself ran out of memory";
   if (full.remedy.empty()) return "freeing everything would not suffice: the request exceeds the capacity";
   if (full.remedy.size() == 1) {
     const owned_bytes& owner = full.remedy.front();
@@ -57,7 +57,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return section;
 }
 
-/// "5.12 GiB of 16.0 GiB free at the peak", or why that is not known.
+/// "5.12 GiB of 16.0 GiB free at the peak", or why that is unknown.
 [[nodiscard]] page_line room_text(const auto& space) {
   if (space.capacity_is_per_core && !lies_on_cores(space)) {
     return "per-core fit unknown: each core has " + short_bytes(space.capacity) + ", but no block was recorded on cores";
@@ -70,7 +70,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return line.add(" on core ").add_name(space.cores.peaks.busiest_core);
 }
 
-/// Whether the space's live bytes fit; nothing if no device was named.
+/// Whether the space's live bytes fit; empty if no device was named.
 [[nodiscard]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Fit";

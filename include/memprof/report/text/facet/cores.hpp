@@ -9,7 +9,7 @@
 #include <cstdint>
 
 /// @file
-/// The lines of the facet "cores": what lay on the busiest core, and in which rectangles.
+/// The lines of the facet "cores": what was on the busiest core, and in which rectangles of cores.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 

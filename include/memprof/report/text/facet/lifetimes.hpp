@@ -7,11 +7,11 @@
 #include <cstdint>
 
 /// @file
-/// The lines of the facet "lifetimes": what an arena would save, and where a reused buffer would save most.
+/// The lines of the facet "lifetimes": what an arena would save, and where reusing buffers would save most.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What an arena would save, and where a reused buffer would save most. Nothing if no block was followed.
+/// What an arena would save, and where reusing buffers would save most. Empty if no block was followed.
 [[nodiscard]] page_section lifetime_section(const auto& space) {
   page_section section;
   section.heading = "Lifetimes";
@@ -29,7 +29,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     if (row.allocation_count - row.peak_blocks > busiest->allocation_count - busiest->peak_blocks) busiest = &row;
   }
   for (const auto& row : lifetimes.segments_by_name) arena = std::max(arena, row.peak);
-  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " came and went within one segment: " +
+  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " lived within a single segment: " +
                           short_bytes(bytes) + " of allocations that an arena of " + short_bytes(arena) + " would serve");
   if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return section;
   page_line line{grouped(busiest->allocation_count) + " blocks of " + short_bytes(busiest->least_size) + " to " +
@@ -39,7 +39,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   } else {
     line.add("by ").add_name(busiest->operation);
   }
-  line.add(", " + grouped(busiest->peak_blocks) + " at most live at once: so many buffers would do");
+  line.add(", at most " + grouped(busiest->peak_blocks) + " live at once: that many buffers would do");
   section.lines.push_back(line);
   return section;
 }

@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The first allocation for which the device had no memory, and how many more there were.
+/// The first allocation that failed for lack of device memory, and how many more did.
 [[nodiscard]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Failed";
@@ -23,7 +23,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   add_place(line, source, steps, failed.time_ns, failed.segment, failed.operation);
   line.add("; ");
   if (failed.device_free >= 0) line.add(short_bytes(failed.device_free) + " free on the device, ");
-  // Nothing was ever reserved where nobody reported it.
+  // Reserved bytes are 0 if no allocator reported any.
   if (space.reserved.peak != 0) {
     line.add(short_bytes(failed.reserved_bytes) + " reserved, " + short_bytes(failed.live_bytes) + " of it live");
   } else {

@@ -8,11 +8,11 @@
 #include <cstdint>
 
 /// @file
-/// The lines of the facet "reserved": what the allocator held of the device.
+/// The line of the facet "reserved": what the allocator held of the device.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Nothing if no allocator reported what it holds.
+/// Empty if no allocator reported what it holds.
 [[nodiscard]] page_section reserved_section(const auto& space) {
   page_section section;
   section.heading = "Reserved";

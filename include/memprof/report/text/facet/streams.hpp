@@ -9,11 +9,11 @@
 #include <cstdint>
 
 /// @file
-/// The lines of the facet "streams": what streams used beyond what was live, and which of them had the memory.
+/// The lines of the facet "streams": what streams used beyond what was live, and which of them held the memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Nothing where streams were done with each block when it was freed, as far as peak and end tell.
+/// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
 [[nodiscard]] page_section active_section(const auto& space) {
   page_section section;
   section.heading = "Active";
@@ -39,12 +39,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return line;
 }
 
-/// One stream with the allocator's own pool holds all that is said of the space anyway.
+/// A single stream with the allocator's own pool adds nothing to what the space already says.
 [[nodiscard]] bool are_worth_a_table(const auto& streams) {
   return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
 }
 
-/// The first `most` streams, which are those with the most reserved bytes; with 0 only how many there are.
+/// The first `most` streams, which are those with the most reserved bytes; if `most` is 0, only their number.
 [[nodiscard]] page_section stream_section(const auto& space, std::size_t most) {
   page_section section;
   section.heading = "Streams";
