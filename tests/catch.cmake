@@ -18,8 +18,17 @@ endif()
 # Compares each capture's trace with its profile.
 if(NOT TARGET memprof_replay)
   add_library(memprof_replay OBJECT ${CMAKE_CURRENT_LIST_DIR}/replay.cpp)
-  target_link_libraries(memprof_replay PRIVATE memprof::memprof)
+  target_include_directories(memprof_replay SYSTEM PRIVATE ${PROJECT_SOURCE_DIR}/build/packages/usr/include)
+  target_link_libraries(memprof_replay PRIVATE memprof::memprof Catch2::Catch2)
+  if(NOT MEMPROF_TORCH) # whose tests have libtorch's headers precompiled, too
+    target_precompile_headers(memprof_replay PRIVATE <catch2/catch_test_macros.hpp> <memprof/memprof.hpp> <map> <random> <sstream> <thread>)
+  endif()
 endif()
+
+# Test executables with the flags of their folder share one precompiled header.
+function(memprof_share_test_headers target)
+  target_precompile_headers(${target} REUSE_FROM memprof_replay)
+endfunction()
 
 # memprof_add_test(<target> <label> <source>...): every TEST_CASE becomes a test of ctest.
 function(memprof_add_test target label)
