@@ -25,6 +25,6 @@ int main() {
                         memprof::to_text(captured).find("1.00 KiB") != std::string::npos &&
                         memprof::to_json_text(captured).find("\"cumulative_peak\": 1024") != std::string::npos;
   memprof::print_memory_usage();
-  memprof::clear();
+  memprof::discard_capture();
   return is_right && memprof::current_profile().spaces.empty() && !session.is_active() ? 0 : 1;
 }

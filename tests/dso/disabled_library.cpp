@@ -18,5 +18,5 @@ void disabled_library_allocate(std::size_t bytes) {
   memprof::snapshot("NOT A SEGMENT");
   capture.end();
   memprof::end_capture();
-  memprof::clear();
+  memprof::discard_capture();
 }

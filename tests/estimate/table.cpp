@@ -44,7 +44,7 @@ std::int64_t measured_peak(const memprof::decoder_model& model, const memprof::t
 }  // namespace
 
 int main() {
-  constexpr double most_percent = 2;
+  constexpr double max_percent = 2;
   int failures = 0;
   std::puts("| model | batch × sequence | blocks | estimated peak, bytes | without dispatch, bytes | difference |");
   std::puts("|---|---|---|---|---|---|");
@@ -58,7 +58,7 @@ int main() {
       const std::int64_t estimated = memprof::estimate_training_step(model, setup).space().cumulative_peak;
       const std::int64_t measured = measured_peak(model, setup);
       const double difference = 100.0 * static_cast<double>(estimated - measured) / static_cast<double>(measured);
-      failures += std::abs(difference) > most_percent;
+      failures += std::abs(difference) > max_percent;
       std::printf("| %s | %lld × %lld | %s | %s | %s | %s %% |\n", std::string{each.model}.c_str(),
                   static_cast<long long>(each.batch_size), static_cast<long long>(each.seq_len),
                   recompute ? "recomputed" : "kept", memprof::detail::with_thousands(std::to_string(estimated)).c_str(),

@@ -477,7 +477,7 @@ struct chunk_bytes {
       bytes_at(at, next);
       detail::chunk_header chunk;
       REQUIRE(chunk.decode(next));
-      (chunk.packing == detail::begins_generation ? of_beginnings : of_events) += chunk.bytes;
+      (chunk.packing == detail::generation_beginning ? of_beginnings : of_events) += chunk.bytes;
       at += next.size() + chunk.bytes;
     }
   }

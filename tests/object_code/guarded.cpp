@@ -25,6 +25,6 @@ float train_step(const float* weights, const float* inputs, std::size_t count) {
   capture.snapshot("DOT_PRODUCT");
   capture.end();
   memprof::print_memory_usage();
-  memprof::clear();
+  memprof::discard_capture();
   return loss;
 }

@@ -155,7 +155,7 @@ class random_profiles {
 };
 
 /// One assertion a text: Catch2 takes longer for each line than the text does.
-void check_size(const std::string& text, std::size_t columns, std::size_t most_lines) {
+void check_size(const std::string& text, std::size_t columns, std::size_t max_lines) {
   std::size_t lines = 0;
   std::string faults;
   for (std::size_t begin = 0; begin < text.size(); ++lines) {
@@ -167,7 +167,7 @@ void check_size(const std::string& text, std::size_t columns, std::size_t most_l
     if (end == std::string::npos) break;
     begin = end + 1;
   }
-  if (lines > most_lines) faults += std::to_string(lines) + " lines:\n" + text;
+  if (lines > max_lines) faults += std::to_string(lines) + " lines:\n" + text;
   CHECK(faults == "");
 }
 

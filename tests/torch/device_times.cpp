@@ -124,7 +124,7 @@ TEST_CASE("pytorch operations: times that an earlier capture did not ask for are
     (void)at::ones({2});
     earlier.release();
   }
-  memprof::clear();
+  memprof::discard_capture();
   auto capture = begin_torch();
   CHECK(operators_of(capture.profile()).empty());
 }

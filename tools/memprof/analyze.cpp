@@ -90,7 +90,7 @@ std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, in
     try {
       recorded_runs runs = read_runs(path);
       if (!runs.complaint.empty()) {
-        complain("analyze", runs.complaint);
+        print_error("analyze", runs.complaint);
         status = bad_input;
       }
       for (memprof::profile& read : runs.profiles) {
@@ -103,10 +103,10 @@ std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, in
       }
     } catch (const memprof::error& fault) {
       const std::string what = fault.what();
-      complain("analyze", what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
+      print_error("analyze", what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
       status = bad_input;
     } catch (const std::bad_alloc&) {
-      complain("analyze", "'" + path + "': out of memory while reading it");
+      print_error("analyze", "'" + path + "': out of memory while reading it");
       status = bad_input;
     }
   }
@@ -118,11 +118,12 @@ int draw(const std::vector<analyzed_space>& bars, const std::string& title, cons
   const drawing result =
       draw_picture([&](const std::string& file) { return memprof::peak_picture_script(bars, title, format, file); }, path);
   if (!result.has_gnuplot) {
-    complain("analyze", "no picture: the program gnuplot was not found (package gnuplot-nox on Debian); the tables are complete");
+    print_error("analyze",
+                "no picture: the program gnuplot was not found (package gnuplot-nox on Debian); the tables are complete");
     return success;
   }
   if (!result.complaint.empty()) {
-    complain("analyze", "no picture: gnuplot failed: " + result.complaint);
+    print_error("analyze", "no picture: gnuplot failed: " + result.complaint);
     return failed;
   }
   std::printf("Visualization saved to: %s\n", path.c_str());
@@ -154,7 +155,7 @@ void require_no_other_document(const std::string& path) {
 int run_analyze(const analyze_arguments& arguments) {
   int status = success;
   if (arguments.asks_for_picture && !arguments.visualize_peak)
-    complain("analyze", "no picture: --title and --output have no effect without --visualize-peak");
+    print_error("analyze", "no picture: --title and --output have no effect without --visualize-peak");
   const std::vector<analyzed_space> analyzed = analyze_files(arguments, status);
   if (analyzed.empty()) return bad_input;
   std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
@@ -167,7 +168,7 @@ int run_analyze(const analyze_arguments& arguments) {
   }
   if (arguments.visualize_peak) attempt(status, "analyze", [&] { return draw_all(analyzed, arguments); });
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    complain("analyze", "cannot write the tables: " + memprof::detail::reason_in_errno());
+    print_error("analyze", "cannot write the tables: " + memprof::detail::reason_in_errno());
     return bad_input;
   }
   return status;
@@ -236,7 +237,7 @@ void add_analyze(CLI::App& program, int& status) {
       .add_option("--output", arguments->output,
                   "picture to write: *.png, *.svg, or a name without extension for both (default: memory_peak_visualization.png)")
       ->type_name("FILE")
-      ->check(CLI::Validator{fault_of_output, ""});
+      ->check(CLI::Validator{output_error_of, ""});
   command.add_option("--json", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
   command
       .add_option("--space", arguments->space,

@@ -26,7 +26,7 @@ class rule_reader {
   explicit rule_reader(const std::string& path) : path_(path) {}
 
   [[nodiscard]] memprof::hlo_class_rules read() const {
-    const std::string text = memprof::detail::read_whole_file(path_, memprof::detail::most_bytes_by_hand);
+    const std::string text = memprof::detail::read_whole_file(path_, memprof::detail::max_bytes_by_hand);
     memprof::hlo_class_rules rules = memprof::default_hlo_class_rules();
     try {
       const toml::table document = toml::parse(text);

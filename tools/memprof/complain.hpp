@@ -11,7 +11,7 @@
 namespace memprof_tool {
 
 /// Prints one line to stderr, after flushing stdout to keep the two in order.
-inline void complain(const char* subcommand, const std::string& what) {
+inline void print_error(const char* subcommand, const std::string& what) {
   std::fflush(stdout);
   std::fprintf(stderr, "memprof %s: %s\n", subcommand, memprof::detail::on_one_line(what).c_str());
 }
@@ -23,7 +23,7 @@ void attempt(int& status, const char* subcommand, Action action) {
     const int result = action();
     if (status == success) status = result;
   } catch (const memprof::error& fault) {
-    complain(subcommand, fault.what());
+    print_error(subcommand, fault.what());
     status = bad_input;
   }
 }

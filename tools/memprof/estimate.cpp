@@ -70,7 +70,7 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
       (folder / memprof::contributors_picture_name).string());
   const std::string& complaint = buckets.complaint.empty() ? contributors.complaint : buckets.complaint;
   if (!complaint.empty()) {
-    complain("estimate", "no pictures: gnuplot failed: " + complaint);
+    print_error("estimate", "no pictures: gnuplot failed: " + complaint);
     return failed;
   }
   std::printf("\nSaved plots to: %s\n", arguments.plot_folder.c_str());
@@ -122,7 +122,7 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
   if (arguments.runs_step)
     attempt(status, "estimate", [&] { return run_train_step(decoder.shape, decoder.model, arguments.real_step); });
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    complain("estimate", "cannot write the tables: " + memprof::detail::reason_in_errno());
+    print_error("estimate", "cannot write the tables: " + memprof::detail::reason_in_errno());
     return bad_input;
   }
   return status;
@@ -168,7 +168,7 @@ void add_estimate(CLI::App& program, int& status) {
     try {
       status = run_estimate(*arguments, command);
     } catch (const memprof::error& fault) {
-      complain("estimate", fault.what());
+      print_error("estimate", fault.what());
       status = bad_input;
     }
   });

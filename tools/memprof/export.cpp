@@ -108,9 +108,9 @@ class exporter {
     memprof::stack_table table = memprof::stack_table_of(read_.profile);
     for (const memprof::space_profile& space : read_.profile.spaces) {
       if (space.live_at_peak.remaining_operations == 0) continue;
-      complain("export", "the profile has folded " + std::to_string(space.live_at_peak.remaining_operations) +
-                             " operations at the peak of " + space.name + "; they appear as '" +
-                             std::string{memprof::folded_operations} + "'");
+      print_error("export", "the profile has folded " + std::to_string(space.live_at_peak.remaining_operations) +
+                                " operations at the peak of " + space.name + "; they appear as '" +
+                                std::string{memprof::folded_operations} + "'");
     }
     return table;
   }
@@ -129,8 +129,8 @@ class exporter {
       if (&space != chosen) others += (others.empty() ? "" : ", ") + space.name;
     }
     if (!others.empty())
-      complain("export",
-               arguments_.format + " holds one memory space: exporting " + chosen->name + "; use --space for " + others);
+      print_error("export",
+                  arguments_.format + " holds one memory space: exporting " + chosen->name + "; use --space for " + others);
     return *chosen;
   }
 
@@ -149,7 +149,7 @@ class exporter {
     const memprof::stack_table table = stacks(true);
     to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_pprof(table, sink); });
     if (!read_.is_trace)
-      complain("export", "a profile lacks categories per operation and the number of blocks each has left; a trace has both");
+      print_error("export", "a profile lacks categories per operation and the number of blocks each has left; a trace has both");
   }
   void write_dhat() {
     need_trace("the lifetimes of blocks");
@@ -177,10 +177,11 @@ class exporter {
       }
     });
     if (losses.events_per_stretch > 1)
-      complain("export", "counters show only the extremes of every " + std::to_string(losses.events_per_stretch) +
-                             " events: viewers accept no more");
+      print_error("export", "counters show only the extremes of every " + std::to_string(losses.events_per_stretch) +
+                                " events: viewers accept no more");
     if (losses.memory_events != 0 && arguments_.format == "chrome")
-      complain("export", std::to_string(losses.memory_events) + " memory events are left out: viewers accept at most a million");
+      print_error("export",
+                  std::to_string(losses.memory_events) + " memory events are left out: viewers accept at most a million");
   }
   void write_chrome() { write_over_time<memprof::chrome_trace_writer<memprof::file_sink>>(); }
   void write_perfetto() { write_over_time<memprof::perfetto_writer<memprof::file_sink>>(); }
@@ -191,12 +192,12 @@ class exporter {
             [&](memprof::file_sink& sink) { losses = memprof::write_torch_snapshot(trace_, sink, {arguments_.events}); });
     for (const memprof::torch_snapshot_loss& loss : losses) {
       if (loss.left_out_events != 0)
-        complain("export", loss.space + ": " + std::to_string(loss.left_out_events) + " events outside a window of " +
-                               std::to_string(arguments_.events) + " around the peak are left out; use --events for more");
+        print_error("export", loss.space + ": " + std::to_string(loss.left_out_events) + " events outside a window of " +
+                                  std::to_string(arguments_.events) + " around the peak are left out; use --events for more");
       if (loss.left_out_blocks != 0)
-        complain("export", loss.space + ": " + std::to_string(loss.left_out_blocks) + " blocks of " +
-                               std::to_string(loss.left_out_bytes) +
-                               " bytes are left out: they overlap others, or have no address below 2^53");
+        print_error("export", loss.space + ": " + std::to_string(loss.left_out_blocks) + " blocks of " +
+                                  std::to_string(loss.left_out_bytes) +
+                                  " bytes are left out: they overlap others, or have no address below 2^53");
     }
   }
   void write_session() {
@@ -205,7 +206,7 @@ class exporter {
       missing =
           read_.is_trace ? memprof::write_session(trace_, read_.profile, sink) : memprof::write_session(read_.profile, sink);
     });
-    for (const std::string& what : missing) complain("export", "not in the session profile: " + what);
+    for (const std::string& what : missing) print_error("export", "not in the session profile: " + what);
   }
   [[nodiscard]] std::vector<memprof::run_label> labels() const {
     std::vector<memprof::run_label> found;
@@ -235,9 +236,9 @@ class exporter {
       });
     } else {
       to_table(path("blocks"), format, [&](table& rows) { memprof::write_block_table(run, run_, rows); });
-      complain("export",
-               "'" + arguments_.file +
-                   "' is a profile: it has only the largest blocks at the peaks, and no events; a trace has all of them");
+      print_error("export",
+                  "'" + arguments_.file +
+                      "' is a profile: it has only the largest blocks at the peaks, and no events; a trace has all of them");
     }
   }
 
@@ -256,14 +257,14 @@ int run_export(const export_arguments& arguments) {
     const std::string remark = read.complaint;
     exporter{arguments, std::move(read), trace}.write();
     if (remark.empty()) return success;
-    complain("export", remark);
+    print_error("export", remark);
   } catch (const output_error& fault) {
-    complain("export", fault.what());
+    print_error("export", fault.what());
     return failed;
   } catch (const memprof::error& fault) {
-    complain("export", fault.what());
+    print_error("export", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("export", "'" + arguments.file + "': out of memory");
+    print_error("export", "'" + arguments.file + "': out of memory");
   }
   return bad_input;
 }

@@ -198,7 +198,7 @@ void add_fit(CLI::App& program, int& status) {
     try {
       status = run_fit(*arguments, command);
     } catch (const memprof::error& fault) {
-      complain("fit", fault.what());
+      print_error("fit", fault.what());
       status = bad_input;
     }
   });

@@ -20,11 +20,11 @@ namespace memprof_tool {
 
 std::string gzip(std::string_view bytes) {
   constexpr int with_gzip_header = 16 + MAX_WBITS;
-  constexpr int most_memory = 9;
+  constexpr int max_memory = 9;
   constexpr int level = 6;
   if (bytes.size() > std::numeric_limits<uInt>::max() / 2) return memprof::detail::gzip_stored(bytes);
   z_stream stream{};
-  if (deflateInit2(&stream, level, Z_DEFLATED, with_gzip_header, most_memory, Z_DEFAULT_STRATEGY) != Z_OK) throw std::bad_alloc{};
+  if (deflateInit2(&stream, level, Z_DEFLATED, with_gzip_header, max_memory, Z_DEFAULT_STRATEGY) != Z_OK) throw std::bad_alloc{};
   std::string packed(deflateBound(&stream, static_cast<uLong>(bytes.size())), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib only reads it
   stream.avail_in = static_cast<uInt>(bytes.size());

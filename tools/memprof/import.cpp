@@ -114,7 +114,7 @@ std::string read_torch(std::FILE* file, const std::string& path, memprof::trace&
   memprof::trace_writer writer{trace, source.info()};
   const std::string_view last_segment = source.write_to(writer);
   finish(writer, source.damage(), last_segment);
-  for (const std::string& remark : source.remarks()) complain("import", "'" + path + "': " + remark);
+  for (const std::string& remark : source.remarks()) print_error("import", "'" + path + "': " + remark);
   return source.damage();
 }
 
@@ -131,15 +131,15 @@ std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::tr
   source.write_to(writer);
   finish(writer, source.damage(), "HEAPTRACK");
   if (source.is_attached())
-    complain("import",
-             "'" + path +
-                 "' was recorded after attaching heaptrack to a running program; what it had allocated before is not counted");
+    print_error("import",
+                "'" + path +
+                    "' was recorded after attaching heaptrack to a running program; what it had allocated before is not counted");
   return source.damage();
 }
 
 std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace, bool& is_whole) {
   const tt_reading reading = read_tt_log(file, path, trace);
-  for (const std::string& remark : reading.remarks) complain("import", "'" + path + "': " + remark);
+  for (const std::string& remark : reading.remarks) print_error("import", "'" + path + "': " + remark);
   is_whole = reading.is_whole;
   return reading.damage;
 }
@@ -165,7 +165,8 @@ std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& 
       source.write_to(writer, per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
   finish(writer, source.damage(), "TRACE");
   if (unknown != 0)
-    complain("import", std::to_string(unknown) + " freed buffers were allocated before the trace began; their L1 is not counted");
+    print_error("import",
+                std::to_string(unknown) + " freed buffers were allocated before the trace began; their L1 is not counted");
   return source.damage();
 }
 
@@ -212,10 +213,10 @@ int run_import(const import_arguments& arguments) {
     } else if (is_packed && what.starts_with("cannot read")) {
       what += " (in the unpacked data; the packed file may be damaged)";
     }
-    complain("import", what);
+    print_error("import", what);
     return bad_input;
   } catch (const std::bad_alloc&) {
-    complain("import", "'" + arguments.file + "': out of memory while reading it");
+    print_error("import", "'" + arguments.file + "': out of memory while reading it");
     return bad_input;
   }
   try {
@@ -225,11 +226,11 @@ int run_import(const import_arguments& arguments) {
       growing.write(arguments.output);
     }
   } catch (const memprof::error& fault) {
-    complain("import", fault.what());
+    print_error("import", fault.what());
     return failed;
   }
   if (damage.empty()) return is_whole ? success : bad_input;
-  complain("import", "'" + arguments.file + "': " + damage + "; everything before that is in '" + arguments.output + "'");
+  print_error("import", "'" + arguments.file + "': " + damage + "; everything before that is in '" + arguments.output + "'");
   return bad_input;
 }
 

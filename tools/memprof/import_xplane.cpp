@@ -29,11 +29,11 @@ std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, c
       writer, [&](memprof::hlo_group group, std::string_view op_name) { return memprof::category_of(classes, group, op_name); });
   writer.finish("");
   // Many programs may have the same fault; the first few are enough.
-  constexpr std::size_t most_remarks = 4;
+  constexpr std::size_t max_remarks = 4;
   std::vector<std::string> remarks = source.remarks();
-  if (remarks.size() > most_remarks) {
-    const std::size_t left_out = remarks.size() - most_remarks;
-    remarks.resize(most_remarks);
+  if (remarks.size() > max_remarks) {
+    const std::size_t left_out = remarks.size() - max_remarks;
+    remarks.resize(max_remarks);
     remarks.push_back("and " + std::to_string(left_out) + " more");
   }
   if (!profile.damage().empty()) remarks.push_back(profile.damage());

@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const s
   return {{output + ".png", picture_format::png}, {output + ".svg", picture_format::svg}};
 }
 
-std::string fault_of_output(const std::string& output) {
+std::string output_error_of(const std::string& output) {
   const std::string ending = std::filesystem::path{output}.extension().string();
   if (ending == ".png" || ending == ".svg" || (ending.empty() && !output.empty() && output.back() != '/')) return {};
   return "'" + output + "' must end in .png or .svg, or have no extension to get both";

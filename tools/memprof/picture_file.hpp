@@ -23,6 +23,6 @@ struct drawing {
 [[nodiscard]] std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const std::string& output);
 
 /// What is wrong with the file name of a picture; empty if nothing is.
-[[nodiscard]] std::string fault_of_output(const std::string& output);
+[[nodiscard]] std::string output_error_of(const std::string& output);
 
 }  // namespace memprof_tool

@@ -68,8 +68,8 @@ std::vector<memprof::drawn_space> spaces_of(const recorded_runs& runs, const plo
     memprof::detail::raise("'" + arguments.file + "': nothing to draw: no memory was allocated");
   }
   if (drawn.size() > most) {
-    complain("plot", "only the first " + std::to_string(most) + " of " + std::to_string(drawn.size()) +
-                         " memory spaces are drawn; use --space to choose one");
+    print_error("plot", "only the first " + std::to_string(most) + " of " + std::to_string(drawn.size()) +
+                            " memory spaces are drawn; use --space to choose one");
     drawn.resize(most);
   }
   return drawn;
@@ -92,11 +92,11 @@ int draw(const std::vector<memprof::drawn_space>& spaces, const plot_arguments& 
           },
           path);
       if (!result.has_gnuplot) {
-        complain("plot", "no picture: the program gnuplot was not found (package gnuplot-nox on Debian)");
+        print_error("plot", "no picture: the program gnuplot was not found (package gnuplot-nox on Debian)");
         return success;
       }
       if (!result.complaint.empty()) {
-        complain("plot", "no picture: gnuplot failed: " + result.complaint);
+        print_error("plot", "no picture: gnuplot failed: " + result.complaint);
         return failed;
       }
       std::printf("Picture saved to: %s\n", path.c_str());
@@ -110,11 +110,11 @@ int run_plot(const plot_arguments& arguments) {
     const recorded_runs runs = read_runs(arguments.file);
     const int status = draw(spaces_of(runs, arguments), arguments);
     if (runs.complaint.empty()) return status;
-    complain("plot", runs.complaint);
+    print_error("plot", runs.complaint);
   } catch (const memprof::error& fault) {
-    complain("plot", fault.what());
+    print_error("plot", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("plot", "'" + arguments.file + "': out of memory while reading it");
+    print_error("plot", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }
@@ -134,7 +134,7 @@ void add_plot(CLI::App& program, int& status) {
                   "picture to write: *.png, *.svg, or a name without extension for both; may be repeated")
       ->required()
       ->type_name("FILE")
-      ->check(CLI::Validator{fault_of_output, ""});
+      ->check(CLI::Validator{output_error_of, ""});
   command.add_option("--space", arguments->space, "draw only this memory space (default: all that were used)")->type_name("NAME");
   const std::map<std::string, memprof::composition> kinds{{"category", memprof::composition::category},
                                                           {"operation", memprof::composition::operation}};

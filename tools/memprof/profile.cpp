@@ -30,24 +30,24 @@ int run_profile(const profile_arguments& arguments) {
     keep_input(arguments.file, arguments.output);
     read = arguments.has_facets ? read_recording(arguments.file, 0, memprof::facets::all) : read_recording(arguments.file);
     if (arguments.has_facets && !read.is_trace) {
-      complain("profile", "'" + arguments.file + "' is a profile; --facets needs a trace");
+      print_error("profile", "'" + arguments.file + "' is a profile; --facets needs a trace");
       return bad_input;
     }
   } catch (const memprof::error& fault) {
-    complain("profile", fault.what());
+    print_error("profile", fault.what());
     return bad_input;
   } catch (const std::bad_alloc&) {
-    complain("profile", "'" + arguments.file + "': out of memory while reading it");
+    print_error("profile", "'" + arguments.file + "': out of memory while reading it");
     return bad_input;
   }
   try {
     memprof::write_json(read.profile, arguments.output);
   } catch (const memprof::error& fault) {
-    complain("profile", fault.what());
+    print_error("profile", fault.what());
     return failed;
   }
   if (read.complaint.empty()) return success;
-  complain("profile", read.complaint);
+  print_error("profile", read.complaint);
   return bad_input;
 }
 

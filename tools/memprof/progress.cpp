@@ -33,19 +33,19 @@ progress::progress(std::string what, std::FILE* read) : what_{std::move(what)} {
     size_ = static_cast<double>(status.st_size);
   }
   try {
-    shower_ = std::thread{[this] { show_until_done(); }};
+    display_thread_ = std::thread{[this] { show_until_done(); }};
   } catch (const std::system_error&) {  // no thread, no progress line
   }
 }
 
 progress::~progress() {
-  if (!shower_.joinable()) return;
+  if (!display_thread_.joinable()) return;
   {
     const std::lock_guard guard{lock_};
     is_done_ = true;
   }
   done_.notify_one();
-  shower_.join();
+  display_thread_.join();
 }
 
 void progress::show_until_done() {

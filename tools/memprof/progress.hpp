@@ -30,7 +30,7 @@ class progress {
   bool is_done_ = false;
   std::mutex lock_;
   std::condition_variable done_;
-  std::thread shower_;
+  std::thread display_thread_;
 };
 
 }  // namespace memprof_tool

@@ -128,7 +128,7 @@ recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t k
   memprof::trace_file_status status;
   result.profile = memprof::profile_of(file, path, status, kept_segments, asked);
   result.complaint = complaint_about(status, path);
-  say_what_was_dropped(status, path);
+  print_dropped_note(status, path);
   return result;
 }
 
@@ -217,7 +217,7 @@ std::string note_of_dropped(const memprof::trace_file_status& status, const std:
          "them";
 }
 
-void say_what_was_dropped(const memprof::trace_file_status& status, const std::string& path) {
+void print_dropped_note(const memprof::trace_file_status& status, const std::string& path) {
   const std::string note = note_of_dropped(status, path);
   if (note.empty()) return;
   std::fflush(stdout);

@@ -29,7 +29,7 @@ void keep_input(const std::string& input, const std::string& output);
 [[nodiscard]] std::string note_of_dropped(const memprof::trace_file_status& status, const std::string& path);
 
 /// Prints that note, if any, as one line to stderr.
-void say_what_was_dropped(const memprof::trace_file_status& status, const std::string& path);
+void print_dropped_note(const memprof::trace_file_status& status, const std::string& path);
 
 /// The content of a file, whatever its name.
 struct recording {

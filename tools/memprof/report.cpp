@@ -66,7 +66,7 @@ void check_output(const std::filesystem::path& output) {
       require_something(read_recording(file.get(), arguments.file).profile, arguments.file);
     }
     if (!complaint.empty()) page.notes.push_back(without_folder(complaint, arguments.file));
-    say_what_was_dropped(status, arguments.file);
+    print_dropped_note(status, arguments.file);
     if (const std::string dropped = note_of_dropped(status, arguments.file); !dropped.empty())
       page.notes.push_back(without_folder(dropped, arguments.file));
   };
@@ -82,11 +82,11 @@ int run_report(const report_arguments& arguments) {
     if (!arguments.force) check_output(output);
     const std::string complaint = write_page(arguments, output);
     if (complaint.empty()) return success;
-    complain("report", complaint);
+    print_error("report", complaint);
   } catch (const memprof::error& fault) {
-    complain("report", fault.what());
+    print_error("report", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("report", "'" + arguments.file + "': out of memory while reading it");
+    print_error("report", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }

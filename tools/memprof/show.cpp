@@ -102,7 +102,7 @@ std::string text_of(const memprof::profile& profile, const show_arguments& argum
 int run_show(const show_arguments& arguments) {
   try {
     // A table of every segment needs all segments of a trace, as far as memory reaches.
-    constexpr std::uint32_t all_segments = memprof::detail::segment_history::most_kept;
+    constexpr std::uint32_t all_segments = memprof::detail::segment_history::max_kept;
     const bool wants_all = arguments.options.all_segments || arguments.format == "tracker";
     const recording read = read_recording(arguments.file, wants_all ? all_segments : 0);
     if (!arguments.shows_facts && (read.complaint.empty() || read.profile.spaces.empty())) {
@@ -111,15 +111,15 @@ int run_show(const show_arguments& arguments) {
     }
     std::fputs(text_of(read.profile, arguments).c_str(), stdout);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      complain("show", "cannot write to the standard output");
+      print_error("show", "cannot write to the standard output");
       return failed;
     }
     if (read.complaint.empty()) return success;
-    complain("show", read.complaint);
+    print_error("show", read.complaint);
   } catch (const memprof::error& fault) {
-    complain("show", fault.what());
+    print_error("show", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("show", "'" + arguments.file + "': out of memory while reading it");
+    print_error("show", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }

@@ -181,17 +181,17 @@ int run_trace(const trace_arguments& arguments) {
     const memprof::trace_file_status status = memprof::read_trace(file.get(), arguments.file, print);
     shown.reset();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      complain("trace", "cannot write to the standard output");
+      print_error("trace", "cannot write to the standard output");
       return failed;
     }
-    say_what_was_dropped(status, arguments.file);
+    print_dropped_note(status, arguments.file);
     const std::string complaint = complaint_about(status, arguments.file);
     if (complaint.empty()) return success;
-    complain("trace", complaint);
+    print_error("trace", complaint);
   } catch (const memprof::error& fault) {
-    complain("trace", fault.what());
+    print_error("trace", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("trace", "'" + arguments.file + "': out of memory while reading it");
+    print_error("trace", "'" + arguments.file + "': out of memory while reading it");
   }
   return bad_input;
 }
@@ -205,14 +205,14 @@ int run_repack(const trace_arguments& arguments) {
     memprof::repack_trace(file.get(), arguments.file, arguments.output, arguments.packs);
     return success;
   } catch (const memprof::error& fault) {
-    complain("trace", fault.what());
+    print_error("trace", fault.what());
   }
   return bad_input;
 }
 #else
 int run_repack(const trace_arguments&) {
-  complain("trace",
-           "this memprof was built without zstd, which packs traces; install libzstd (libzstd-dev on Debian) and rebuild");
+  print_error("trace",
+              "this memprof was built without zstd, which packs traces; install libzstd (libzstd-dev on Debian) and rebuild");
   return bad_input;
 }
 #endif

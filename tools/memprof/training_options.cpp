@@ -88,13 +88,13 @@ void say_what_is_overridden(const std::string& path, const decoder_options& give
                             const CLI::App& command) {
   for (const auto& [option, size] : sizes) {
     if (command.get_option_no_throw(option) == nullptr || command.count(option) == 0 || given.shape.*size == used.*size) continue;
-    complain(command.get_name().c_str(), std::string{option} + " " + std::to_string(given.shape.*size) + " is ignored: '" + path +
-                                             "' sets it to " + std::to_string(used.*size));
+    print_error(command.get_name().c_str(), std::string{option} + " " + std::to_string(given.shape.*size) + " is ignored: '" +
+                                                path + "' sets it to " + std::to_string(used.*size));
   }
 }
 
 chosen_decoder read_config(const std::string& path, const decoder_options& options, const CLI::App& command) {
-  const std::string text = memprof::detail::read_whole_file(path, memprof::detail::most_bytes_by_hand);
+  const std::string text = memprof::detail::read_whole_file(path, memprof::detail::max_bytes_by_hand);
   const memprof::decoder_config config = memprof::parse_decoder_config(text, options.shape, path);
   say_what_is_overridden(path, options, config.shape, command);
   return {config.shape, config.model ? *config.model : model_of(config.shape), config.longest_sequence};

@@ -53,9 +53,9 @@ int guarded(Work&& work) {
   try {
     return work();
   } catch (const memprof::error& fault) {
-    complain("tt-mlir", fault.what());
+    print_error("tt-mlir", fault.what());
   } catch (const std::bad_alloc&) {
-    complain("tt-mlir", "out of memory");
+    print_error("tt-mlir", "out of memory");
   }
   return bad_input;
 }
@@ -163,14 +163,14 @@ int analyze(const fs::path& log_path) {
     write_pair(log.get(), path, content, rank, beside(of_rank + "_memory.json"), beside(of_rank + "_operations.json"));
     print_summary(rank);
   }
-  if (content.ranks.empty()) complain("tt-mlir", "'" + path + "' has no operation with a state: only the trace is written");
+  if (content.ranks.empty()) print_error("tt-mlir", "'" + path + "' has no operation with a state: only the trace is written");
   write_output(beside("_inputs_registry.json"), [&](memprof::file_sink& sink) { memprof::write_tt_inputs(content, sink); });
   std::printf("%s: %zu arguments\n", beside("_inputs_registry.json").c_str(), content.inputs.size());
   std::printf("%s: for memprof show, analyze, report\n", beside(".memtrace").c_str());
   print_memories(source.memories());
-  for (const std::string& remark : memprof::remarks_on(source)) complain("tt-mlir", "'" + path + "': " + remark);
+  for (const std::string& remark : memprof::remarks_on(source)) print_error("tt-mlir", "'" + path + "': " + remark);
   if (!source.status().damage.empty())
-    complain("tt-mlir", "'" + path + "': " + source.status().damage + "; the files contain everything before that");
+    print_error("tt-mlir", "'" + path + "': " + source.status().damage + "; the files contain everything before that");
   return memprof::is_whole(source.status()) ? success : bad_input;
 }
 
@@ -207,7 +207,7 @@ int visualize(const fs::path& given) {
   memprof::write_html(trace, page, options);
   std::printf("%s\n", page.c_str());
   if (!reading.damage.empty())
-    complain("tt-mlir", "'" + log_path.string() + "': " + reading.damage + "; the page shows everything before that");
+    print_error("tt-mlir", "'" + log_path.string() + "': " + reading.damage + "; the page shows everything before that");
   return reading.is_whole ? success : bad_input;
 }
 
@@ -229,7 +229,7 @@ int run(const tt_arguments& arguments, bool only_logs) {
   ::setenv("TT_RUNTIME_MEMORY_LOG_LEVEL", "operation", 0);
   const int status = run_and_log(command, log);
   std::printf("%s\n", log.c_str());
-  if (status != 0) complain("tt-mlir", "'" + script.string() + "' ended with exit status " + std::to_string(status));
+  if (status != 0) print_error("tt-mlir", "'" + script.string() + "' ended with exit status " + std::to_string(status));
   if (only_logs) return status;
   bool is_read = false;
   const int own = guarded([&] {

@@ -145,8 +145,8 @@ class unpacking {
       }
     }
     position_ += next - out;
-    if (position_ > most_unpacked && position_ / most_ratio > taken_) {
-      end("unpacks to more than " + std::to_string(most_ratio) +
+    if (position_ > max_unpacked && position_ / max_ratio > taken_) {
+      end("unpacks to more than " + std::to_string(max_ratio) +
           " times its size, like a decompression bomb; if it is a genuine recording, unpack it first");
     }
     return next - out;
@@ -187,8 +187,8 @@ class unpacking {
 
   // Recordings shrink to a tenth or a thirtieth, those of a program in a loop to less. The limit keeps a small file from taking
   // unlimited memory and time.
-  static constexpr std::int64_t most_unpacked = std::int64_t{32} << 20;
-  static constexpr std::int64_t most_ratio = 1000;
+  static constexpr std::int64_t max_unpacked = std::int64_t{32} << 20;
+  static constexpr std::int64_t max_ratio = 1000;
 
   std::FILE* file_;
   std::unique_ptr<unpacker> unpacker_;

@@ -46,7 +46,7 @@
 namespace memprof_tool {
 namespace {
 
-constexpr std::size_t most_columns = 3;
+constexpr std::size_t max_columns = 3;
 
 struct waterfall_arguments {
   decoder_options decoder;
@@ -89,7 +89,7 @@ memprof::waterfall_column read_column(const std::string& path, const std::string
   const memprof::detail::file_handle file = open_recording(path);
   recording read = read_recording(file.get(), path);
   if (!read.complaint.empty()) {
-    complain("waterfall", read.complaint);
+    print_error("waterfall", read.complaint);
     status = bad_input;
   }
   require_something(read.profile, path);
@@ -108,7 +108,7 @@ void find_titles(std::vector<memprof::waterfall_column>& columns) {
   for (std::size_t column = 0; column < columns.size(); ++column) {
     if (columns[column].title.empty()) columns[column].title = kind(column);
   }
-  if (columns.size() == most_columns && columns[0].title == "no dispatch" && columns[1].title == "no dispatch")
+  if (columns.size() == max_columns && columns[0].title == "no dispatch" && columns[1].title == "no dispatch")
     columns[0].title = "estimate";
   for (std::size_t column = 1; column < columns.size(); ++column) {
     for (std::size_t other = 0; other < column; ++other) {
@@ -161,7 +161,7 @@ std::vector<memprof::waterfall_column> columns_of(waterfall_arguments& arguments
     memprof::detail::raise("--run needs a decoder: --config NAME, or its dimensions");
   }
   for (const std::string& path : arguments.files) columns.push_back(read_column(path, arguments.space, status));
-  if (columns.size() < 2 || columns.size() > most_columns) {
+  if (columns.size() < 2 || columns.size() > max_columns) {
     memprof::detail::raise("expected 2 or 3 columns, but got " + std::to_string(columns.size()) +
                            ": give an estimate (--config NAME, or a file) and the files of one or two runs, "
                            "or --config and --run");
@@ -232,10 +232,10 @@ void add_waterfall(CLI::App& program, int& status) {
     try {
       status = run_waterfall(*arguments, command);
     } catch (const memprof::error& fault) {
-      complain("waterfall", fault.what());
+      print_error("waterfall", fault.what());
       status = bad_input;
     } catch (const std::bad_alloc&) {
-      complain("waterfall", "out of memory while reading");
+      print_error("waterfall", "out of memory while reading");
       status = bad_input;
     }
   });

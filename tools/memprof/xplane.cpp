@@ -96,8 +96,8 @@ const memprof::xplane_program* program_of(const memprof::xplane_file& profile, c
     break;
   }
   if (meant.size() > 1)
-    complain("xplane", "'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" + wanted +
-                           "'; using " + chosen->name);
+    print_error("xplane", "'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" +
+                              wanted + "'; using " + chosen->name);
   return chosen;
 }
 
@@ -109,10 +109,10 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
     try {
       act();
     } catch (const memprof::error& fault) {
-      complain("xplane", fault.what());
+      print_error("xplane", fault.what());
       status = bad_input;
     } catch (const std::bad_alloc&) {
-      complain("xplane", "'" + path + "': out of memory while reading it");
+      print_error("xplane", "'" + path + "': out of memory while reading it");
       status = bad_input;
     }
   };
@@ -132,7 +132,7 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
       const memprof::detail::file_handle file = open_recording(path);
       const memprof::xplane_file profile{file.get(), path};
       if (!profile.damage().empty()) {
-        complain("xplane", "'" + path + "': " + profile.damage() + "; the rest was read");
+        print_error("xplane", "'" + path + "': " + profile.damage() + "; the rest was read");
         status = bad_input;
       }
       read(profile, path);
@@ -221,7 +221,7 @@ void print_aligned(const std::vector<std::vector<std::string>>& rows) {
 }
 
 void print_text(const std::vector<worker>& workers, const std::vector<column>& columns, const memprof::hlo_class_rules& rules,
-                std::size_t most_rows) {
+                std::size_t max_rows) {
   std::vector<std::vector<std::string>> table(1, {"MB"});
   for (const column& each : columns) table[0].push_back(each.name);
   table[0].emplace_back("gradient hits");
@@ -250,7 +250,7 @@ void print_text(const std::vector<worker>& workers, const std::vector<column>& c
               memprof::detail::megabytes(simulated.peak).c_str(), memprof::detail::megabytes(simulated.unpadded_peak).c_str());
   std::size_t printed = 0;
   for (const memprof::hlo_attributed_block& row : greatest.found.rows) {
-    if (printed++ == most_rows) break;
+    if (printed++ == max_rows) break;
     const memprof::hlo_block& block = row.block;
     std::string line =
         mebibytes(static_cast<double>(block.bytes)) + "  " + mebibytes(static_cast<double>(block.unpadded_bytes)) + "  " +
@@ -260,7 +260,7 @@ void print_text(const std::vector<worker>& workers, const std::vector<column>& c
     if (!block.source_file.empty()) line += "  " + block.source_file + ':' + std::to_string(block.source_line);
     std::printf("  %s\n", memprof::detail::on_one_line(line).c_str());
   }
-  if (printed > most_rows) std::printf("  and %zu more (--rows shows more)\n", greatest.found.rows.size() - most_rows);
+  if (printed > max_rows) std::printf("  and %zu more (--rows shows more)\n", greatest.found.rows.size() - max_rows);
   std::printf("  %s  in blocks of less than %lld bytes\n", mebibytes(static_cast<double>(greatest.found.small)).c_str(),
               static_cast<long long>(memprof::small_hlo_block));
 }
@@ -277,7 +277,7 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
   const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
     const memprof::xplane_program* const program = program_of(profile, arguments.module);
     if (program == nullptr) {
-      complain("xplane", "'" + path + "' has no program '" + arguments.module + "'; skipping it");
+      print_error("xplane", "'" + path + "' has no program '" + arguments.module + "'; skipping it");
       return;
     }
     worker made;
@@ -292,13 +292,14 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
       memprof::detail::raise("'" + path + "': " + program->name + ": " + profile.fault_of(fault));
     }
     if (std::find(spaces.begin(), spaces.end(), arguments.space) == spaces.end())
-      complain("xplane", "warning: '" + path + "': " + program->name + " has nothing in memory space " +
-                             std::to_string(arguments.space) + "; it uses: " + listed(spaces));
-    for (const std::string& remark : made.found.remarks) complain("xplane", "warning: '" + path + "': " + remark);
+      print_error("xplane", "warning: '" + path + "': " + program->name + " has nothing in memory space " +
+                                std::to_string(arguments.space) + "; it uses: " + listed(spaces));
+    for (const std::string& remark : made.found.remarks) print_error("xplane", "warning: '" + path + "': " + remark);
     workers.push_back(std::move(made));
   });
   if (workers.empty()) {
-    if (status == success) complain("xplane", "no profile has a program '" + arguments.module + "'; omit --module to list them");
+    if (status == success)
+      print_error("xplane", "no profile has a program '" + arguments.module + "'; omit --module to list them");
     return bad_input;
   }
   const std::vector<column> columns = columns_of(workers, rules, !arguments.tsv);
@@ -332,7 +333,7 @@ int list_modules(const xplane_arguments& arguments) {
           if (std::find(all_spaces.begin(), all_spaces.end(), space) == all_spaces.end()) all_spaces.push_back(space);
         }
       } catch (const memprof::error& fault) {
-        complain("xplane", "'" + path + "': " + each.name + ": " + profile.fault_of(fault));
+        print_error("xplane", "'" + path + "': " + each.name + ": " + profile.fault_of(fault));
         continue;
       }
       const auto [found, is_new] = index_of.try_emplace(each.name, programs.size());
@@ -344,12 +345,12 @@ int list_modules(const xplane_arguments& arguments) {
     }
   });
   if (programs.empty()) {
-    if (status == success) complain("xplane", "no profile contains an XLA program (no HLO proto in /host:metadata)");
+    if (status == success) print_error("xplane", "no profile contains an XLA program (no HLO proto in /host:metadata)");
     return bad_input;
   }
   if (std::find(all_spaces.begin(), all_spaces.end(), arguments.space) == all_spaces.end())
-    complain("xplane", "warning: no program has anything in memory space " + std::to_string(arguments.space) +
-                           "; they use: " + listed(all_spaces));
+    print_error("xplane", "warning: no program has anything in memory space " + std::to_string(arguments.space) +
+                              "; they use: " + listed(all_spaces));
   std::stable_sort(programs.begin(), programs.end(), [](const listed_program& left, const listed_program& right) {
     return left.greatest.peak > right.greatest.peak;
   });
@@ -380,10 +381,10 @@ int run_xplane(const xplane_arguments& arguments) {
     const memprof::hlo_class_rules rules = read_class_rules(arguments.classes);
     const int status = arguments.module.empty() ? list_modules(arguments) : analyze_module(arguments, rules);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-    complain("xplane", "cannot write the table: " + memprof::detail::reason_in_errno());
+    print_error("xplane", "cannot write the table: " + memprof::detail::reason_in_errno());
     return failed;
   } catch (const memprof::error& fault) {
-    complain("xplane", fault.what());
+    print_error("xplane", fault.what());
     return bad_input;
   }
 }

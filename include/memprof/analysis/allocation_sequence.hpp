@@ -76,7 +76,7 @@ class allocation_sequence {
         case event_kind::scope_end:
           follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
           break;
-        case event_kind::gap: is_behind_ = true; break;
+        case event_kind::gap: is_missing_events_ = true; break;
         case event_kind::thread_begin: follower_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
         default: break;  // memory of single cores has no caching allocator
       }
@@ -86,7 +86,7 @@ class allocation_sequence {
   /// Continues from a key frame if events before it are missing: blocks that disappeared meanwhile are freed, and new ones are
   /// allocated in their original order. False if it is damaged.
   bool key_frame(const key_frame_part& part) {
-    if ((!is_behind_ && events_ != 0) || !frame_.add(part)) return true;
+    if ((!is_missing_events_ && events_ != 0) || !frame_.add(part)) return true;
     const bool is_sound = take_frame();
     frame_.clear();
     return is_sound;
@@ -142,7 +142,7 @@ class allocation_sequence {
     }
     if (in.has_failed()) return false;
     go_on_with(found);
-    is_behind_ = false;
+    is_missing_events_ = false;
     return true;
   }
 
@@ -258,7 +258,7 @@ class allocation_sequence {
   std::string space_name_;
   std::uint8_t space_;
   std::uint64_t events_ = 0;
-  bool is_behind_ = false;  ///< events are missing since the last key frame
+  bool is_missing_events_ = false;  ///< events are missing since the last key frame
   detail::key_frame_collector frame_;
   std::uint64_t unmatched_frees_ = 0;
   std::uint64_t replaced_allocations_ = 0;

@@ -65,7 +65,7 @@ class memory_resource : public std::pmr::memory_resource {
 
   void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
     detail::record_deallocation(space_.id(), address, bytes);
-    if (detail::give_back_reserved(address, bytes, alignment)) return;
+    if (detail::release_phantom(address, bytes, alignment)) return;
     const detail::recording_suppressor nested;
     upstream_->deallocate(address, bytes, alignment);
   }
@@ -79,7 +79,7 @@ class memory_resource : public std::pmr::memory_resource {
   }
 
   [[nodiscard, gnu::cold, gnu::noinline]] void* reserve(std::size_t bytes, std::size_t alignment) const {
-    void* const address = detail::take_reserved(bytes, alignment);
+    void* const address = detail::take_phantom(bytes, alignment);
     if (address == nullptr) {
       detail::raise("memory_resource: no reserved addresses are left for " + std::to_string(bytes) +
                     " bytes; a NO_DISPATCH capture can have up to 64 TiB live, or what the limit on address space allows");

@@ -20,7 +20,7 @@ namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
 /// An address that stands for `bytes` bytes without memory behind it; null if none are left.
-[[nodiscard]] inline void* take_reserved(std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard]] inline void* take_phantom(std::size_t bytes, std::size_t alignment) noexcept {
   // Acquire pairs with the release in `prepare_no_dispatch`.
   phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   return reserved == nullptr ? nullptr : reserved->take(bytes, alignment);
@@ -28,7 +28,7 @@ namespace detail {
 
 /// Gives a reserved address back; false if `address` is not reserved and so belongs to the upstream. Blocks of a NO_DISPATCH
 /// capture may be freed long after it ended.
-[[nodiscard]] inline bool give_back_reserved(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard]] inline bool release_phantom(void* address, std::size_t bytes, std::size_t alignment) noexcept {
   phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   if (reserved == nullptr || !reserved->contains(address)) [[likely]]
     return false;

@@ -29,12 +29,12 @@ using file_handle = std::unique_ptr<std::FILE, file_closer>;
 inline std::string reason_in_errno() { return std::error_code(errno, std::generic_category()).message(); }
 
 /// Maximum size of a hand-written file, in bytes.
-inline constexpr std::size_t most_bytes_by_hand = 1 << 20;
+inline constexpr std::size_t max_bytes_by_hand = 1 << 20;
 
-/// Reads the rest of a file; `path` is its name for messages. Rejects a file with more than `most_bytes`, including an endless
+/// Reads the rest of a file; `path` is its name for messages. Rejects a file with more than `max_bytes`, including an endless
 /// one.
 inline std::string read_whole_file(std::FILE* file, const std::filesystem::path& path,
-                                   std::size_t most_bytes = std::numeric_limits<std::size_t>::max()) {
+                                   std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) {
   std::string text;
   for (;;) {
     constexpr std::size_t chunk = 1 << 16;
@@ -42,7 +42,7 @@ inline std::string read_whole_file(std::FILE* file, const std::filesystem::path&
     text.resize(filled + chunk);
     const std::size_t got = std::fread(text.data() + filled, 1, chunk, file);
     text.resize(filled + got);
-    if (text.size() > most_bytes) raise_about_file("read", path, "it has more than " + std::to_string(most_bytes) + " bytes");
+    if (text.size() > max_bytes) raise_about_file("read", path, "it has more than " + std::to_string(max_bytes) + " bytes");
     if (got == chunk) continue;
     if (std::ferror(file) != 0) raise_about_file("read", path, reason_in_errno());
     return text;
@@ -51,10 +51,10 @@ inline std::string read_whole_file(std::FILE* file, const std::filesystem::path&
 
 /// Reads the file with that name; pipes work too.
 inline std::string read_whole_file(const std::filesystem::path& path,
-                                   std::size_t most_bytes = std::numeric_limits<std::size_t>::max()) {
+                                   std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) {
   const file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) raise_about_file("read", path, reason_in_errno());
-  return read_whole_file(file.get(), path, most_bytes);
+  return read_whole_file(file.get(), path, max_bytes);
 }
 
 /// Whether all of `text` was written to the file; if not, errno says why.

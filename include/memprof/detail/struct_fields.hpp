@@ -7,13 +7,13 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The greatest number of fields that `with_fields` supports.
-inline constexpr std::size_t most_fields = 32;
+inline constexpr std::size_t max_fields = 32;
 
 /// Calls `use(fields...)` with all fields of a struct that has `Count` of them; any other count does not compile. A library that
 /// counts them itself takes a second of compile time for the structs of a profile.
 template <std::size_t Count, class T, class Use>
 constexpr decltype(auto) with_fields(T& value, Use&& use) {
-  static_assert(Count >= 1 && Count <= most_fields, "add a line below");
+  static_assert(Count >= 1 && Count <= max_fields, "add a line below");
   if constexpr (Count == 1) {
     auto& [f1] = value;
     return use(f1);

@@ -88,13 +88,13 @@ class byte_reader {
 /// Replaces `line` with the next line of a log, without its line ending; false if there is none. Of a long line, the first
 /// mebibyte is kept. Raises an error for a line of more than 64 MiB, which no log has; `number` is the line's number.
 [[nodiscard]] inline bool next_line(byte_reader& in, std::string& line, std::uint64_t number) {
-  constexpr std::size_t most_kept = std::size_t{1} << 20;
+  constexpr std::size_t max_kept = std::size_t{1} << 20;
   constexpr std::uint64_t most = std::uint64_t{64} << 20;
   line.clear();
   const std::uint64_t begin = in.offset();
   int byte = in.next();
   for (; byte >= 0 && byte != '\n'; byte = in.next()) {
-    if (line.size() < most_kept) {
+    if (line.size() < max_kept) {
       line += static_cast<char>(byte);
     } else if (in.offset() - begin > most) {
       raise_about_file("read", in.path(),

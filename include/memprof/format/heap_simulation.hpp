@@ -232,8 +232,8 @@ class heap_live_list {
   for (const hlo_allocation& allocation : program.allocations) spaces.push_back(allocation.space);
   std::sort(spaces.begin(), spaces.end());
   spaces.erase(std::unique(spaces.begin(), spaces.end()), spaces.end());
-  constexpr std::size_t most_spaces = 250;
-  if (spaces.size() > most_spaces)
+  constexpr std::size_t max_spaces = 250;
+  if (spaces.size() > max_spaces)
     detail::raise("it has " + std::to_string(spaces.size()) + " memory spaces, more than any device has");
   return spaces;
 }

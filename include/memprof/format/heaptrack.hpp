@@ -164,7 +164,7 @@ class heaptrack_source {
   static constexpr std::uint64_t oldest_version = 1;
   static constexpr std::uint64_t newest_version = 3;
   static constexpr std::uint64_t version_of_sized_strings = 3;
-  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;  ///< that a process can have on today's systems
+  static constexpr std::uint64_t max_bytes = std::uint64_t{1} << 47;  ///< that a process can have on today's systems
   static constexpr std::int64_t ns_per_ms = 1'000'000;
 
   void read_version(std::string_view line) {
@@ -199,7 +199,7 @@ class heaptrack_source {
     }
     if (line.starts_with("I ")) {
       const auto [page, pages] = numbers_in<2>(line);
-      if (page > most_bytes || (page != 0 && pages > most_bytes / page)) lines_.fail("more memory than any machine has");
+      if (page > max_bytes || (page != 0 && pages > max_bytes / page)) lines_.fail("more memory than any machine has");
       page_bytes_ = page;
       recording_.system_memory_bytes = static_cast<std::int64_t>(page * pages);
       return true;
@@ -219,12 +219,12 @@ class heaptrack_source {
       fault = stacks_.add_stack(line.substr(2));
     } else if (line.starts_with("a ")) {
       const auto [bytes, stack] = numbers_in<2>(line);
-      if (bytes > most_bytes) lines_.fail("more bytes than any process can have");
+      if (bytes > max_bytes) lines_.fail("more bytes than any process can have");
       if (!stacks_.contains(stack)) lines_.fail("the stack is not defined above");
       blocks_.add_kind(bytes, stack);
     } else if (line.starts_with("R ")) {
       const std::uint64_t pages = numbers_in<1>(line)[0];
-      if (page_bytes_ != 0 && pages > most_bytes / page_bytes_) lines_.fail("more memory than any process can have");
+      if (page_bytes_ != 0 && pages > max_bytes / page_bytes_) lines_.fail("more memory than any process can have");
       const auto bytes = static_cast<std::int64_t>(pages * page_bytes_);
       if (bytes > recording_.peak_rss_bytes) {
         recording_.peak_rss_bytes = bytes;
@@ -267,8 +267,8 @@ class heaptrack_source {
 
   [[nodiscard]] std::int64_t time_in(std::string_view line) {
     const std::uint64_t ms = numbers_in<1>(line)[0];
-    constexpr std::uint64_t most_ms = std::uint64_t{1} << 43;
-    if (ms > most_ms || static_cast<std::int64_t>(ms) < now_ms_)
+    constexpr std::uint64_t max_ms = std::uint64_t{1} << 43;
+    if (ms > max_ms || static_cast<std::int64_t>(ms) < now_ms_)
       lines_.fail("the time is before that of the last 'c' line, or too large");
     return now_ms_ = static_cast<std::int64_t>(ms);
   }

@@ -35,7 +35,7 @@ class heaptrack_blocks {
     std::uint32_t& unused = free_[of.size];
     std::uint32_t taken = unused;
     if (taken == 0) {
-      if (next_address_ > most_address || blocks_.size() == ~std::uint32_t{0}) return 0;
+      if (next_address_ > max_address || blocks_.size() == ~std::uint32_t{0}) return 0;
       blocks_.push_back({next_address_, 0});
       next_address_ += of.bytes / alignment * alignment + alignment;
       taken = static_cast<std::uint32_t>(blocks_.size());
@@ -61,7 +61,7 @@ class heaptrack_blocks {
 
  private:
   static constexpr std::uint64_t alignment = 16;
-  static constexpr std::uint64_t most_address = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t max_address = std::uint64_t{1} << 62;
 
   struct block {
     std::uint64_t address;

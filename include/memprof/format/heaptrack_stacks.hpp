@@ -46,9 +46,9 @@ class heaptrack_numbers {
 class heaptrack_stacks {
  public:
   /// The most frames of a stack: heaptrack records 64 calls, each with the functions inlined there.
-  static constexpr std::size_t most_frames = 4096;
+  static constexpr std::size_t max_frames = 4096;
   /// The outermost frames of a stack become operations, up to this many: the ledger's limit.
-  static constexpr std::size_t most_operations = 256;
+  static constexpr std::size_t max_operations = 256;
 
   // Each of these takes a line without its kind, and returns what is wrong with it, or null.
 
@@ -73,7 +73,7 @@ class heaptrack_stacks {
       if (!numbers.rest().empty() && !numbers.next(function)) return expected;
       if (!numbers.rest().empty() && (!numbers.next(file) || !numbers.next(number))) return expected;
       if (std::max({module, function, file}) > string_ends_.size()) return "a string is not defined above";
-      if (!has_room(frames_) || ++added.count > most_frames) return "more frames than a stack can have";
+      if (!has_room(frames_) || ++added.count > max_frames) return "more frames than a stack can have";
       frames_.push_back(frame(text(function), file == 0 ? text(module) : text(file), file == 0 ? 0 : number));
     } while (!numbers.rest().empty());
     if (!has_room(instructions_)) return "more instruction pointers than heaptrack can number";
@@ -93,7 +93,7 @@ class heaptrack_stacks {
         (around == 0 ? 0 : calls_[around - 1].frames) + (pointer == 0 ? 0 : instructions_[pointer - 1].count);
     // A call at an unknown address has no frame, but it counts as a step of the walk.
     const std::size_t walked = frames + (pointer == 0 ? 1 : 0);
-    if (walked > most_frames || !has_room(calls_)) return "the stack is deeper than heaptrack records";
+    if (walked > max_frames || !has_room(calls_)) return "the stack is deeper than heaptrack records";
     calls_.push_back(
         {static_cast<std::uint32_t>(pointer), static_cast<std::uint32_t>(around), static_cast<std::uint32_t>(walked)});
     return nullptr;
@@ -117,7 +117,7 @@ class heaptrack_stacks {
       }
     }
     std::reverse(expanded_.begin(), expanded_.end());
-    if (expanded_.size() > most_operations) expanded_.resize(most_operations);
+    if (expanded_.size() > max_operations) expanded_.resize(max_operations);
     return expanded_;
   }
   [[nodiscard]] std::string_view name_of(std::uint32_t operation) const noexcept { return *names_[operation].text; }

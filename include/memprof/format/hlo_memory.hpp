@@ -98,9 +98,9 @@ class hlo_memory {
     made.source_file = of.source_file;
     made.source_line = of.source_line;
     // Parents may form a cycle in a damaged file.
-    constexpr int most_frames = 256;
+    constexpr int max_frames = 256;
     std::int64_t frame = of.stack_frame;
-    for (int depth = 0; depth < most_frames && is_index(frame, program_.frames.size()); ++depth) {
+    for (int depth = 0; depth < max_frames && is_index(frame, program_.frames.size()); ++depth) {
       const hlo_frame& seen = program_.frames[static_cast<std::size_t>(frame - 1)];
       frame = seen.parent;
       if (!is_index(seen.location, program_.locations.size())) continue;

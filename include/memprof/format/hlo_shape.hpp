@@ -48,7 +48,7 @@ inline constexpr std::uint64_t tuple_type = 13;
 inline constexpr std::uint64_t opaque_type = 14;
 
 /// No program nests shapes deeper; deeper ones mean a hostile file.
-inline constexpr int most_nested_shapes = 64;
+inline constexpr int max_nested_shapes = 64;
 
 inline void append_numbers(std::string& to, const std::vector<std::int64_t>& numbers) {
   for (std::size_t index = 0; index < numbers.size(); ++index) {
@@ -197,7 +197,7 @@ class layout_text {
 namespace detail {
 
 inline std::string shape_text(const protobuf_file& file, std::string_view encoded, int depth) {
-  if (depth > most_nested_shapes) file.raise_at(encoded.data(), "ShapeProto", "shapes are nested too deeply");
+  if (depth > max_nested_shapes) file.raise_at(encoded.data(), "ShapeProto", "shapes are nested too deeply");
   const hlo_shape shape = read_hlo_shape(file, encoded);
   if (shape.type == tuple_type) {
     std::string made{'('};

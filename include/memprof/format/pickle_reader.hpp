@@ -42,11 +42,10 @@ class pickle_reader {
       if (opcode < 0) return fail("it ends at byte " + std::to_string(at) + ", before the end of the pickle");
       if (opcode == '.')
         return stack_.size() == 1 || fail("byte " + std::to_string(at) + ": the pickle ends with no value or more than one");
-      if (kept_bytes_ > most_kept_bytes_)
+      if (kept_bytes_ > max_kept_bytes_)
         return fail("byte " + std::to_string(at) + ": its values take more memory than a snapshot of this size can need");
-      if (stack_.size() > most_values || marks_.size() > most_values)
-        return fail("byte " + std::to_string(at) + ": more than " + std::to_string(most_values) +
-                    " values are not yet in a list");
+      if (stack_.size() > max_values || marks_.size() > max_values)
+        return fail("byte " + std::to_string(at) + ": more than " + std::to_string(max_values) + " values are not yet in a list");
       if (step(static_cast<unsigned char>(opcode), at)) continue;
       if (fault_.empty())
         fault_ = in_.has_run_out() ? "it ends within the value at byte " + std::to_string(at)
@@ -96,7 +95,7 @@ class pickle_reader {
 
  private:
   static constexpr std::uint32_t no_memo = 0xFFFF'FFFF;
-  static constexpr std::size_t most_values = 1 << 20;  // Python appends a thousand at a time
+  static constexpr std::size_t max_values = 1 << 20;  // Python appends a thousand at a time
 
   struct container {
     std::vector<pickle_value> items;
@@ -338,7 +337,7 @@ class pickle_reader {
 
   byte_reader& in_;
   Handler& handler_;
-  std::uint64_t most_kept_bytes_ = (std::uint64_t{16} << 20) + 16 * in_.size();
+  std::uint64_t max_kept_bytes_ = (std::uint64_t{16} << 20) + 16 * in_.size();
   std::uint64_t kept_bytes_ = 0;  // everything except the stack
   unsigned char last_opcode_ = 0;
   std::string fault_;

@@ -81,7 +81,7 @@ class pickle_writer {
 
   void begin_list() { put("]"); }
   void begin_dictionary() { put("}"); }
-  /// Begins the values of a list, or the keys and values of a dictionary. At most `most_items` until the end.
+  /// Begins the values of a list, or the keys and values of a dictionary. At most `max_items` until the end.
   void begin_items() { put("("); }
   void end_list_items() { put("e"); }
   void end_dictionary_items() { put("u"); }
@@ -102,15 +102,15 @@ class pickle_writer {
   }
 
   /// memory_viz passes the items of a list as arguments to a JavaScript function, which limits their number.
-  static constexpr std::size_t most_items = 1000;
+  static constexpr std::size_t max_items = 1000;
 
   /// Calls `write_item(index)` for each item of a list of `count`.
   template <class WriteItem>
   void list(std::size_t count, WriteItem&& write_item) {
     begin_list();
-    for (std::size_t first = 0; first < count; first += most_items) {
+    for (std::size_t first = 0; first < count; first += max_items) {
       begin_items();
-      for (std::size_t index = first; index < count && index < first + most_items; ++index) write_item(index);
+      for (std::size_t index = first; index < count && index < first + max_items; ++index) write_item(index);
       end_list_items();
     }
   }

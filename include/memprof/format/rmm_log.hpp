@@ -50,12 +50,12 @@ class rmm_line_reader {
     if (!thread) return not_a(fields[0], "a thread number");
     if (!time) return not_a(fields[1], "a time such as 12:34:56.789012");
     if (!address) return not_a(fields[3], "an address such as 0x7f1c00000000");
-    if (!bytes || *bytes > most_bytes) return not_a(fields[4], "a number of bytes below 2^63");
+    if (!bytes || *bytes > max_bytes) return not_a(fields[4], "a number of bytes below 2^63");
     const bool is_allocation = fields[2] == "allocate";
     const bool is_failure = fields[2] == "allocate failure";
     if (!is_allocation && !is_failure && fields[2] != "free")
       return not_a(fields[2], "an action (allocate, allocate failure or free)");
-    if (is_allocation && *bytes > most_bytes - allocated_) return "the allocations so far total 2^63 bytes or more";
+    if (is_allocation && *bytes > max_bytes - allocated_) return "the allocations so far total 2^63 bytes or more";
     if (is_allocation) allocated_ += *bytes;
     writer_.at(since_begin(*time));
     writer_.on_thread(threads_.try_emplace(*thread, static_cast<std::uint32_t>(threads_.size() + 1)).first->second, {}, *thread);
@@ -105,7 +105,7 @@ class rmm_line_reader {
     return now - begin_;
   }
 
-  static constexpr auto most_bytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  static constexpr auto max_bytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
   Writer& writer_;
   space_id space_;

@@ -74,7 +74,8 @@ struct segment_row {
 }
 
 /// First, last, least, greatest and mean: the last five fields of a row.
-[[nodiscard]] inline std::optional<value_summary> five_values(const std::vector<std::string_view>& fields, std::int64_t count) {
+[[nodiscard]] inline std::optional<value_summary> trailing_five_values(const std::vector<std::string_view>& fields,
+                                                                       std::int64_t count) {
   if (fields.size() < 5) return std::nullopt;
   std::array<std::int64_t, 5> values{};
   for (std::size_t index = 0; index < values.size(); ++index) {
@@ -86,7 +87,7 @@ struct segment_row {
 }
 
 /// The bytes of a change in "change +15.7 MiB, each time".
-[[nodiscard]] inline std::optional<std::int64_t> worded_change(std::string_view text) {
+[[nodiscard]] inline std::optional<std::int64_t> change_after_word(std::string_view text) {
   constexpr std::string_view word = "change ";
   if (!text.starts_with(word)) return std::nullopt;
   text.remove_prefix(word.size());
@@ -104,15 +105,15 @@ struct segment_row {
   };
   std::size_t numbers = 5;
   segment_row row;
-  if (const auto count = count_before(5); count && five_values(fields, *count)) {
+  if (const auto count = count_before(5); count && trailing_five_values(fields, *count)) {
     row.count = *count;
-    row.peak = *five_values(fields, *count);
+    row.peak = *trailing_five_values(fields, *count);
   } else {
     numbers = 2;
     const auto count_of_constant = count_before(2);
     if (!count_of_constant) return std::nullopt;
     const std::optional<std::int64_t> peak = short_bytes_of(fields[fields.size() - 2]);
-    std::optional<std::int64_t> change = worded_change(fields.back());
+    std::optional<std::int64_t> change = change_after_word(fields.back());
     if (!change) change = short_bytes_of(fields.back());
     if (!peak || !change) return std::nullopt;
     row.count = *count_of_constant;
@@ -127,7 +128,8 @@ struct segment_row {
 /// The values in "  change  +15.7 MiB  +15.7 MiB ...".
 [[nodiscard]] inline std::optional<value_summary> change_row_of(std::string_view line, std::int64_t count) {
   const std::vector<std::string_view> fields = fields_of(line);
-  return fields.size() == 6 && fields[0] == "change" && line.starts_with("  ") ? five_values(fields, count) : std::nullopt;
+  return fields.size() == 6 && fields[0] == "change" && line.starts_with("  ") ? trailing_five_values(fields, count)
+                                                                               : std::nullopt;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -140,7 +140,7 @@ class torch_snapshot_writer {
     // One more event says that categories which were never set are unknown.
     std::size_t written = 0;
     const auto next_item = [&] {
-      if (written++ % pickle_writer<Sink>::most_items != 0) return;
+      if (written++ % pickle_writer<Sink>::max_items != 0) return;
       if (written != 1) out_.end_list_items();
       out_.begin_items();
     };

@@ -191,14 +191,14 @@ class snapshot_fold : public replay_handler {
   /// The address of a block in the snapshot. Blocks on cores, each of which has its own memory, get made-up addresses: 2^36 bytes
   /// for each first core, in which a byte of a core takes as many addresses as a device may have cores.
   [[nodiscard]] static bool map_address(const replayed_block& block, std::uint64_t& address) noexcept {
-    constexpr std::uint64_t most_cores = 4096;
+    constexpr std::uint64_t max_cores = 4096;
     constexpr unsigned core_bits = 36;
     address = block.address;
     if (block.is_on_cores) {
       const core_range cores = core_range::unpacked(block.cores);
       const std::uint64_t own = address_on_cores(block.address, cores);
-      if (cores.count() > most_cores || own >= (std::uint64_t{1} << core_bits) / most_cores) return false;
-      address = (std::uint64_t{cores.x0} | std::uint64_t{cores.y0} << 8) << core_bits | own * most_cores;
+      if (cores.count() > max_cores || own >= (std::uint64_t{1} << core_bits) / max_cores) return false;
+      address = (std::uint64_t{cores.x0} | std::uint64_t{cores.y0} << 8) << core_bits | own * max_cores;
     }
     return address < snapshot_address_limit && block.bytes < snapshot_address_limit - address;
   }

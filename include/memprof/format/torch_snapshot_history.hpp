@@ -107,7 +107,7 @@ class torch_history {
   }
   /// The ring buffer of the device's history was full, so older events are gone.
   void overflowed(std::size_t number) {
-    if (number < most_devices) device(number).is_full = true;
+    if (number < max_devices) device(number).is_full = true;
   }
 
   /// Ends the reading: compares what is live according to the history with the segments. What only the segments have was live
@@ -206,7 +206,7 @@ class torch_history {
 
  private:
   // PyTorch's limit; a file that names more devices must not take memory for them.
-  static constexpr std::size_t most_devices = 254;
+  static constexpr std::size_t max_devices = 254;
 
   [[nodiscard]] static std::string counted(std::uint64_t count, const char* noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -214,7 +214,7 @@ class torch_history {
   [[noreturn]] void refuse(const std::string& fault) const { raise("cannot read '" + path_.string() + "': " + fault); }
 
   [[nodiscard]] device_state& device(std::size_t number) {
-    if (number >= most_devices) refuse("device " + std::to_string(number) + " must be below " + std::to_string(most_devices));
+    if (number >= max_devices) refuse("device " + std::to_string(number) + " must be below " + std::to_string(max_devices));
     if (devices.size() <= number) devices.resize(number + 1);
     return devices[number];
   }

@@ -205,10 +205,10 @@ class tt_log_source {
 
   template <class Writer>
   void add_facts(Writer& writer) const {
-    constexpr std::size_t most_inputs = 4096;
+    constexpr std::size_t max_inputs = 4096;
     std::vector<tt_input_fact> rows;
     for (const tt_input& input : inputs_) {
-      if (rows.size() < most_inputs) rows.push_back({input.ssa, input.name, input.type, input.shape, input.dtype, input.bytes});
+      if (rows.size() < max_inputs) rows.push_back({input.ssa, input.name, input.type, input.shape, input.dtype, input.bytes});
     }
     const auto add = [&](const auto& table) {
       if (!table.empty()) writer.add_facts(to_table(table));

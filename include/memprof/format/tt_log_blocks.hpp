@@ -49,12 +49,12 @@ class tt_blocks {
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
-  static constexpr std::size_t most_tried = 4096;  ///< bounds the cost of a state, however many blocks are live
+  static constexpr std::size_t max_tried = 4096;  ///< bounds the cost of a state, however many blocks are live
 
   /// The newest block for which `is_wanted` is true.
   template <class Predicate>
   [[nodiscard]] std::size_t find(Predicate&& is_wanted) const {
-    const std::size_t oldest = live_.size() - std::min(live_.size(), most_tried);
+    const std::size_t oldest = live_.size() - std::min(live_.size(), max_tried);
     for (std::size_t index = live_.size(); index > oldest; --index) {
       if (is_wanted(live_[index - 1])) return index - 1;
     }

@@ -142,12 +142,12 @@ struct tt_mebibytes {
 /// The number of MiB in "0.008 MB": digits, possibly with a decimal point; nothing if the text is anything else.
 [[nodiscard]] inline std::optional<tt_mebibytes> mebibytes_of(std::string_view text) noexcept {
   constexpr std::string_view unit = " MB";
-  constexpr std::size_t most_digits = 64;
+  constexpr std::size_t max_digits = 64;
   if (!text.ends_with(unit) || !is_digit(text.front())) return std::nullopt;
   text.remove_suffix(unit.size());
   const std::size_t point = digits_at(text, 0).size();
   const std::string_view decimals = point < text.size() && text[point] == '.' ? digits_at(text, point + 1) : std::string_view{};
-  if (text.size() > most_digits || (point < text.size() && text.size() != point + 1 + decimals.size())) return std::nullopt;
+  if (text.size() > max_digits || (point < text.size() && text.size() != point + 1 + decimals.size())) return std::nullopt;
   tt_mebibytes read;
   const auto [end, fault] = parse_double(text, read.value);
   if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;

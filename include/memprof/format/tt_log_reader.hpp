@@ -45,7 +45,7 @@ class tt_log_lines {
     rank_state& rank = rank_of(label.rank);
     if (read(rank, rest)) return;
     rank.has_failed = rank.has_failed || is_failure(rest);
-    if (rank.header && ++rank.foreign_lines > most_foreign_lines) deliver(rank);
+    if (rank.header && ++rank.foreign_lines > max_foreign_lines) deliver(rank);
     // Dumps of several ranks' modules may interleave.
     if (!registry_.is_in_module()) registry_rank_ = rank.rank.index;
     if (registry_rank_ == rank.rank.index) registry_.line(rest);
@@ -66,8 +66,8 @@ class tt_log_lines {
 
  private:
   /// The most other lines that may appear within a state.
-  static constexpr unsigned most_foreign_lines = 8;
-  static constexpr std::size_t most_ranks = 4096;
+  static constexpr unsigned max_foreign_lines = 8;
+  static constexpr std::size_t max_ranks = 4096;
   static constexpr std::size_t deepest = 256;
 
   enum class header_kind : std::uint8_t { operation, program };
@@ -91,7 +91,7 @@ class tt_log_lines {
   rank_state& rank_of(std::string_view number) {
     auto found = ranks_.find(number);
     if (found == ranks_.end()) {
-      if (ranks_.size() == most_ranks) fail("more than " + std::to_string(most_ranks) + " ranks");
+      if (ranks_.size() == max_ranks) fail("more than " + std::to_string(max_ranks) + " ranks");
       found = ranks_.try_emplace(std::string{number}).first;
       found->second.rank = {ranks_.size() - 1, std::string{number}};
     }

@@ -22,11 +22,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The most fragmented states of one kind of memory over time, at most 512: stretches grow as states are added.
 class fragmentation_line {
  public:
-  static constexpr std::size_t most_points = 512;
+  static constexpr std::size_t max_points = 512;
 
   void add(tt_fragmentation_fact&& point) {
     if (in_last_ == 0) {
-      if (points_.size() == most_points) halve();
+      if (points_.size() == max_points) halve();
       points_.push_back(std::move(point));
     } else if (point.fragmentation > points_.back().fragmentation) {
       points_.back() = std::move(point);
@@ -96,8 +96,8 @@ class tt_log_survey {
   }
 
   void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) {
-    constexpr std::size_t most_failures = 32;
-    if (failures.size() == most_failures) return;
+    constexpr std::size_t max_failures = 32;
+    if (failures.size() == max_failures) return;
     const double share = fragmentation(static_cast<double>(failure.largest_free), static_cast<double>(failure.free));
     failures.push_back({tt_space_name(rank, failure.memory), static_cast<std::int64_t>(line), failure.requested, failure.banks,
                         failure.per_bank, failure.bank_size, failure.allocated, failure.free, failure.largest_free, share});

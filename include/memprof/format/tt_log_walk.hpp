@@ -135,9 +135,9 @@ class tt_log_walk {
   }
 
   void put_off(rank_walk& self, action&& what) {
-    constexpr std::size_t most_pending = 4096;
-    if (self.pending.size() == most_pending) {
-      apply(self, most_pending);
+    constexpr std::size_t max_pending = 4096;
+    if (self.pending.size() == max_pending) {
+      apply(self, max_pending);
       self.is_last_open = false;
     }
     self.pending.push_back(std::move(what));
@@ -195,8 +195,8 @@ class tt_log_walk {
     for (std::size_t memory = 0; memory < tt_memory_count; ++memory) {
       if (!state[memory]) continue;
       memory_walk& of = self.memories[memory];
-      if (!of.is_known && ++spaces_ > most_spaces)
-        raise_about_file("read", path_, "it has states of more than " + std::to_string(most_spaces / tt_memory_count) + " ranks");
+      if (!of.is_known && ++spaces_ > max_spaces)
+        raise_about_file("read", path_, "it has states of more than " + std::to_string(max_spaces / tt_memory_count) + " ranks");
       of.is_known = true;
       target_.state(self.rank, memory, *state[memory], before, line);
       const std::int64_t level = state[memory]->banks * bytes_of_mebibytes(state[memory]->allocated);
@@ -233,7 +233,7 @@ class tt_log_walk {
     return executed.program + ' ' + std::string{value.substr(0, value.find_first_of(":#"))};
   }
 
-  static constexpr std::size_t most_spaces = 252;  // besides `cpu`, out of the 255 that a trace can have
+  static constexpr std::size_t max_spaces = 252;  // besides `cpu`, out of the 255 that a trace can have
 
   Target& target_;
   std::filesystem::path path_;

@@ -100,9 +100,9 @@ class ttnn_graph_handler {
     if (depth_ != 3) return;
     if (inside_ == inside::parameters) return set_parameter(value);
     if (inside_ != inside::connections) return;
-    constexpr std::size_t most_connections = 1 << 20;
-    if (node_.connections.size() == most_connections)
-      raise_about(place(), "has more than " + std::to_string(most_connections) + " connections");
+    constexpr std::size_t max_connections = 1 << 20;
+    if (node_.connections.size() == max_connections)
+      raise_about(place(), "has more than " + std::to_string(max_connections) + " connections");
     node_.connections.push_back(number(node_key_, value));
   }
   [[nodiscard]] std::int64_t nodes() const noexcept { return nodes_; }

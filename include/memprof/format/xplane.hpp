@@ -191,9 +191,9 @@ class xspace_reader {
         for (protobuf_reader happened = line.message("XEvent"); happened.next();) {
           if (happened.field() == 1) of = happened.integer();
         }
-        constexpr std::size_t most_programs = 65'536;
+        constexpr std::size_t max_programs = 65'536;
         if (++counts[of] == 1) order.push_back(of);
-        if (order.size() > most_programs) line.fail("more than " + std::to_string(most_programs) + " programs ran on one core");
+        if (order.size() > max_programs) line.fail("more than " + std::to_string(max_programs) + " programs ran on one core");
       }
     }
     if (counts.empty()) return;

@@ -42,14 +42,14 @@ struct checkpoint_row {
 class checkpoint_history {
  public:
   /// Maximum number of kept checkpoints.
-  static constexpr std::size_t most_kept = 128;
+  static constexpr std::size_t max_kept = 128;
   /// Maximum number of names whose first checkpoint is kept.
-  static constexpr std::size_t most_names = 32;
+  static constexpr std::size_t max_names = 32;
 
   /// Begins the next checkpoint. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
     drop_last_if_unwanted();
-    if (marks_.size() >= most_kept) thin();
+    if (marks_.size() >= max_kept) thin();
     checkpoint_mark begun{};
     begun.name = name;
     begun.number = count_;
@@ -109,7 +109,7 @@ class checkpoint_history {
       if (mark.name == name) return false;
       ++names;
     }
-    return names < most_names;
+    return names < max_names;
   }
 
   /// Positions of the checkpoints kept for their bytes; of equal ones, the first.
@@ -145,7 +145,7 @@ class checkpoint_history {
   /// Drops the checkpoints that were kept only as extremes; if that is not enough, every second of the others.
   void thin() noexcept {
     drop_unwanted();
-    while (marks_.size() > most_kept / 4 * 3) {
+    while (marks_.size() > max_kept / 4 * 3) {
       stride_ *= 2;
       drop_unwanted();
     }

@@ -90,7 +90,7 @@ struct frame_parts {
   // --- segments -----------------------------------------------------------------------------------------------------
 
   /// Maximum number of segments, and so of steps: keeps the exact sums over them in range.
-  static constexpr std::uint64_t most_segments = std::uint64_t{1} << 40U;
+  static constexpr std::uint64_t max_segments = std::uint64_t{1} << 40U;
 
   /// A 128-bit sum of at most 2^`bits`.
   template <class State, class Sum>
@@ -111,7 +111,7 @@ struct frame_parts {
   template <class State, class Summary>
   static void summary(State& state, Summary& part) noexcept {
     state.numbers(part.first, part.last, part.least, part.greatest, part.least_segment, part.greatest_segment);
-    state.require(part.least_segment < most_segments && part.greatest_segment < most_segments);
+    state.require(part.least_segment < max_segments && part.greatest_segment < max_segments);
     wide_sum(state, part.total, 110);
   }
   template <class State, class Summaries>
@@ -151,7 +151,7 @@ struct frame_parts {
   template <class State, class History>
   static void history(State& state, History& part) noexcept {
     state.numbers(part.count_, part.step_);
-    state.require(part.count_ < most_segments && part.step_ <= part.count_);
+    state.require(part.count_ < max_segments && part.step_ <= part.count_);
     state.rows(part.rows_, [&](auto& row) {
       state.numbers(row.name, row.stands_for_others, row.count, row.first_number, row.last_number, row.last_step);
       state.require(row.count != 0 && row.count <= part.count_ && row.first_number <= row.last_number &&
@@ -189,7 +189,7 @@ struct frame_parts {
   template <class State, class Checkpoints>
   static void checkpoints(State& state, Checkpoints& part, std::size_t operation_count) noexcept {
     state.numbers(part.count_, part.stride_);
-    state.require(part.count_ < most_segments && std::has_single_bit(part.stride_));
+    state.require(part.count_ < max_segments && std::has_single_bit(part.stride_));
     std::uint64_t next_number = 0;
     std::size_t rows = 0;
     state.rows(part.marks_, [&](auto& mark) {
@@ -209,7 +209,7 @@ struct frame_parts {
       blocks += row.block_count;
     });
     state.rows(part.blocks_, [&](auto& held) { known_block(state, held, operation_count); });
-    state.require(part.marks_.size() <= checkpoint_history::most_kept && part.rows_.size() == rows &&
+    state.require(part.marks_.size() <= checkpoint_history::max_kept && part.rows_.size() == rows &&
                   part.blocks_.size() == blocks);
     if constexpr (State::reads) {
       if (state.has_failed()) part = Checkpoints{};
@@ -585,7 +585,7 @@ struct frame_parts {
   template <class State, class Memory>
   static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
     wide_sum(state, part.peak, 72);
-    state.numbers(part.is_known, part.lone_space, part.peak_space, part.peak_stamp, part.peak_segment, part.is_pinned,
+    state.numbers(part.is_known, part.sole_space, part.peak_space, part.peak_stamp, part.peak_segment, part.is_pinned,
                   part.pinned_segment);
     state.require(part.peak >= 0 && part.peak_segment <= history.count() && part.pinned_segment <= history.count());
     operation(state, part.peak_operation, operation_count);

@@ -127,9 +127,9 @@ class ledger_frame {
         if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
         frame_parts::share(state_, *space->shared(), space->allocation_count(), operation_count());
       }
-      for (const std::uint8_t id : {memory->peak_space, memory->lone_space})
+      for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
         state_.require(id == any_space || events_.spaces_[id] != nullptr);
-      state_.require(memory->lone_space != any_space || memory->peak_space != any_space || memory->peak == 0);
+      state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
     }
   }
   /// Starts with no space active.

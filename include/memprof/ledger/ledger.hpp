@@ -99,7 +99,7 @@ class ledger {
     clock_ = clock_readings{};
     stamp_ = segment_begin_ = 0;
     events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
-    are_more_missing_ = has_ended_ = is_behind_ = false;
+    are_more_missing_ = has_ended_ = is_missing_events_ = false;
   }
 
   /// Applies events [first, last) of one thread, identified by `ring`, in order. Constant time per event, except for `scope_end`
@@ -113,7 +113,7 @@ class ledger {
     }
     detail::thread_state& run = *state;
     if (run.space != nullptr) {
-      if (run.moves != run.space->moves()) run.space_id = detail::thread_state::no_space;
+      if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
       if (run.space->shared() != nullptr) activate(*run.space);
       run.prefetches = run.space->is_large();
     }
@@ -205,7 +205,7 @@ class ledger {
   /// Whether there are others, whose number is unknown.
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
   /// Whether events are missing since the last key frame, so that the next one has better data. Also true before the first event.
-  [[nodiscard]] bool is_behind() const noexcept { return is_behind_ || events_ == 0; }
+  [[nodiscard]] bool is_behind() const noexcept { return is_missing_events_ || events_ == 0; }
   /// Maps stamps to time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   /// The thread whose events a ring holds, with its open operations; null if it had no events.
@@ -285,8 +285,8 @@ class ledger {
     run.prefetches = space->is_large();
     run.usage = &usage->back();
     run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
-    run.here = &space->operation(run.scopes.operation());
-    run.moves = space->moves();
+    run.stats = &space->operation(run.scopes.operation());
+    run.stats_generation = space->stats_generation();
     return true;
   }
 
@@ -346,7 +346,7 @@ class ledger {
       case event_kind::capture_end: has_ended_ = true; break;
       case event_kind::gap:
         if (__builtin_add_overflow(missing_events_, recorded.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
-        is_behind_ = true;
+        is_missing_events_ = true;
         break;
       case event_kind::checkpoint: add_checkpoint(recorded.label); break;
       default: ++rejected_events_; break;
@@ -489,7 +489,7 @@ class ledger {
     }
     memory->others = space.live();
     memory->peak = space.greatest_live();
-    if (memory->peak != 0) memory->lone_space = id;
+    if (memory->peak != 0) memory->sole_space = id;
     (void)memories_.push_back(memory);
     // An order that does not depend on which memory was shared first: the host's, then by label.
     const auto rank = [](const detail::shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
@@ -513,7 +513,7 @@ class ledger {
   /// Keeps the segments with joint peaks. Call when a segment has just ended.
   void pin_joint_peaks() noexcept {
     for (detail::shared_memory* memory : memories_) {
-      if (memory->lone_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
+      if (memory->sole_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
       if (memory->is_pinned) history_.unpin(memory->pinned_segment);
       memory->is_pinned = true;
       memory->pinned_segment = memory->peak_segment;
@@ -550,7 +550,7 @@ class ledger {
   bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
-  bool is_behind_ = false;
+  bool is_missing_events_ = false;
   clock_readings clock_;
   detail::space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   detail::operation_follower operations_;

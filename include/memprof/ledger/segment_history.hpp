@@ -50,10 +50,10 @@ struct named_segment_row {
 /// A step is one round of the repeating names: the next begins when a name recurs.
 class segment_history {
  public:
-  static constexpr std::uint32_t most_kept = 65'536;
+  static constexpr std::uint32_t max_kept = 65'536;
 
   segment_history(std::uint32_t kept, std::uint32_t names) noexcept
-      : kept_limit_(std::clamp(kept, std::uint32_t{4}, most_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, most_kept)) {}
+      : kept_limit_(std::clamp(kept, std::uint32_t{4}, max_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, max_kept)) {}
 
   /// Adds a finished segment as the last mark. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {

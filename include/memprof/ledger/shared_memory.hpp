@@ -39,7 +39,7 @@ class shared_memory {
     peak_segment = segment;
     peak_operation = operation;
     peak_space = active_id;
-    lone_space = any_space;
+    sole_space = any_space;
   }
 
   /// Sums over several spaces may exceed 64 bits; a profile then has the greatest representable number.
@@ -53,7 +53,7 @@ class shared_memory {
   std::uint8_t peak_space = any_space;  ///< the space whose allocation reached the peak
   /// The only space when the peak was reached, whose own overall peak says everything about it. `any_space`: there were several,
   /// or none.
-  std::uint8_t lone_space = any_space;
+  std::uint8_t sole_space = any_space;
   bool is_known = true;    ///< false: a key frame of an older memprof lacked it
   bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
   space_ledger* active = nullptr;

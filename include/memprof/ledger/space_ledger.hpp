@@ -101,14 +101,14 @@ class space_ledger {
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Fills a new table entry: an allocation with the operation and category in `owner`; `here` is the operation's statistics.
-  [[gnu::always_inline]] void add(block* entry, const event& recorded, operation_stats& here, std::uint64_t owner,
+  [[gnu::always_inline]] void add(block* entry, const event& recorded, operation_stats& stats, std::uint64_t owner,
                                   std::uint32_t thread, std::uint64_t stamp) noexcept {
     const auto bytes = static_cast<std::int64_t>(recorded.bytes);
     entry->bytes = recorded.bytes;
     entry->born_thread = ++ordinal_ << block::thread_bits | thread;
     entry->owner = owner;
     // "No operation" and "other" are the remainder of the sum, so they cost nothing here.
-    if (entry->operation() != 0) here.owned.change(epoch_, bytes, 1);
+    if (entry->operation() != 0) stats.owned.change(epoch_, bytes, 1);
     if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
     room_ -= bytes;
     live_ += bytes;
@@ -177,7 +177,7 @@ class space_ledger {
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
 
   /// Increases whenever statistics may have moved in memory: references to them are valid while it is unchanged.
-  [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
+  [[nodiscard]] std::uint64_t stats_generation() const noexcept { return stats_generation_; }
 
   /// Checks whether a block on cores, just added here and to `cores()`, is the first to exceed the capacity of a core. Costs a
   /// step for each of its cores until one has.
@@ -207,7 +207,7 @@ class space_ledger {
   /// The statistics of an operation, created at its first event here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
     if (node >= operations_.size()) {
-      ++moves_;
+      ++stats_generation_;
       if (!operations_.resize(node + 1)) return operations_[0];
     }
     return operations_[node];
@@ -508,7 +508,7 @@ class space_ledger {
   timeline line_;
   page_array<block> freed_since_peak_;
 
-  std::uint64_t moves_ = 0;
+  std::uint64_t stats_generation_ = 0;
   std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it is exceeded
   std::int64_t capacity_ = 0;
   std::int64_t core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core

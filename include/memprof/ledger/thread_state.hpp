@@ -41,10 +41,10 @@ struct thread_state : followed_thread {
       made = account.insert(recorded.address);
     }
     const std::uint64_t owned_by = is_category(recorded.tag) ? with_category(recorded.tag) : owner;
-    account.add(made.entry, recorded, *here, owned_by, thread, stamp);
+    account.add(made.entry, recorded, *stats, owned_by, thread, stamp);
     const auto bytes = static_cast<std::int64_t>(recorded.bytes);
-    here->allocated += bytes;
-    ++here->allocation_count;
+    stats->allocated += bytes;
+    ++stats->allocation_count;
     usage->allocate(bytes);
     return true;
   }
@@ -76,9 +76,9 @@ struct thread_state : followed_thread {
 
   std::uint32_t space_id = no_space;
   space_ledger* space = nullptr;
-  std::uint64_t moves = 0;
+  std::uint64_t stats_generation = 0;
   bool prefetches = false;
-  operation_stats* here = nullptr;
+  operation_stats* stats = nullptr;
   scope_usage* usage = nullptr;
   std::uint64_t owner = 0;  ///< `block::owner_word` for the innermost operation and its category
 
@@ -93,8 +93,8 @@ struct thread_state : followed_thread {
   [[gnu::always_inline]] void release(const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     space->remove(entry);
-    here->freed += bytes;
-    ++here->deallocation_count;
+    stats->freed += bytes;
+    ++stats->deallocation_count;
     usage->deallocate(bytes);
   }
 };

@@ -108,13 +108,13 @@ inline constexpr std::string_view device_format = "memprof-device";
 
 /// Parses a device from JSON text. Errors name `source` and the byte offset or the place in the document.
 [[nodiscard]] inline device_description parse_device(std::string_view text, std::string_view source = "JSON text") {
-  constexpr std::int64_t most_cores_a_side = 255;
+  constexpr std::int64_t max_cores_a_side = 255;
   const detail::json_place root{{source, "a device description", "docs/devices.md describes the format"}};
   detail::json_input input{text};
   detail::device_document read;
   detail::read_document(input, root.source, {.format = device_format, .version = 1, .refuses_unknown_keys = true}, read);
-  detail::require_in_range(read.core_columns, 0, most_cores_a_side, root["core_columns"]);
-  detail::require_in_range(read.core_rows, 0, most_cores_a_side, root["core_rows"]);
+  detail::require_in_range(read.core_columns, 0, max_cores_a_side, root["core_columns"]);
+  detail::require_in_range(read.core_rows, 0, max_cores_a_side, root["core_rows"]);
 
   device_description device;
   device.name = detail::to_short_name(read.name, root["name"]);
@@ -137,7 +137,7 @@ inline constexpr std::string_view device_format = "memprof-device";
 
 /// Reads a device from a JSON file, like `parse_device`.
 [[nodiscard]] inline device_description read_device(const std::filesystem::path& path) {
-  return parse_device(detail::read_whole_file(path, detail::most_bytes_by_hand), path.string());
+  return parse_device(detail::read_whole_file(path, detail::max_bytes_by_hand), path.string());
 }
 
 /// The device with that name: a preset, otherwise the file with that name. An error names the presets, or the problem with the

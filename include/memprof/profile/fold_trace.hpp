@@ -72,7 +72,7 @@ template <class Read>
   return folded_profile(fold, asked, read, [&] {
     if (budget.is_exhausted()) refuse("too much memory");
     if (fold.events().is_overworked()) refuse("too long");
-    if (most_bytes_of_profile(fold) > most) refuse("too much memory");
+    if (max_bytes_of_profile(fold) > most) refuse("too much memory");
   });
 }
 

@@ -124,15 +124,15 @@ template <class Ledger, class Rows>
   std::size_t count = 0;
   parts.for_each_space([&](std::size_t, const space_ledger&) { ++count; });
   result.spaces = std::vector<owned_bytes>(count);
-  const bool is_lone = memory.lone_space != any_space;
+  const bool is_sole = memory.sole_space != any_space;
   std::size_t row = 0;
   parts.for_each_space([&](std::size_t id, const space_ledger& space) {
     const space_profile& known = spaces[index_of[id]];
     result.cumulative_current = add_saturating(result.cumulative_current, space.live());
     owned_bytes& part = result.spaces[row++];
     part.owner = known.name;
-    if (is_lone) {
-      if (id == memory.lone_space) part = {known.name, known.live_at_peak.bytes, known.live_at_peak.blocks};
+    if (is_sole) {
+      if (id == memory.sole_space) part = {known.name, known.live_at_peak.bytes, known.live_at_peak.blocks};
     } else if (memory.peak != 0) {
       const category_at_peak held = parts.add(id, space);
       part = {known.name, held.bytes, held.blocks};
@@ -151,8 +151,8 @@ template <class Ledger, class Rows>
   result.spaces = std::move(sorted);
   result.cumulative_peak = shared_memory::saturated(memory.peak);
   if (memory.peak == 0) return result;
-  if (is_lone) {
-    const space_profile& lone = spaces[index_of[memory.lone_space]];
+  if (is_sole) {
+    const space_profile& lone = spaces[index_of[memory.sole_space]];
     result.peak_segment = lone.peak_segment;
     result.peak_time_ns = lone.peak_time_ns;
     result.peak_space = lone.name;

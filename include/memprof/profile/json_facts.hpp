@@ -80,8 +80,8 @@ inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &ap
 /// Adds a table with that name; null if it already exists or there are too many.
 [[nodiscard]] inline fact_table* add_table(void* tables, std::string_view name) {
   auto& known = *static_cast<std::vector<fact_table>*>(tables);
-  constexpr std::size_t most_tables = 1024;
-  if (known.size() == most_tables) return nullptr;
+  constexpr std::size_t max_tables = 1024;
+  if (known.size() == max_tables) return nullptr;
   for (const fact_table& table : known) {
     if (table.name == name) return nullptr;
   }

@@ -99,7 +99,7 @@ class json_reader {
       object.key = key;
       object.next = object.target.type->member(object.target.object, key);
       if (object.next.type == nullptr)
-        complain(pointer() + " occurs twice, out of order, or is one too many" + byte_text(json_kind::string));
+        add_error(pointer() + " occurs twice, out of order, or is one too many" + byte_text(json_kind::string));
       return;
     }
     object.position = 0;
@@ -109,7 +109,7 @@ class json_reader {
       return;
     }
     const std::uint64_t bit = std::uint64_t{1} << object.position;
-    if ((object.seen & bit) != 0) return complain(pointer() + " occurs twice" + byte_text(json_kind::string));
+    if ((object.seen & bit) != 0) return add_error(pointer() + " occurs twice" + byte_text(json_kind::string));
     object.seen |= bit;
   }
 
@@ -193,7 +193,7 @@ class json_reader {
     const auto fields = object.target.type->fields;
     for (object.position = 0; object.position < fields.size(); ++object.position) {
       const bool is_missing = fields[object.position].is_required && (object.seen >> object.position & 1) == 0;
-      if (is_missing) return complain(pointer() + " is missing" + byte_text(json_kind::object));
+      if (is_missing) return add_error(pointer() + " is missing" + byte_text(json_kind::object));
     }
   }
 
@@ -225,14 +225,14 @@ class json_reader {
   }
 
   /// Raises an error; or, until format and version are known, remembers the fault and reads on only for those two.
-  void complain(const std::string& fault) {
+  void add_error(const std::string& fault) {
     if (depth_ == 0 || (is_format_known_ && is_version_known_)) raise_about_document(source_, fault);
     fault_ = fault;
     frames_.clear();
   }
 
   void complain_about(const json_value& found, const std::string& expected) {
-    complain(unexpected_text(pointer(), found, expected));
+    add_error(unexpected_text(pointer(), found, expected));
   }
 
   void complain_about_key(std::string_view key) {
@@ -241,8 +241,8 @@ class json_reader {
     for (const json_field& field : type.fields) known += ' ' + std::string{field.name};
     const json_value shown{.kind = json_kind::string, .text = key};
     frames_.pop_back();
-    complain(pointer() + ": the key " + json_text(shown) + " means nothing here; known are" + known +
-             byte_text(json_kind::string));
+    add_error(pointer() + ": the key " + json_text(shown) + " means nothing here; known are" + known +
+              byte_text(json_kind::string));
   }
 
   json_target root_;

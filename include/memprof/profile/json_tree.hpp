@@ -17,10 +17,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Parses a small document into memory, for files that other programs define. Errors name the byte of invalid JSON, or the
 /// duplicate key; a document above 1 MiB, or nested deeper than 100 levels, is rejected.
 [[nodiscard]] inline nlohmann::ordered_json parse_tree(std::string_view text, const document_source& source) {
-  constexpr std::size_t most_bytes = most_bytes_by_hand;
-  if (text.size() > most_bytes) {
+  constexpr std::size_t max_bytes = max_bytes_by_hand;
+  if (text.size() > max_bytes) {
     raise_about_document(source, "it has " + std::to_string(text.size()) + " bytes, more than such a file may have (" +
-                                     std::to_string(most_bytes) + ")");
+                                     std::to_string(max_bytes) + ")");
   }
   json_input input{text};
   json_reader nothing{{}, source, {}, &input};

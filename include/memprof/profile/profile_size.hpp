@@ -15,7 +15,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// has a row for each space, with the largest blocks and their operations, and an operation's path contains the names of all
 /// enclosing ones. Costs a pass over operations and segments.
 template <class Fold>
-[[nodiscard]] double most_bytes_of_profile(Fold& fold) {
+[[nodiscard]] double max_bytes_of_profile(Fold& fold) {
   const auto& events = fold.events();
   const auto& tree = events.operations();
   std::vector<double> lengths(tree.size());

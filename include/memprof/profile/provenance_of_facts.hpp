@@ -13,12 +13,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a trace's source says about its numbers: by default nothing, because every number follows exactly from events.
 [[nodiscard]] inline provenance provenance_of(const std::vector<fact_table>& facts) {
-  constexpr std::size_t most_remarks = 32;  // a trace from a file may have any number
+  constexpr std::size_t max_remarks = 32;  // a trace from a file may have any number
   provenance made;
   for (source_limit& limit : rows_of<source_limit>(facts)) {
     made.rounding = std::max(made.rounding, limit.rounding);
     made.planned = made.planned || limit.planned != 0;
-    if (!limit.remark.empty() && made.remarks.size() < most_remarks) made.remarks.push_back(std::move(limit.remark));
+    if (!limit.remark.empty() && made.remarks.size() < max_remarks) made.remarks.push_back(std::move(limit.remark));
   }
   return made;
 }

@@ -97,8 +97,8 @@ template <class Backend>
 
 inline namespace enabled {
 
-/// Ends the active capture; its last segment gets `name`. The profile stays readable until the next `begin_capture` or `clear`.
-/// Warns on stderr if no capture is active.
+/// Ends the active capture; its last segment gets `name`. The profile stays readable until the next `begin_capture` or
+/// `discard_capture`. Warns on stderr if no capture is active.
 inline void end_capture(std::string_view name = end_segment_name) {
   const std::uint32_t active = detail::active_capture();
   if (detail::finish_capture(active, name) || active != 0) return;
@@ -106,7 +106,7 @@ inline void end_capture(std::string_view name = end_segment_name) {
 }
 
 /// Discards the last capture and its profile; ends it first if it is active.
-inline void clear() { detail::clear_session(); }
+inline void discard_capture() { detail::discard_session(); }
 
 /// Returns the profile of the active capture so far, or of the last one; an empty profile if there is none.
 ///
@@ -137,13 +137,13 @@ class [[nodiscard]] capture_guard {
   void end(std::string_view name = end_segment_name) { detail::finish_capture(number_, name); }
 
   /// Returns the profile so far; callable from any thread. Throws `memprof::error` if another capture has begun since, or after
-  /// `clear`. A template for the same reason as `current_profile`.
+  /// `discard_capture`. A template for the same reason as `current_profile`.
   template <std::same_as<memprof::profile> Profile = memprof::profile>
   [[nodiscard]] Profile profile() const {
     Profile result;
     if (number_ == 0 || !detail::read_session(number_, result)) {
       detail::raise(
-          "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
+          "capture_guard::profile: this guard's capture is gone (released, discarded, or followed by another); read the "
           "profile before that, or use current_profile()");
     }
     return result;
@@ -181,7 +181,7 @@ template <backend... Backends>
 inline namespace disabled {
 
 inline void end_capture(std::string_view = end_segment_name) noexcept {}
-inline void clear() noexcept {}
+inline void discard_capture() noexcept {}
 [[nodiscard]] inline profile current_profile() { return {}; }
 
 class [[nodiscard]] capture_guard {

@@ -35,7 +35,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept;
 
 /// Ends the active capture, if any, and discards the last one.
-MEMPROF_SEPARABLE void clear_session() noexcept;
+MEMPROF_SEPARABLE void discard_session() noexcept;
 
 /// The profile of capture `number`, or of the current one if `number` is 0. False if that capture is gone. A template in the
 /// header-only build, so that translation units that never read a profile do not compile the code that builds one.

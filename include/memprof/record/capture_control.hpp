@@ -38,8 +38,8 @@
 #include <utility>
 
 /// @file
-/// The control path: how `begin_capture`, `snapshot`, `end_capture` and `clear` act on the process's registry. All of it runs
-/// under the registry's lock, hidden from the hooks; none of it is on the hot path.
+/// The control path: how `begin_capture`, `snapshot`, `end_capture` and `discard_capture` act on the process's registry. All of
+/// it runs under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -53,10 +53,10 @@ inline void check(const capture_options& options) {
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > max_largest_blocks)
     refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
-  if (options.kept_segments < 4 || options.kept_segments > segment_history::most_kept) {
+  if (options.kept_segments < 4 || options.kept_segments > segment_history::max_kept) {
     refuse("kept_segments", options.kept_segments, "4 to 65536 (the default is 64)");
   }
-  if (options.segment_names < 1 || options.segment_names > segment_history::most_kept) {
+  if (options.segment_names < 1 || options.segment_names > segment_history::max_kept) {
     refuse("segment_names", options.segment_names, "1 to 65536 (the default is 64)");
   }
   if (options.operations < 1) refuse("operations", options.operations, "1 or more (the default is 4096)");
@@ -316,7 +316,7 @@ MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view nam
   return true;
 }
 
-MEMPROF_SEPARABLE void clear_session() noexcept {
+MEMPROF_SEPARABLE void discard_session() noexcept {
   registry& shared = abi_1::process_registry;
   finish_capture(active_capture(), end_segment_name);
   const lock_guard serial{backend_lock()};

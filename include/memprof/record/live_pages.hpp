@@ -31,7 +31,7 @@ struct live_layout {
   static constexpr std::uint32_t buffer_bytes = std::uint32_t{256} << 10;
   static constexpr std::size_t bytes_of_places = std::size_t{64} << 20;  ///< at most, unless fewer than `fewest_places` would fit
   static constexpr std::size_t fewest_places = 16;
-  static constexpr std::size_t most_bytes_of_places = std::size_t{1} << 30;
+  static constexpr std::size_t max_bytes_of_places = std::size_t{1} << 30;
   static constexpr std::size_t spare_bytes = std::size_t{1} << 20;
 
   /// With room for chunks before it, as long as the area itself, the area is cut off once the file is complete, unless the chunks
@@ -40,7 +40,7 @@ struct live_layout {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const auto rounded = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
     place_bytes = rounded(ring_slots::bytes_for(ring_capacity));
-    const std::size_t fitting = std::min(fewest_places, most_bytes_of_places / place_bytes);
+    const std::size_t fitting = std::min(fewest_places, max_bytes_of_places / place_bytes);
     const std::size_t wanted = std::max(fitting, bytes_of_places / place_bytes);
     places = static_cast<std::uint32_t>(std::min<std::size_t>(wanted, live_area_header::max_places));
     spare_places = std::min(places, static_cast<std::uint32_t>(1 + spare_bytes / place_bytes));

@@ -132,7 +132,7 @@ namespace detail {
 
 /// Maximum number of names in a process: a program that keeps making new names, each with a number in it, still uses bounded
 /// memory.
-inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
+inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
 
 /// The id of `text`; 0 if the system has no memory, `other_names` if it is new and there are too many. Under the lock.
 [[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
@@ -144,7 +144,7 @@ inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
     shared.space_count = 1;
   }
   const std::size_t known = shared.labels->size();
-  const label id = shared.labels->intern(text, most_interned_names);
+  const label id = shared.labels->intern(text, max_interned_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
 }

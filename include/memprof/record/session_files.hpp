@@ -46,11 +46,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard]] inline std::string numbered(const std::string& stem, int attempt) {
   return attempt == 0 ? stem : stem + "_" + std::to_string(attempt + 1);
 }
-inline constexpr int most_numbered = 10'000;
+inline constexpr int max_numbered = 10'000;
 
 /// Creates an empty file under an unused name, `stem` plus `ending`, and sets the stem to the one used. Returns 0, or the errno.
 [[nodiscard]] inline int reserve_name(std::string& stem, std::string_view ending) {
-  for (int attempt = 0; attempt < most_numbered; ++attempt) {
+  for (int attempt = 0; attempt < max_numbered; ++attempt) {
     const std::string name = numbered(stem, attempt);
     const int file = ::open((name + std::string{ending}).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno == EEXIST) continue;
@@ -79,7 +79,7 @@ inline constexpr int most_numbered = 10'000;
 
 /// Gives a written file an unused name, `stem` plus `ending`, numbered if necessary. Returns 0, or the errno.
 [[nodiscard]] inline int give_name(const std::string& temporary, std::string& stem, std::string_view ending) {
-  for (int attempt = 0; attempt < most_numbered; ++attempt) {
+  for (int attempt = 0; attempt < max_numbered; ++attempt) {
     const std::string name = numbered(stem, attempt);
     if (::link(temporary.c_str(), (name + std::string{ending}).c_str()) == 0) {
       (void)::unlink(temporary.c_str());

@@ -111,8 +111,8 @@ inline void empty_mailbox() noexcept {
   session_mailbox& box = mailbox;
   box.wake.reset();
   box.written.reset();
-  for (std::atomic<bool>* const flag :
-       {&box.wants_look, &box.wants_profile, &box.wants_last_words, &box.has_last_words, &box.wants_end, &box.has_gone}) {
+  for (std::atomic<bool>* const flag : {&box.wants_extra_profile, &box.wants_profile, &box.wants_last_words, &box.has_last_words,
+                                        &box.wants_end, &box.has_ended}) {
     flag->store(false);
   }
   box.ending.store(0);

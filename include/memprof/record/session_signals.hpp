@@ -35,14 +35,14 @@ inline constexpr std::array<int, 5> session_signals{SIGINT, SIGTERM, SIGHUP, SIG
 struct session_mailbox {
   std::atomic<std::int64_t> process{0};  ///< the process whose session is active; 0: none. A child of that process has none
   ::pthread_t thread{};
-  wait_word wake;                             ///< incremented when the thread has something to do
-  wait_word written;                          ///< incremented when it has done what `abort` or `terminate` waits for
-  std::atomic<bool> wants_look{false};        ///< an extra profile of this moment, for SIGUSR1
-  std::atomic<bool> wants_profile{false};     ///< the session's own profile, up to now
-  std::atomic<bool> wants_last_words{false};  ///< likewise, for `abort` and `terminate`
+  wait_word wake;                                ///< incremented when the thread has something to do
+  wait_word written;                             ///< incremented when it has done what `abort` or `terminate` waits for
+  std::atomic<bool> wants_extra_profile{false};  ///< an extra profile of this moment, for SIGUSR1
+  std::atomic<bool> wants_profile{false};        ///< the session's own profile, up to now
+  std::atomic<bool> wants_last_words{false};     ///< likewise, for `abort` and `terminate`
   std::atomic<bool> has_last_words{false};
   std::atomic<bool> wants_end{false};
-  std::atomic<bool> has_gone{false};  ///< the thread has ended and answers nothing more
+  std::atomic<bool> has_ended{false};  ///< the thread has ended and answers nothing more
 
   /// The signal that is to end the process; 0: none, -1: one is being noted.
   std::atomic<int> ending{0};
@@ -104,16 +104,16 @@ inline void wait_for_last_words() noexcept {
   constexpr std::int64_t longest_ns = 10'000'000'000;
   session_mailbox& box = mailbox;
   // Only once: when `terminate` calls `abort`, a second write could be cut off by the end of the process.
-  if (box.has_last_words.load() || box.has_gone.load()) return;
+  if (box.has_last_words.load() || box.has_ended.load()) return;
   if (::pthread_equal(::pthread_self(), box.thread) != 0 || !is_outside(abi_1::this_thread)) return;
   const std::int64_t until = monotonic_ns() + longest_ns;
   box.wants_last_words.store(true);
   box.wake.advance();
-  while (!box.has_last_words.load() && !box.has_gone.load()) {
+  while (!box.has_last_words.load() && !box.has_ended.load()) {
     const std::uint32_t seen = box.written.value();
     const std::int64_t left = until - monotonic_ns();
     if (left <= 0) return;
-    if (!box.has_last_words.load() && !box.has_gone.load()) box.written.wait(seen, left);
+    if (!box.has_last_words.load() && !box.has_ended.load()) box.written.wait(seen, left);
   }
 }
 
@@ -128,7 +128,7 @@ inline void wait_for_last_words() noexcept {
   box.ending.store(number);
   box.wake.advance();
   // If the thread ended in between, nothing else will handle the signal.
-  return !box.has_gone.load() || box.ending.exchange(0) != number;
+  return !box.has_ended.load() || box.ending.exchange(0) != number;
 }
 
 inline void on_session_signal(int number, siginfo_t* info, void* context) {
@@ -144,7 +144,7 @@ inline void on_session_signal(int number, siginfo_t* info, void* context) {
     return;
   }
   if (number == SIGUSR1) {
-    box.wants_look.store(true);
+    box.wants_extra_profile.store(true);
     box.wake.advance();
     if (is_function(box.before[index_of_signal(number)])) pass_on(number, info, context);
     return;

@@ -161,9 +161,9 @@ struct running_session {
       }
       box.wake.wait(seen, next_ns - monotonic_ns());
     }
-    if (box.wants_look.exchange(false)) write_profile(false);
+    if (box.wants_extra_profile.exchange(false)) write_profile(false);
     write_profile(true);
-    box.has_gone.store(true);
+    box.has_ended.store(true);
     // Handlers that note a signal from now on see this; a signal noted before is taken by its handler or here.
     if (const int number = box.ending.load(); number > 0 && box.passing.load() == 0) {
       int noted = number;
@@ -180,7 +180,7 @@ struct running_session {
   /// Does what handlers have requested.
   void answer() noexcept {
     session_mailbox& box = mailbox;
-    if (box.wants_look.exchange(false)) write_profile(false);
+    if (box.wants_extra_profile.exchange(false)) write_profile(false);
     if (box.wants_profile.exchange(false)) write_profile(true);
     if (box.wants_last_words.exchange(false)) {
       write_profile(true);

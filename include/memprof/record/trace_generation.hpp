@@ -7,8 +7,8 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
-#include <memprof/trace/fitted_facts.hpp>
 #include <memprof/trace/file_layout.hpp>
+#include <memprof/trace/fitted_facts.hpp>
 #include <memprof/trace/kept_facts.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/trace.hpp>
@@ -50,7 +50,7 @@ struct trace_generation {
       chunk_header header;
       header.bytes = static_cast<std::uint32_t>(size);
       header.number = first_chunk;
-      header.packing = begins_generation;
+      header.packing = generation_beginning;
       header.checksum = crc32c::extend(0, bytes, size);
       const auto encoded = header.encode();
       std::memcpy(beginning.data() + filled, encoded.data(), encoded.size());

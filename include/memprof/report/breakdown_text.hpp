@@ -126,9 +126,9 @@ inline void append_other_spaces(std::string& text, const analyzed_space& analyze
   text += "\n--- Other Memory Spaces ---\n";
   for (const space_profile& other : analyzed.profile->spaces) {
     if (&other == &analyzed.usage()) continue;
-    std::string value = lies_on_cores(other) ? "peak of a core " + grouped_megabytes(other.cores.peaks.total)
-                                             : "peak " + grouped_megabytes(other.cumulative_peak) + ", " +
-                                                   grouped_megabytes(other.cumulative_current) + " at the end";
+    std::string value = has_blocks_on_cores(other) ? "peak of a core " + grouped_megabytes(other.cores.peaks.total)
+                                                   : "peak " + grouped_megabytes(other.cumulative_peak) + ", " +
+                                                         grouped_megabytes(other.cumulative_current) + " at the end";
     if (other.capacity != 0) value += ", of " + grouped_megabytes(other.capacity);
     append_value(text, on_one_line(other.name) + ":", value);
   }
@@ -151,7 +151,7 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
           grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same time.\n";
 }
 
-/// The segments by name, for a run with more than `most_single_segments` of them: those with the greatest peaks if there are too
+/// The segments by name, for a run with more than `max_single_segments` of them: those with the greatest peaks if there are too
 /// many names.
 inline void append_names_of_segments(std::string& text, const profile& of, const space_profile& space) {
   constexpr std::size_t most = 24;
@@ -197,8 +197,8 @@ inline void append_names_of_segments(std::string& text, const profile& of, const
 inline void append_segment_table(std::string& text, const profile& of, const space_profile& space) {
   if (space.segments.empty()) return;
   constexpr std::size_t width = 16;
-  constexpr std::int64_t most_single_segments = 16;
-  if (std::max(of.segment_count, static_cast<std::int64_t>(space.segments.size())) > most_single_segments) {
+  constexpr std::int64_t max_single_segments = 16;
+  if (std::max(of.segment_count, static_cast<std::int64_t>(space.segments.size())) > max_single_segments) {
     append_names_of_segments(text, of, space);
     return;
   }
@@ -252,7 +252,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
     if (one.profile->process.rank >= 0) titles.back() += " (rank " + std::to_string(one.profile->process.rank) + ")";
   }
   // Appends what differs to each of several equal titles; no change if nothing differs.
-  const auto tell_apart = [&](auto what) {
+  const auto disambiguate = [&](auto what) {
     const std::vector<std::string> before = titles;
     for (std::size_t index = 0; index < analyzed.size(); ++index) {
       bool has_twin = false;
@@ -264,10 +264,10 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
       titles[index] = word.ends_with(before[index]) ? word : before[index] + ", " + word;  // a path replaces its own file name
     }
   };
-  tell_apart([](const analyzed_space& one) { return detail::file_title(one.profile->provenance); });
-  tell_apart([](const analyzed_space& one) { return detail::on_one_line(one.profile->provenance.file); });
-  tell_apart([](const analyzed_space& one) { return "line " + std::to_string(one.profile->provenance.line); });
-  tell_apart([](const analyzed_space& one) { return detail::on_one_line(one.usage().name); });
+  disambiguate([](const analyzed_space& one) { return detail::file_title(one.profile->provenance); });
+  disambiguate([](const analyzed_space& one) { return detail::on_one_line(one.profile->provenance.file); });
+  disambiguate([](const analyzed_space& one) { return "line " + std::to_string(one.profile->provenance.line); });
+  disambiguate([](const analyzed_space& one) { return detail::on_one_line(one.usage().name); });
   return titles;
 }
 

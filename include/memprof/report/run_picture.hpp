@@ -65,7 +65,7 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
 /// "dram: peak 14,019.88 MB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MB at the end".
 [[nodiscard]] inline std::string timeline_title(const profile& of, const space_profile& space, const std::string& name) {
   std::string text = shortened(on_one_line(name.empty() ? space.name : name), 40) +
-                     (lies_on_cores(space) ? ", all cores together" : "") + ": peak " + amount_text(space.cumulative_peak);
+                     (has_blocks_on_cores(space) ? ", all cores together" : "") + ": peak " + amount_text(space.cumulative_peak);
   if (!of.provenance.lacks("peak_time_ns")) text += " after " + time_unit_for(space.peak_time_ns).text(space.peak_time_ns);
   if (space.peak_segment >= 0) {
     const auto index = static_cast<std::size_t>(space.peak_segment);
@@ -76,9 +76,9 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
 
 /// The vertical axis of a timeline, and the line of the capacity unless it would flatten the rest.
 inline void append_memory_axis(std::string& script, const space_profile& space, const picture_unit& unit) {
-  constexpr int most_times_the_peak = 2;
+  constexpr int max_times_the_peak = 2;
   const bool shows_capacity =
-      space.capacity > 0 && !space.capacity_is_per_core && space.capacity / most_times_the_peak <= space.cumulative_peak;
+      space.capacity > 0 && !space.capacity_is_per_core && space.capacity / max_times_the_peak <= space.cumulative_peak;
   const std::int64_t greatest = std::max({shows_capacity ? space.capacity : 0, space.cumulative_peak, std::int64_t{1}});
   script += "set yrange [0:" + decimal(unit.of(greatest) * 1.15, 6) + "]\n";
   script += "set ytics nomirror font 'Sans,20'\nset grid ytics back linetype 1 linewidth 1 linecolor rgb '#dddddd'\n";
@@ -124,7 +124,7 @@ inline void append_timeline(std::string& script, const profile& of, const space_
 
 /// The segments as bars up to their peaks, with points for what was live at their ends.
 inline void append_segment_bars(std::string& script, const space_profile& space, const picture_unit& unit) {
-  constexpr std::size_t most_names = 24;
+  constexpr std::size_t max_names = 24;
   const std::size_t count = space.segments.size();
   if (count == 0) {  // gnuplot fails on an empty table
     script += "set xrange [0:1]\nplot NaN notitle\n";
@@ -144,7 +144,7 @@ inline void append_segment_bars(std::string& script, const space_profile& space,
     names += (names.empty() ? "" : ", ") + gnuplot_string(shown[index]) + ' ' + std::to_string(index + 1);
   }
   script += "END_OF_SEGMENTS\nset xrange [0.4:" + decimal(static_cast<double>(count) + 0.6, 1) + "]\n";
-  if (count <= most_names) {
+  if (count <= max_names) {
     script += "set xtics (" + names + ") nomirror scale 0 font 'Sans,18'" + (count > 5 ? " rotate by 25 right\n" : "\n");
   } else {
     script += "set xtics nomirror font 'Sans,20'\nset xlabel 'segment' font 'Sans,20'\n";

@@ -127,7 +127,7 @@ namespace detail {
 /// A step by phase, and what its peak is made of. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const training_estimate& estimate, const decoder_model& model,
                                          const training_setup& setup) {
-  constexpr std::size_t most_owners = 12;
+  constexpr std::size_t max_owners = 12;
   const space_profile& space = estimate.space();
   std::string text = "Training Step (estimated, nothing is run)\nModel: " + detail::model_text(model, estimate.parameters) +
                      "\nSetup: " + detail::setup_text(setup, estimate.pipeline_stage) + "\n\n";
@@ -138,7 +138,7 @@ namespace detail {
   text += detail::aligned_table(rows) + '\n';
   const live_set& live = space.live_at_peak;
   text += detail::owner_table("Category at the peak", live.by_category, live.bytes, category_names.size()) + '\n';
-  text += detail::owner_table("Operation at the peak", live.by_operation, live.bytes, most_owners) + '\n';
+  text += detail::owner_table("Operation at the peak", live.by_operation, live.bytes, max_owners) + '\n';
   std::string where;
   if (space.peak_segment >= 0) {
     where = " in " + estimate.step.segments[static_cast<std::size_t>(space.peak_segment)].name + ", in operation " +

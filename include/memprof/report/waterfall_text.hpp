@@ -196,19 +196,19 @@ template <class IsThere>
 /// them with `shows_all`. Changes are in the order of the columns; "-" marks an operation that the column does not have, "x12"
 /// the number of the program's operations in one row.
 [[nodiscard]] inline std::string to_text(const waterfall& of, const text_options& options = {}, bool shows_all = false) {
-  constexpr std::size_t most_reasons = 4;
-  constexpr std::size_t most_lines_each = 6;
+  constexpr std::size_t max_reasons = 4;
+  constexpr std::size_t max_lines_each = 6;
   detail::page_section peaks;
   peaks.heading = "Peak";
   for (const waterfall_column& column : of.columns) peaks.lines.push_back(detail::peak_line(column));
   detail::page_section reasons;
   reasons.heading = "Change";
   for (std::size_t column = 1; column < of.columns.size(); ++column)
-    reasons.lines.push_back(detail::reason_line(of, column, most_reasons));
+    reasons.lines.push_back(detail::reason_line(of, column, max_reasons));
   std::string text;
   const auto add = [&](const detail::page_section& section) {
     for (const std::string& line :
-         detail::section_text(section, std::max<std::size_t>(options.columns, 60), most_lines_each, options.is_colored))
+         detail::section_text(section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored))
       text += line + '\n';
   };
   add(peaks);

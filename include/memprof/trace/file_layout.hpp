@@ -94,7 +94,7 @@ struct chunk_header {
 
   std::uint32_t bytes = 0;    ///< of the payload that follows
   std::uint32_t number = 0;   ///< from 0
-  std::uint32_t packing = 0;  ///< `not_packed`, `packed_with_zstd` or `begins_generation`
+  std::uint32_t packing = 0;  ///< `not_packed`, `packed_with_zstd` or `generation_beginning`
   std::uint32_t checksum = 0;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
@@ -120,7 +120,7 @@ struct chunk_header {
 inline constexpr std::uint32_t not_packed = 0;
 inline constexpr std::uint32_t packed_with_zstd = 1;
 /// Not packed, and not an ordinary chunk: part of the state before the chunk with that number, for readers that start there.
-inline constexpr std::uint32_t begins_generation = 0x100;
+inline constexpr std::uint32_t generation_beginning = 0x100;
 /// Limits the density of packing, so that the cost of reading a file is proportional to its size.
 inline constexpr std::size_t max_packing_ratio = 256;
 

@@ -83,7 +83,7 @@ class trace_file_reader {
       if (!status_.damage.empty()) return std::nullopt;
       if (is_at_beginning_) {
         const char* const fault = read_chunk();
-        if (fault == nullptr && begins_generation_) return take_beginning();
+        if (fault == nullptr && is_generation_beginning_) return take_beginning();
         // If no chunk follows the beginning, the first is only in the live area, or both were overwritten.
         if (fault != nullptr && (!has_beginning_ || is_gone_meanwhile())) {
           if (has_changed_meanwhile()) continue;
@@ -229,7 +229,7 @@ class trace_file_reader {
       offset_ = elsewhere;
       fault = read_chunk();
     }
-    while (fault == nullptr && begins_generation_) fault = read_chunk();
+    while (fault == nullptr && is_generation_beginning_) fault = read_chunk();
     return fault;
   }
 
@@ -241,8 +241,8 @@ class trace_file_reader {
     if (skips_hole(bytes, got)) return read_chunk();
     if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
     if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
-    begins_generation_ = chunk.packing == begins_generation;
-    if (!begins_generation_) check_packing(chunk.packing);
+    is_generation_beginning_ = chunk.packing == generation_beginning;
+    if (!is_generation_beginning_) check_packing(chunk.packing);
     payload_.resize(chunk.bytes);
     if (read_on(payload_.data(), payload_.size(), offset_ + bytes.size()) < payload_.size()) return "cut off within a chunk";
     if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
@@ -324,13 +324,13 @@ class trace_file_reader {
   std::vector<unsigned char> payload_;
   std::vector<unsigned char> unpacked_;
 
-  std::uint64_t number_ = 0;        ///< number of the next chunk
-  std::uint64_t offset_ = 0;        ///< offset of what comes next in the file
-  bool seeks_ = false;              ///< otherwise the file is read front to back
-  bool is_at_beginning_ = false;    ///< at the beginning of a generation whose predecessor is gone
-  bool has_beginning_ = false;      ///< a part of it has been read
-  bool begins_generation_ = false;  ///< the last chunk read is part of a beginning
-  bool has_chunk_ = false;          ///< the next chunk has already been read
+  std::uint64_t number_ = 0;              ///< number of the next chunk
+  std::uint64_t offset_ = 0;              ///< offset of what comes next in the file
+  bool seeks_ = false;                    ///< otherwise the file is read front to back
+  bool is_at_beginning_ = false;          ///< at the beginning of a generation whose predecessor is gone
+  bool has_beginning_ = false;            ///< a part of it has been read
+  bool is_generation_beginning_ = false;  ///< the last chunk read is part of a beginning
+  bool has_chunk_ = false;                ///< the next chunk has already been read
 
   std::optional<live_snapshot> live_;
   std::uint64_t begin_ = 0;  ///< offset of the trace in the file

@@ -93,7 +93,7 @@ struct category {
   layout laid_out = layout::as_written;
   knowledge known = knowledge::sizes;
   extent goes = extent::forward;
-  std::size_t most_of_a_type = every_call;  ///< calls of one operator with one type of numbers
+  std::size_t max_of_a_type = every_call;  ///< calls of one operator with one type of numbers
 };
 
 /// Calls `judged(written, call, verdict)` for each call of a category that the real kernel takes.
@@ -107,7 +107,7 @@ void judge_all(const category& wanted, Judged judged) {
     const bool is_forward = wanted.goes == extent::forward;
     if (is_forward && wanted.known == knowledge::indices && !has_integers(written.line)) continue;  // as with sizes alone
     std::size_t& count = counts[written.name + " " + written.dtype];
-    if (count >= wanted.most_of_a_type) continue;
+    if (count >= wanted.max_of_a_type) continue;
     std::optional<operator_call> call{operator_call{written.line}};
     if (wanted.laid_out != layout::as_written) call = call->with(wanted.laid_out);
     if (!call.has_value()) continue;

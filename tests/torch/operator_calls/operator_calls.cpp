@@ -58,13 +58,13 @@ void check_all(const category& wanted) {
 }
 
 /// Calls of one operator with one type that are judged again with other strides or more values. `./dev test --long` takes all.
-std::size_t most_calls_again() {
+std::size_t max_calls_again() {
   const char* const wanted = std::getenv("MEMPROF_TEST_CALLS");
   return wanted == nullptr ? 2 : static_cast<std::size_t>(std::atoi(wanted));
 }
 
 void check_again(category wanted) {
-  wanted.most_of_a_type = most_calls_again();
+  wanted.max_of_a_type = max_calls_again();
   check_all(wanted);
 }
 

@@ -72,8 +72,9 @@ TEST_CASE("profile remarks: the first allocation beyond the capacity is one, the
   space.first_shortfall.segment = 0;
   space.first_shortfall.operation = "attention";
   CHECK(remarks_of(profile) ==
-        std::vector<std::string>{"an allocation of 250 bytes in operation attention in segment FORWARD_PASS was the first to exceed "
-                                 "the capacity: 100 bytes were free"});
+        std::vector<std::string>{
+            "an allocation of 250 bytes in operation attention in segment FORWARD_PASS was the first to exceed "
+            "the capacity: 100 bytes were free"});
 }
 
 TEST_CASE("profile remarks: the capacity of each core is one, and a shortfall names the core") {

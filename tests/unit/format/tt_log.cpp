@@ -101,8 +101,8 @@ TEST_CASE("tt log: fragmentation over time keeps the greatest of each stretch, i
   memprof::detail::fragmentation_line line;
   for (std::int64_t state = 0; state < 100'000; ++state)
     line.add({"dram", state, state, 0, 0, 0, state == 77'777 ? 0.9 : static_cast<double>(state % 7) / 10});
-  CHECK(line.points().size() <= memprof::detail::fragmentation_line::most_points);
-  CHECK(line.points().size() >= memprof::detail::fragmentation_line::most_points / 4);
+  CHECK(line.points().size() <= memprof::detail::fragmentation_line::max_points);
+  CHECK(line.points().size() >= memprof::detail::fragmentation_line::max_points / 4);
   int greatest = 0;
   for (const memprof::tt_fragmentation_fact& point : line.points())
     greatest += point.fragmentation == 0.9 && point.line == 77'777;

@@ -69,12 +69,12 @@ TEST_CASE("checkpoints: of a long run those that are kept are spread evenly, wit
       record(events, {number + 1, 0x1000, bytes_at(number), 0, event_kind::allocate, 0, 0});
       record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
       record(events, {0, 0x1000, 0, 0, event_kind::deallocate, 0, 0});
-      REQUIRE(events.checkpoints().marks().size() <= detail::checkpoint_history::most_kept);
+      REQUIRE(events.checkpoints().marks().size() <= detail::checkpoint_history::max_kept);
       REQUIRE(events.checkpoints().marks()[events.checkpoints().marks().size() - 1].number == number);
     }
     const detail::checkpoint_history& kept = events.checkpoints();
     CHECK(kept.count() == count);
-    CHECK(kept.marks().size() >= detail::checkpoint_history::most_kept / 4);
+    CHECK(kept.marks().size() >= detail::checkpoint_history::max_kept / 4);
     // 128 is the least power of two that leaves at most 96 of 10,000.
     CHECK(widest_gap(kept) <= 128);
     CHECK(kept.marks()[0].number == 0);
@@ -100,8 +100,8 @@ TEST_CASE("checkpoints: the first of each name stays, of as many names as there 
   }
   const detail::checkpoint_history& kept = events.checkpoints();
   CHECK(kept.count() == 4000);
-  CHECK(kept.marks().size() <= detail::checkpoint_history::most_kept);
-  for (label name = 0; name < detail::checkpoint_history::most_names; ++name) {
+  CHECK(kept.marks().size() <= detail::checkpoint_history::max_kept);
+  for (label name = 0; name < detail::checkpoint_history::max_names; ++name) {
     CHECK(std::count_if(kept.marks().begin(), kept.marks().end(),
                         [&](const detail::checkpoint_mark& mark) { return mark.name == name; }) >= 1);
   }
@@ -180,7 +180,7 @@ TEST_CASE("checkpoints: a damaged key frame is refused") {
     (void)detail::read_key_frame(copy, damaged.data(), damaged.size());
     // Whatever was read can be made a profile of, and goes on.
     record(copy, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
-    REQUIRE(copy.checkpoints().marks().size() <= detail::checkpoint_history::most_kept);
+    REQUIRE(copy.checkpoints().marks().size() <= detail::checkpoint_history::max_kept);
     const label_table labels;
     const label spaces[any_space + 1] = {};
     (void)build_profile(copy, {labels, spaces, copy.clock(), true});

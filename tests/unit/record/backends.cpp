@@ -71,7 +71,7 @@ TEST_CASE("backends: what one tells while it is attached and detached is part of
 TEST_CASE("backends: clear detaches those of the active capture") {
   calls.clear();
   auto capture = memprof::begin_capture<noting_backend<'a'>>();
-  memprof::clear();
+  memprof::discard_capture();
   CHECK(calls == "aA");
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("backends: what one knows beside events is in every profile, asked ane
   CHECK(calls == "aAD");
   CHECK(known_to(capture.profile()) == rows{{"aten::guess", "imagined", 3, 300}});
   CHECK(known_to(memprof::current_profile()) == rows{{"aten::guess", "imagined", 3, 300}});
-  memprof::clear();
+  memprof::discard_capture();
   CHECK(calls == "aAD~");
 }
 

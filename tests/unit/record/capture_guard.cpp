@@ -65,7 +65,7 @@ TEST_CASE("capture: a snapshot after the capture ends nothing, and says so once"
 }
 
 TEST_CASE("capture: ending with none active warns on stderr and ends nothing") {
-  memprof::clear();
+  memprof::discard_capture();
   CHECK_THAT(stderr_of([] { memprof::end_capture(); }), ContainsSubstring("no capture is active"));
   auto capture = memprof::begin_capture();
   CHECK(stderr_of([] { memprof::end_capture(); }).empty());
@@ -81,7 +81,7 @@ TEST_CASE("capture: a guard ends its capture at the end of its scope, and the pr
   CHECK(profile.space("cpu").cumulative_peak == 70);
   REQUIRE(profile.segments.size() == 1);
   CHECK(profile.segments[0].name == "END_TRACE");
-  memprof::clear();
+  memprof::discard_capture();
   CHECK(memprof::current_profile().spaces.empty());
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("capture: a guard's profile is gone after another begin, and after cle
     CHECK(second.profile().segments.size() == 1);  // the open one
   }
   auto third = memprof::begin_capture();
-  memprof::clear();
+  memprof::discard_capture();
   CHECK_THROWS_AS((void)third.profile(), memprof::error);
   third.snapshot("CLEARED");
   CHECK(memprof::current_profile().segments.empty());

@@ -106,13 +106,13 @@ namespace detail {
 /// `prefix` precedes the names in messages: "--" on a command line.
 inline void check(const decoder_model& model) {
   // The limits keep widths computed from these from overflowing, and walks over the layers from taking forever.
-  constexpr std::int64_t most = 1'000'000'000, most_layers = 100'000;
+  constexpr std::int64_t most = 1'000'000'000, max_layers = 100'000;
   const auto require_in_range = [](std::int64_t value, std::int64_t least, std::int64_t greatest, std::string_view name) {
     if (value >= least && value <= greatest) return;
     raise(std::string{name} + " is " + std::to_string(value) + ", but must be from " + std::to_string(least) + " to " +
           std::to_string(greatest));
   };
-  require_in_range(model.layers, 1, most_layers, "layers");
+  require_in_range(model.layers, 1, max_layers, "layers");
   require_in_range(model.d_model, 1, most, "d_model");
   require_in_range(model.heads, 1, most, "heads");
   require_in_range(model.kv_heads, 0, most, "kv_heads");

@@ -88,14 +88,14 @@ namespace detail {
 
 inline void check(const decoder_model& model, const training_setup& setup) {
   check(model);
-  constexpr std::int64_t most = 1'000'000'000, most_micro_batches = 100'000;
+  constexpr std::int64_t most = 1'000'000'000, max_micro_batches = 100'000;
   const auto require = [](std::int64_t value, std::int64_t greatest, std::string_view name) {
     if (value >= 1 && value <= greatest) return;
     raise(std::string{name} + " is " + std::to_string(value) + ", but must be from 1 to " + std::to_string(greatest));
   };
   require(setup.batch_size, most, "batch_size");
   require(setup.seq_len, most, "seq_len");
-  require(setup.micro_batches, most_micro_batches, "micro_batches");
+  require(setup.micro_batches, max_micro_batches, "micro_batches");
   require(setup.parallel.tensor, most, "tensor_parallel");
   require(setup.parallel.pipeline, most, "pipeline_parallel");
   require(setup.parallel.data, most, "data_parallel");

@@ -34,11 +34,11 @@ namespace detail {
   return grouped(number);
 }
 
-[[nodiscard]] inline page_section fact_table_section(const fact_table& table, std::size_t most_rows) {
+[[nodiscard]] inline page_section fact_table_section(const fact_table& table, std::size_t max_rows) {
   page_section section;
   section.is_wide = true;
   section.table.has_titles = true;
-  const std::size_t shown = std::min(most_rows, table.rows.size());
+  const std::size_t shown = std::min(max_rows, table.rows.size());
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     const bool is_text =
         shown != 0 && column < table.rows.front().size() && std::holds_alternative<std::string>(table.rows.front()[column]);
@@ -55,20 +55,20 @@ namespace detail {
 
 }  // namespace detail
 
-/// A table of facts with at most `most_rows` rows, in at most `text_options::columns` columns. The names of its columns give the
+/// A table of facts with at most `max_rows` rows, in at most `text_options::columns` columns. The names of its columns give the
 /// units of their numbers: "..._ns" are times; "bytes", "..._bytes", "..._memory" and "..._size" are bytes.
-[[nodiscard]] inline std::string to_text(const fact_table& table, std::size_t most_rows, const text_options& options = {}) {
+[[nodiscard]] inline std::string to_text(const fact_table& table, std::size_t max_rows, const text_options& options = {}) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const auto count = static_cast<std::int64_t>(table.rows.size());
   std::string text = detail::with_emphasis(detail::shortened(detail::on_one_line(table.name), columns - 30),
                                            detail::emphasis::strong, options.is_colored);
   text += " (" + detail::grouped(count, "row", "rows") + ")\n";
   for (const std::string& line :
-       detail::section_text(detail::fact_table_section(table, most_rows), columns, 1, options.is_colored)) {
+       detail::section_text(detail::fact_table_section(table, max_rows), columns, 1, options.is_colored)) {
     text += line + '\n';
   }
-  if (most_rows < table.rows.size()) {
-    text += detail::grouped(count - static_cast<std::int64_t>(most_rows), "further row", "further rows") + '\n';
+  if (max_rows < table.rows.size()) {
+    text += detail::grouped(count - static_cast<std::int64_t>(max_rows), "further row", "further rows") + '\n';
   }
   return text;
 }

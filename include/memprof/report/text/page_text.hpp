@@ -281,8 +281,8 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   return lines;
 }
 
-/// The lines of a section; each paragraph takes at most `most_lines_each`.
-[[nodiscard]] std::vector<std::string> section_text(const auto& section, std::size_t columns, std::size_t most_lines_each,
+/// The lines of a section; each paragraph takes at most `max_lines_each`.
+[[nodiscard]] std::vector<std::string> section_text(const auto& section, std::size_t columns, std::size_t max_lines_each,
                                                     bool is_colored) {
   std::vector<std::string> lines;
   const std::size_t width = columns - page_margin;
@@ -294,13 +294,13 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
       lines.push_back(whole.text + line.text);
     }
   };
-  for (const page_line& line : section.lines) add(broken(line, width, most_lines_each, is_colored), page_margin);
+  for (const page_line& line : section.lines) add(broken(line, width, max_lines_each, is_colored), page_margin);
   if (section.is_wide) {
     add(table_text(section.table, columns, is_colored), 0);
   } else {
     add(table_text(section.table, width, is_colored), page_margin);
   }
-  for (const page_line& line : section.further_lines) add(broken(line, width, most_lines_each, is_colored), page_margin);
+  for (const page_line& line : section.further_lines) add(broken(line, width, max_lines_each, is_colored), page_margin);
   return lines;
 }
 

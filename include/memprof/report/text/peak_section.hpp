@@ -29,7 +29,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   section.heading = "Peak";
   page_line line;
   line.add(short_and_exact_bytes(space.cumulative_peak), emphasis::strong).add(" of ").add_name(space.name, emphasis::strong);
-  if (lies_on_cores(space)) line.add(" across all cores");
+  if (has_blocks_on_cores(space)) line.add(" across all cores");
   if (space.cumulative_peak != 0) {
     add_place(line, source, steps, space.peak_time_ns, space.peak_segment, space.peak_operation);
   }

@@ -71,7 +71,7 @@ void append_tracker_lines(auto& text, const auto& source, const text_options& op
     const bool has_usage = primary != nullptr && index < primary->segments.size();
     append_usage(text, has_usage ? primary->segments[index] : segment_usage{});
     for (const space_profile& space : source.spaces) {
-      if (&space == primary || (!lies_on_cores(space) && &space != cores)) continue;
+      if (&space == primary || (!has_blocks_on_cores(space) && &space != cores)) continue;
       append_core_usage(text, core_label(space),
                         index < space.cores.segments.size() ? space.cores.segments[index] : core_peaks{});
     }

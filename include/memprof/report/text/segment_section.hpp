@@ -80,9 +80,9 @@ void add_name_rows(auto& table, const segments_of_name& name) {
   table.rows.push_back(std::move(changes));
 }
 
-/// One or two rows for each name, at most `most_rows`, in the order of first occurrence. If not all fit, the names with the
+/// One or two rows for each name, at most `max_rows`, in the order of first occurrence. If not all fit, the names with the
 /// greatest peaks and changes are shown.
-[[nodiscard]] page_section segment_section(auto names, std::size_t most_rows) {
+[[nodiscard]] page_section segment_section(auto names, std::size_t max_rows) {
   page_section section;
   section.is_wide = true;
   if (names.empty()) return section;
@@ -92,11 +92,11 @@ void add_name_rows(auto& table, const segments_of_name& name) {
     for (const segments_of_name& name : names) rows += rows_of_name(name);
     return rows;
   };
-  if (rows_of_all() > most_rows) names = segments_by_family(names);
+  if (rows_of_all() > max_rows) names = segments_by_family(names);
   std::int64_t left_out_names = 0;
   std::int64_t left_out_segments = 0;
   std::size_t rows = rows_of_all();
-  if (rows > most_rows) {
+  if (rows > max_rows) {
     const auto weight = [](const segments_of_name& name) {
       return std::max(
           {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
@@ -110,7 +110,7 @@ void add_name_rows(auto& table, const segments_of_name& name) {
     std::vector<bool> is_shown(names.size());
     std::size_t used = 1;  // for the row that counts the others
     for (const std::size_t index : order) {
-      if (used + rows_of_name(names[index]) > most_rows) break;
+      if (used + rows_of_name(names[index]) > max_rows) break;
       used += rows_of_name(names[index]);
       is_shown[index] = true;
     }

@@ -69,10 +69,10 @@ struct text_range {
 /// columns suffice: those that would look alike show where they differ.
 template <class Names = std::vector<std::string>>
 [[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
-  constexpr int most_rounds = 8;
+  constexpr int max_rounds = 8;
   std::vector<std::string> shown(names.size());
   std::transform(names.begin(), names.end(), shown.begin(), [&](const std::string& name) { return shortened(name, columns); });
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < max_rounds; ++round) {
     std::map<std::string, std::vector<std::size_t>> alike;
     for (std::size_t index = 0; index < shown.size(); ++index) alike[shown[index]].push_back(index);
     bool has_changed = false;

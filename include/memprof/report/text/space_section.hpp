@@ -77,7 +77,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// A line for each memory shared by several spaces: their joint peak, and the share of each. Nothing if only one of them ever
 /// held anything, as its own peak says the same.
 [[nodiscard]] page_section together_section(const auto& source, const segment_steps& steps) {
-  constexpr std::size_t most_spaces = 4;
+  constexpr std::size_t max_spaces = 4;
   page_section section;
   section.heading = "Together";
   for (const memory_profile& memory : source.memories) {
@@ -94,7 +94,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     std::int64_t others = 0;
     for (std::size_t index = 0; index < memory.spaces.size(); ++index) {
       const owned_bytes& part = memory.spaces[index];
-      if (index >= most_spaces) {
+      if (index >= max_spaces) {
         others = add_saturating(others, part.bytes);
         continue;
       }

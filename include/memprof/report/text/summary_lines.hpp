@@ -106,7 +106,7 @@ inline constexpr std::size_t least_segment_rows = 8;
 /// The lines of a summary, without line endings.
 [[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
-  const std::size_t most_lines = std::max<std::size_t>(options.max_lines, 32);
+  const std::size_t max_lines = std::max<std::size_t>(options.max_lines, 32);
   const std::vector<const space_profile*> spaces = ordered_spaces(source, options);
   const segment_steps steps = steps_of(source);
   std::vector<std::string> lines;
@@ -127,9 +127,9 @@ inline constexpr std::size_t least_segment_rows = 8;
     if (options.all_faults) limits.faults = all_faults;
     lines.clear();
     for (const page_section& section : summary_sections(source, spaces, steps, options, limits)) add(section, limits.lines_each);
-    if (asks_for_more(options) || lines.size() + least_lines_of_tables + for_checkpoints <= most_lines) break;
+    if (asks_for_more(options) || lines.size() + least_lines_of_tables + for_checkpoints <= max_lines) break;
   }
-  if (!asks_for_more(options) && lines.size() + least_lines_of_tables + for_checkpoints > most_lines) for_checkpoints = 0;
+  if (!asks_for_more(options) && lines.size() + least_lines_of_tables + for_checkpoints > max_lines) for_checkpoints = 0;
   const std::size_t tables = options.all_spaces ? spaces.size() : 1;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
     const space_profile& space = *spaces[index];
@@ -137,7 +137,7 @@ inline constexpr std::size_t least_segment_rows = 8;
     if (options.all_spaces && spaces.size() > 1)
       lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
     const std::size_t room =
-        asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1 + for_checkpoints);
+        asks_for_more(options) ? max_lines : max_lines - std::min(max_lines, lines.size() + 1 + for_checkpoints);
     add(options.all_segments ? every_segment_section(source, space, steps)
                              : segment_section(segments_by_name(source, space), room),
         1);

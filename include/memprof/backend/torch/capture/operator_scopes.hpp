@@ -74,7 +74,7 @@ class user_scope_context final : public at::ObserverContext, public memory_from_
   /// Shared with the thread on which the scope began, which releases it, too.
   [[nodiscard]] shared_end& end() const noexcept { return *end_; }
   /// Marks the scope as ended if this is another thread than that; otherwise returns false.
-  [[nodiscard]] bool tell_from_elsewhere() const noexcept {
+  [[nodiscard]] bool mark_ended_elsewhere() const noexcept {
     if (thread_ == this_torch_thread()) return false;
     end_->mark_ended();
     return true;
@@ -181,7 +181,7 @@ class operator_scopes {
   }
 
   static void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {
-    if (context != nullptr && static_cast<const user_scope_context*>(context)->tell_from_elsewhere()) return;
+    if (context != nullptr && static_cast<const user_scope_context*>(context)->mark_ended_elsewhere()) return;
     torch_thread* const thread = this_torch_thread();
     if (thread == nullptr) return;
     torch_thread& self = *thread;

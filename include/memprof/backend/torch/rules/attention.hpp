@@ -41,9 +41,9 @@ struct score_tile {
 /// How the CPU kernel copies 16-bit keys and values, and what oneDNN holds for their products, depends on the processor, so small
 /// calls run for real. True if the call has ended.
 [[nodiscard]] inline bool attend_for_real(torch_call& call, const at::Tensor& query, const at::Tensor& key) {
-  constexpr std::int64_t most_run_products = std::int64_t{1} << 28;
+  constexpr std::int64_t max_run_products = std::int64_t{1} << 28;
   if (query.is_meta() || query.scalar_type() == accumulation_type(query.scalar_type())) return false;
-  if (query.numel() * key.size(2) <= most_run_products) {
+  if (query.numel() * key.size(2) <= max_run_products) {
     call.run_without_rule();
     return true;
   }

@@ -32,7 +32,7 @@ struct reported_bytes final : c10::MemoryReportingInfoBase {
   static const bool answer = [] {
     const recording_suppressor hidden;
     const at::DisableRecordFunctionGuard unseen;
-    const kernel_scope for_real{most_kernel_bytes, true};
+    const kernel_scope for_real{max_kernel_bytes, true};
     at::Tensor drawn = at::empty({16}, at::TensorOptions{}.dtype(at::kFloat).device(at::kCPU));
     const auto reported = std::make_shared<reported_bytes>();
     const c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, reported};

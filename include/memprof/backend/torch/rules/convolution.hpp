@@ -47,8 +47,8 @@ inline constexpr const char* convolution_cause =
 
 /// oneDNN's copy of an image, in blocks of channels; none for so few channels that kernels read the image as it is.
 [[nodiscard]] inline at::Tensor image_in_blocks(const at::Tensor& image) {
-  constexpr std::int64_t most_read_as_is = 3;
-  return image.size(1) <= most_read_as_is ? at::Tensor{} : torch_call::empty(image.sizes(), image);
+  constexpr std::int64_t max_read_as_is = 3;
+  return image.size(1) <= max_read_as_is ? at::Tensor{} : torch_call::empty(image.sizes(), image);
 }
 
 /// An image that oneDNN computes: its copies of the operands are freed after the pass; then libtorch copies the result, and once

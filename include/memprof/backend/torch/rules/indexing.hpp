@@ -210,11 +210,11 @@ inline void copy_rule(torch_call& call) {
 
 /// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...), if the result is large.
 inline void embedding_bag_backward_rule(torch_call& call) {
-  constexpr std::int64_t most_run_elements = std::int64_t{1} << 26;
+  constexpr std::int64_t max_run_elements = std::int64_t{1} << 26;
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor indices = call.tensor(1);
   const std::int64_t rows = call.integer(6);
-  if (!torch_call::is_on_cuda(gradient) && rows * gradient.size(1) <= most_run_elements) return call.run_without_rule();
+  if (!torch_call::is_on_cuda(gradient) && rows * gradient.size(1) <= max_run_elements) return call.run_without_rule();
   call.approximate("a table too large to run its kernel: indices are assumed to be sorted in three copies");
   at::Tensor of_weight = torch_call::empty({rows, gradient.size(1)}, gradient);
   const at::Tensor contiguous = torch_call::contiguous(gradient);

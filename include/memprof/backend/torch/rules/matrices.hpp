@@ -31,13 +31,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// What oneDNN holds for products of 16-bit numbers depends on the processor, so small ones run for real. So do those of
 /// conjugated matrices, which kernels resolve as needed. True if the call has ended.
 [[nodiscard]] inline bool multiply_for_real(torch_call& call, const at::Tensor& left, const at::Tensor& right) {
-  constexpr std::size_t most_run_bytes = std::size_t{4} << 20;
+  constexpr std::size_t max_run_bytes = std::size_t{4} << 20;
   if (!torch_call::is_on_cuda(left) && (left.is_conj() || right.is_conj())) {
     call.run_without_rule();
     return true;
   }
   if (torch_call::is_on_cuda(left) || left.is_meta() || left.scalar_type() == accumulation_type(left.scalar_type())) return false;
-  if (left.nbytes() + right.nbytes() <= most_run_bytes) {
+  if (left.nbytes() + right.nbytes() <= max_run_bytes) {
     call.run_without_rule();
   } else {
     call.approximate("oneDNN's scratch memory for products of 16-bit numbers depends on the processor");

@@ -77,11 +77,11 @@ enum class onednn_pass : std::uint8_t {
 
 [[nodiscard]] constexpr std::int64_t onednn_scratchpad_bytes(const onednn_lstm& layer, onednn_pass pass) noexcept {
   constexpr std::int64_t float_bytes = sizeof(float);
-  constexpr std::int64_t most_merged = 127;  // sequences, whose steps the forward pass computes at once
-  constexpr std::int64_t alignment = 128;    // the room for it, per booked entry
+  constexpr std::int64_t max_merged = 127;  // sequences, whose steps the forward pass computes at once
+  constexpr std::int64_t alignment = 128;   // the room for it, per booked entry
   constexpr std::int64_t pointer_bytes = 8;
   const bool is_backward = pass == onednn_pass::backward;
-  const std::int64_t merged_steps = is_backward || layer.batch <= most_merged ? layer.steps : 1;
+  const std::int64_t merged_steps = is_backward || layer.batch <= max_merged ? layer.steps : 1;
   onednn_pages parts;
   if (pass == onednn_pass::inference) {
     parts.add(layer.states() * onednn_row_bytes(layer.widest(), layer.number_bytes));

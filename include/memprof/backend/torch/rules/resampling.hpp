@@ -17,12 +17,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// (self, output_size, ...) with a shape function that covers only the result. What the kernel copies depends on channels, sizes
 /// and threads, so smaller images are resampled for real.
 inline void upsample_rule(torch_call& call) {
-  constexpr std::int64_t most_run_numbers = std::int64_t{4} << 20;
+  constexpr std::int64_t max_run_numbers = std::int64_t{4} << 20;
   const at::Tensor input = call.tensor(0);
   const bool is_on_cpu = !torch_call::is_on_cuda(input) && !input.is_meta();
   if (is_on_cpu && input.dim() == 4) {
     const std::vector<std::int64_t> size = call.integers(1);
-    if (size.size() == 2 && input.size(0) * input.size(1) * size[0] * size[1] <= most_run_numbers) return call.run_without_rule();
+    if (size.size() == 2 && input.size(0) * input.size(1) * size[0] * size[1] <= max_run_numbers) return call.run_without_rule();
   }
   call.run_shape_function();
   if (torch_call::is_on_cuda(input)) return;

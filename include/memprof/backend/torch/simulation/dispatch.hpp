@@ -100,7 +100,7 @@ inline void list_shared_reduction(torch_call& call, std::int64_t elements) {
 /// Creates results with the sizes from the CPU kernel.
 inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
   stand_ins replaced;
-  torch::jit::Stack computed = compute_hidden(call, plan, keys, replaced, most_kernel_bytes);
+  torch::jit::Stack computed = compute_hidden(call, plan, keys, replaced, max_kernel_bytes);
   replaced.take_over_sizes();
   fake_cuda_copies copies;
   torch::jit::drop(call.stack(), call.size());
@@ -122,7 +122,7 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
 
 /// 4. and 7.
 inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
-  if (facts.bytes > most_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
+  if (facts.bytes > max_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
   const bool has_what_decides = plan.depends_on_masks ? facts.has_masks : facts.has_values;
   if (plan.depends_on_data && !has_what_decides) {
     call.approximate("the sizes of the results depend on data: assumed to be those for zeros");

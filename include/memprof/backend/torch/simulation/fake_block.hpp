@@ -59,8 +59,8 @@ struct kernel_listener {
 struct simulation_recorder {
   static void check(std::size_t bytes) {
     simulating_thread& self = this_simulating_thread;
-    if (bytes > self.most_kernel_bytes) throw kernel_too_large{};
-    if (self.most_kernel_bytes != std::numeric_limits<std::size_t>::max()) self.most_kernel_bytes -= bytes;
+    if (bytes > self.max_kernel_bytes) throw kernel_too_large{};
+    if (self.max_kernel_bytes != std::numeric_limits<std::size_t>::max()) self.max_kernel_bytes -= bytes;
   }
   static void allocated(const void* address, std::size_t bytes) {
     // Acquire, here and below, pairs with the release that installs the listener.

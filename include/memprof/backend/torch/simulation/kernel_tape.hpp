@@ -176,10 +176,10 @@ class tape_recorder final : public kernel_listener {
   return results;
 }
 
-/// The tapes of a capture, by everything that determines a call's memory. Thread-safe; keeps up to `most_tapes`.
+/// The tapes of a capture, by everything that determines a call's memory. Thread-safe; keeps up to `max_tapes`.
 class kernel_tapes {
  public:
-  static constexpr std::size_t most_tapes = 4096;
+  static constexpr std::size_t max_tapes = 4096;
 
   [[nodiscard]] static kernel_tapes& instance() {
     const recording_suppressor hidden;
@@ -196,7 +196,7 @@ class kernel_tapes {
   void add(const std::string& key, kernel_tape tape) {
     const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
-    if (tapes_.size() < most_tapes) tapes_.emplace(key, std::make_shared<const kernel_tape>(std::move(tape)));
+    if (tapes_.size() < max_tapes) tapes_.emplace(key, std::make_shared<const kernel_tape>(std::move(tape)));
   }
   void forget() noexcept {
     const recording_suppressor hidden;

@@ -226,11 +226,11 @@ class operator_plans {
     std::lock_guard<std::mutex> guard;
   };
 
-  static constexpr std::size_t most_slots = 16384;  // libtorch 2.13 has about 3,500 operators
-  static constexpr std::size_t most_filled = most_slots / 2;
+  static constexpr std::size_t max_slots = 16384;  // libtorch 2.13 has about 3,500 operators
+  static constexpr std::size_t max_filled = max_slots / 2;
 
   [[nodiscard]] static std::size_t first_slot(const c10::FunctionSchema* schema) noexcept {
-    return (reinterpret_cast<std::uintptr_t>(schema) * 0x9E3779B97F4A7C15U >> 32) % most_slots;
+    return (reinterpret_cast<std::uintptr_t>(schema) * 0x9E3779B97F4A7C15U >> 32) % max_slots;
   }
 
   [[nodiscard]] operator_plan& find_or_make(const c10::OperatorHandle& called) {
@@ -248,7 +248,7 @@ class operator_plans {
 
   /// Call with the lock held. If a process has more operators than slots, the rest are looked up under the lock.
   void publish(operator_plan& plan) noexcept {
-    if (plans_.size() > most_filled) return;
+    if (plans_.size() > max_filled) return;
     std::size_t place = first_slot(plan.schema);
     while (slots_[place].load(std::memory_order_relaxed) != nullptr) place = (place + 1) % slots_.size();
     // Release pairs with the acquire in `plan_of`.
@@ -259,7 +259,7 @@ class operator_plans {
   std::unordered_map<std::string, const kept_rule*> rules_;
   std::vector<std::unique_ptr<kept_rule>> rules_kept_;
   std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<operator_plan>> plans_;
-  std::array<std::atomic<operator_plan*>, most_slots> slots_{};
+  std::array<std::atomic<operator_plan*>, max_slots> slots_{};
 };
 
 /// The plans of the process. Never destroyed, because tensors outlive captures and `main`.

@@ -52,14 +52,14 @@ class outside_shadows {
     return known == shadows_.end() ? c10::Storage{} : known->second.shadow;
   }
 
-  /// Call before a write; storages of at most `most_copied` bytes keep their values.
-  [[nodiscard]] c10::Storage find_or_make(const c10::Storage& storage, std::size_t most_copied) {
+  /// Call before a write; storages of at most `max_copied` bytes keep their values.
+  [[nodiscard]] c10::Storage find_or_make(const c10::Storage& storage, std::size_t max_copied) {
     const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     c10::StorageImpl* const original = storage.unsafeGetStorageImpl();
     const auto known = shadows_.find(original);
     if (known != shadows_.end()) return known->second.shadow;
-    c10::Storage shadow = make(*original, most_copied);
+    c10::Storage shadow = make(*original, max_copied);
     shadows_.emplace(original, entry{c10::weak_intrusive_ptr<c10::StorageImpl>{storage.getWeakStorageImpl()}, shadow});
     count_.fetch_add(1, std::memory_order_relaxed);
     return shadow;
@@ -79,13 +79,13 @@ class outside_shadows {
     c10::Storage shadow;
   };
 
-  [[nodiscard]] static c10::Storage make(c10::StorageImpl& original, std::size_t most_copied) {
+  [[nodiscard]] static c10::Storage make(c10::StorageImpl& original, std::size_t max_copied) {
     auto* const block = new fake_block;
     block->bytes = original.nbytes();
     block->is_recorded = false;
     block->is_visible = true;
     find_memory(*block);
-    const bool is_copied = block->data != nullptr && original.device().is_cpu() && block->bytes <= most_copied;
+    const bool is_copied = block->data != nullptr && original.device().is_cpu() && block->bytes <= max_copied;
     if (is_copied) std::memcpy(block->data, original.data(), block->bytes);
     block->has_values.store(is_copied, std::memory_order_relaxed);
     const c10::Device device = original.device();

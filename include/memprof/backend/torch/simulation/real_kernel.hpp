@@ -22,17 +22,17 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// How much a kernel may allocate in total.
-inline constexpr std::size_t most_kernel_bytes = std::size_t{1} << 30;
+inline constexpr std::size_t max_kernel_bytes = std::size_t{1} << 30;
 /// How many bytes its arguments may have, which take no memory as zeros.
-inline constexpr std::size_t most_argument_bytes = std::size_t{16} << 30;
+inline constexpr std::size_t max_argument_bytes = std::size_t{16} << 30;
 /// Kernels that read at most this much run for real even if there is a rule: that takes microseconds. Tests of rules set it to 0.
 [[gnu::visibility("default")]] inline constinit std::atomic<std::size_t> small_kernel_bytes{std::size_t{64} << 10};
 
 /// Lets this thread run kernels for real until the end of the scope.
 class [[nodiscard]] kernel_scope {
  public:
-  kernel_scope(std::size_t most_bytes, bool is_hidden)
-      : outer_most_bytes_(std::exchange(this_simulating_thread.most_kernel_bytes, most_bytes)), is_hidden_(is_hidden) {
+  kernel_scope(std::size_t max_bytes, bool is_hidden)
+      : outer_most_bytes_(std::exchange(this_simulating_thread.max_kernel_bytes, max_bytes)), is_hidden_(is_hidden) {
     running_kernels.fetch_add(1, std::memory_order_relaxed);
     begun_kernels.fetch_add(1, std::memory_order_relaxed);
     if (is_hidden_) {
@@ -48,7 +48,7 @@ class [[nodiscard]] kernel_scope {
       running_hidden_kernels.fetch_sub(1, std::memory_order_relaxed);
     }
     running_kernels.fetch_sub(1, std::memory_order_relaxed);
-    this_simulating_thread.most_kernel_bytes = outer_most_bytes_;
+    this_simulating_thread.max_kernel_bytes = outer_most_bytes_;
   }
 
  private:
@@ -100,7 +100,7 @@ inline void stand_in_for_arguments(torch_call& call, const operator_plan& plan, 
   if (is_new && storage.nbytes() != 0) {
     fake_block* const block = adopt(storage);
     if (block == nullptr) return made;  // from outside the capture
-    const bool is_small = block->bytes <= most_valued_bytes(made.scalar_type());
+    const bool is_small = block->bytes <= max_valued_bytes(made.scalar_type());
     block->has_values.store(has_values && is_small, std::memory_order_relaxed);
     // Small tensors keep their bytes, although they are meaningless: any indices among them are valid.
     if (!is_small) forget_values(*block);
@@ -136,17 +136,17 @@ void for_each_result(torch_call& call, Visit visit) {
 }
 
 /// Runs the CPU kernel on what CPU tensors hold, and ends the call with its results. Rethrows what the kernel throws, including
-/// `kernel_too_large` if it requests more than `most_bytes`, with the arguments unchanged.
+/// `kernel_too_large` if it requests more than `max_bytes`, with the arguments unchanged.
 /// `after(results)` is called before the results become the program's.
 template <class After>
-void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values, std::size_t most_bytes,
+void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values, std::size_t max_bytes,
                 After after) {
   saved_arguments saved{call};
   stand_ins replaced;
   const std::vector<at::Tensor> written = written_tensors(call, plan);
   try {
     stand_in_for_arguments(call, plan, replaced);
-    const kernel_scope scope{most_bytes, false};
+    const kernel_scope scope{max_bytes, false};
     call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
   } catch (...) {
     saved.restore();
@@ -168,16 +168,16 @@ void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet
 }
 
 inline void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values,
-                       std::size_t most_bytes) {
-  run_kernel(call, plan, keys, has_values, most_bytes, [](const torch::jit::Stack&) {});
+                       std::size_t max_bytes) {
+  run_kernel(call, plan, keys, has_values, max_bytes, [](const torch::jit::Stack&) {});
 }
 
 /// The same on true values: the call either happens completely, or not at all and returns false.
 [[nodiscard]] inline bool run_on_values(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
-  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  constexpr std::size_t max_bytes = std::size_t{64} << 20;
   pending_events events;
   try {
-    run_kernel(call, plan, keys, true, most_bytes);
+    run_kernel(call, plan, keys, true, max_bytes);
   } catch (const kernel_too_large&) {
     return false;
   }
@@ -188,14 +188,14 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
 /// What the CPU kernel computes for fake CUDA tensors. Nothing is recorded, and the call goes on as if nothing had happened,
 /// except that the arguments that the kernel writes are written.
 [[nodiscard]] inline torch::jit::Stack compute_hidden(const torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
-                                                      stand_ins& replaced, std::size_t most_bytes) {
+                                                      stand_ins& replaced, std::size_t max_bytes) {
   torch::jit::Stack stack;
   bool has_tensor = false;
   for (std::size_t index = 0; index < call.size(); ++index) stack.push_back(call.argument(index));
   torch_call copy{call.called(), stack, nullptr};
   for_each_tensor(copy, plan, [&](const at::Tensor&, const argument_role&) { has_tensor = true; });
   stand_in_for_arguments(copy, plan, replaced);
-  const kernel_scope scope{most_bytes, true};
+  const kernel_scope scope{max_bytes, true};
   call.called().redispatchBoxed(kernel_keys(keys, has_tensor), &stack);
   return stack;
 }
@@ -203,10 +203,10 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
 /// The same for a call on values; none if the kernel needs too much memory, or refuses them.
 [[nodiscard]] inline std::optional<torch::jit::Stack> compute_for_cuda(const torch_call& call, const operator_plan& plan,
                                                                        c10::DispatchKeySet keys) {
-  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  constexpr std::size_t max_bytes = std::size_t{64} << 20;
   stand_ins replaced;
   try {
-    return compute_hidden(call, plan, keys, replaced, most_bytes);
+    return compute_hidden(call, plan, keys, replaced, max_bytes);
   } catch (const kernel_too_large&) {
     return std::nullopt;
   } catch (const c10::Error&) {
@@ -251,7 +251,7 @@ inline void take_over_values(torch_call& call, const torch::jit::Stack& computed
     stand_ins replaced;
     const at::Tensor memory = replaced.stand_in_of(to, true);
     if (memory.storage().data() != value.toTensor().storage().data()) {
-      const kernel_scope scope{most_kernel_bytes, true};
+      const kernel_scope scope{max_kernel_bytes, true};
       memory.copy_(value.toTensor());
     }
     keep_values(to);

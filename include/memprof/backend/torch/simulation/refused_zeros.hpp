@@ -24,7 +24,7 @@ class [[nodiscard]] suitable_data {
       if ((!is_number && !fills_integers) || role.is_overwritten || !is_fake(tensor) || has_values(tensor)) return;
       if (block_of(*tensor.storage().unsafeGetStorageImpl())->data != nullptr) filled_.push_back(tensor);
     });
-    const kernel_scope scope{most_kernel_bytes, true};
+    const kernel_scope scope{max_kernel_bytes, true};
     const c10::impl::ExcludeDispatchKeyGuard no_graph{c10::autograd_dispatch_keyset_with_ADInplaceOrView};
     stand_ins replaced;
     for (const at::Tensor& tensor : filled_) {

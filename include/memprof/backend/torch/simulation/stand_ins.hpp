@@ -44,7 +44,7 @@ class stand_ins {
     c10::Storage source;
     if (is_outside(storage)) {
       if (is_written || !storage.device().is_cpu()) {
-        source = outside_shadows::instance().find_or_make(tensor.storage(), most_valued_bytes(tensor.scalar_type()));
+        source = outside_shadows::instance().find_or_make(tensor.storage(), max_valued_bytes(tensor.scalar_type()));
       } else {
         source = outside_shadows::instance().find(storage);
       }

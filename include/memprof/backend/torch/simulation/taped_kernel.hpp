@@ -68,12 +68,12 @@ inline void run_or_play_kernel(torch_call& call, const operator_plan& plan, c10:
   const bool is_large = bytes >= small_kernel_bytes.load(std::memory_order_relaxed);
   const bool is_playable = is_large && !plan.depends_on_data && !plan.holds_by_data;
   const std::optional<std::string> key = is_playable ? key_of(plan.schema, &call.argument(0), call.size()) : std::nullopt;
-  if (!key.has_value()) return run_kernel(call, plan, keys, false, most_kernel_bytes);
+  if (!key.has_value()) return run_kernel(call, plan, keys, false, max_kernel_bytes);
   if (const auto known = kernel_tapes::instance().find(*key)) return play_call(call, *known);
   const std::vector<at::Tensor> arguments = tensor_arguments(call);
   const std::vector<std::vector<std::int64_t>> shapes = shapes_of(arguments);
   tape_scope recorded;
-  run_kernel(call, plan, keys, false, most_kernel_bytes, [&](const torch::jit::Stack& results) {
+  run_kernel(call, plan, keys, false, max_kernel_bytes, [&](const torch::jit::Stack& results) {
     std::optional<kernel_tape> tape = recorded.end(results, arguments);
     const bool has_resized = shapes_of(arguments) != shapes;
     if (tape.has_value() && !has_resized) kernel_tapes::instance().add(*key, *std::move(tape));
@@ -162,7 +162,7 @@ struct convolution_arguments {
     const std::vector<at::Tensor> arguments = tensor_arguments(smaller);
     stand_ins replaced;
     tape_scope recorded;
-    torch::jit::Stack results = compute_hidden(smaller, plan, keys, replaced, most_kernel_bytes);
+    torch::jit::Stack results = compute_hidden(smaller, plan, keys, replaced, max_kernel_bytes);
     tape = recorded.end(results, arguments);
   }
   return tape;
@@ -170,11 +170,11 @@ struct convolution_arguments {
 
 /// Simulates a slow convolution by two smaller batches. Returns false and does nothing if that is unnecessary or impossible.
 [[nodiscard]] inline bool run_smaller_batches(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
-  constexpr double most_work = 1e9;  // tens of milliseconds
+  constexpr double max_work = 1e9;  // tens of milliseconds
   constexpr std::int64_t small_batch = 4;
   constexpr std::int64_t large_batch = 8;
   const auto where = convolution_of(plan.name);
-  if (!where.has_value() || work_of(call, *where) <= most_work) return false;
+  if (!where.has_value() || work_of(call, *where) <= max_work) return false;
   const std::int64_t batch = call.tensor(where->batches.front()).size(0);
   if (batch <= large_batch) return false;
   const std::optional<std::string> key = key_of(plan.schema, &call.argument(0), call.size());

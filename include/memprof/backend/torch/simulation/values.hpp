@@ -17,7 +17,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number of bytes up to which a tensor holds values. Integers control programs (indices, permutations of a data set);
 /// floating-point numbers rarely do.
-[[nodiscard]] inline std::size_t most_valued_bytes(c10::ScalarType dtype) noexcept {
+[[nodiscard]] inline std::size_t max_valued_bytes(c10::ScalarType dtype) noexcept {
   constexpr std::size_t of_numbers = std::size_t{64} << 10;
   constexpr std::size_t of_integers = std::size_t{16} << 20;
   return c10::isIntegralType(dtype, true) ? of_integers : of_numbers;
@@ -36,7 +36,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 [[nodiscard]] inline bool is_small(const at::Tensor& tensor) {
-  return !tensor.defined() || tensor.nbytes() <= most_valued_bytes(tensor.scalar_type());
+  return !tensor.defined() || tensor.nbytes() <= max_valued_bytes(tensor.scalar_type());
 }
 
 /// The block that a write to a tensor changes; null if its bytes are not the simulation's.
@@ -63,7 +63,7 @@ inline void discard_values(const at::Tensor& tensor) {
   fake_block* const block = written_block(tensor);
   if (block == nullptr) return;
   block->has_values.store(false, std::memory_order_relaxed);
-  if (block->bytes > most_valued_bytes(tensor.scalar_type())) forget_values(*block);
+  if (block->bytes > max_valued_bytes(tensor.scalar_type())) forget_values(*block);
 }
 
 /// Call after a real kernel has computed a tensor from values only: they are kept if the whole storage now has values and is
@@ -73,7 +73,7 @@ inline void keep_values(const at::Tensor& tensor) {
   if (block == nullptr) return;
   const bool covers = tensor.is_non_overlapping_and_dense() && tensor.nbytes() == tensor.storage().nbytes();
   const bool has = covers || block->has_values.load(std::memory_order_relaxed);
-  if (has && block->bytes <= most_valued_bytes(tensor.scalar_type()))
+  if (has && block->bytes <= max_valued_bytes(tensor.scalar_type()))
     block->has_values.store(true, std::memory_order_relaxed);
   else
     forget_values(*block);

@@ -49,10 +49,10 @@ class zero_pages {
  public:
   /// Reserves as much of the address space as the system allows, up to 32 TiB.
   zero_pages() noexcept {
-    constexpr unsigned most_bits = 45;
+    constexpr unsigned max_bits = 45;
     constexpr unsigned least_bits = 36;
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    for (unsigned bits = most_bits; bits >= least_bits; --bits) {
+    for (unsigned bits = max_bits; bits >= least_bits; --bits) {
       const std::size_t bytes = std::size_t{1} << bits;
       void* const range = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
       if (range == MAP_FAILED) continue;

@@ -59,7 +59,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "5.12 GiB of 16.0 GiB free at the peak", or why that is unknown.
 [[nodiscard]] page_line room_text(const auto& space) {
-  if (space.capacity_is_per_core && !lies_on_cores(space)) {
+  if (space.capacity_is_per_core && !has_blocks_on_cores(space)) {
     return "per-core fit unknown: each core has " + short_bytes(space.capacity) + ", but no block was recorded on cores";
   }
   const std::int64_t peak = space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
@@ -82,7 +82,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     return section;
   }
   page_line line;
-  if (!space.capacity_is_per_core || lies_on_cores(space)) {
+  if (!space.capacity_is_per_core || has_blocks_on_cores(space)) {
     line.add("fits ", emphasis::strong);
     line.append(device_name(source));
     line.add(": ");

@@ -17,7 +17,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard]] page_section core_section(const auto& space, std::size_t most) {
   page_section section;
   section.heading = "Cores";
-  if (!lies_on_cores(space)) return section;
+  if (!has_blocks_on_cores(space)) return section;
   const auto& peaks = space.cores.peaks;
   page_line line{short_and_exact_bytes(peaks.total) + " at most on one core"};
   if (!peaks.busiest_core.empty()) line.add(", ").add_name(peaks.busiest_core);
