@@ -3,7 +3,7 @@
 # A copy of the tree's own install, from a build that was never run.
 set(packages ${CMAKE_CURRENT_BINARY_DIR}/packages)
 
-memprof_add_consumer_test("FetchContent" add_subdirectory -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DWITH_FETCH_CONTENT=ON
+memprof_add_consumer_test("FetchContent" add_subdirectory -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DWITH_FETCH_CONTENT=ON -DPROGRAM=marks_only
   -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 
 set(configure_headers ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR} -G ${CMAKE_GENERATOR}
@@ -31,7 +31,7 @@ foreach(release IN ITEMS oldest newest)
         -DCMAKE_CXX_COMPILER='${CMAKE_CXX_COMPILER}' '-DCMAKE_PREFIX_PATH=${build}/prefix' -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json && \
       '${other_cmake}' --build '${build}/find' && '${build}/find/consumer' && \
       '${other_cmake}' -S '${consumers}/add_subdirectory' -B '${build}/add' -G '${CMAKE_GENERATOR}' \
-        -DCMAKE_CXX_COMPILER='${CMAKE_CXX_COMPILER}' '-DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR}' && \
+        -DCMAKE_CXX_COMPILER='${CMAKE_CXX_COMPILER}' '-DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR}' -DPROGRAM=marks_only && \
       '${other_cmake}' --build '${build}/add' && '${build}/add/consumer'")
   else()
     message(STATUS "skipped: the test with the ${release} CMake, which is not there")

@@ -75,7 +75,7 @@ endif()
 
 # With MEMPROF_FAULT the file must be refused, with the message it expects; without, it must compile: so it is that fault.
 file(GLOB compile_fail_sources CONFIGURE_DEPENDS compile_fail/*.cpp)
-set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -Werror=unused-result -I${PROJECT_SOURCE_DIR}/include)
+set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DMEMPROF_SEPARATE_COMPILATION=1 -Werror=unused-result -I${PROJECT_SOURCE_DIR}/include)
 foreach(source IN LISTS compile_fail_sources)
   cmake_path(GET source STEM name)
   memprof_expected_message(${source} pattern)
@@ -164,7 +164,7 @@ memprof_add_static_test("consumer: install without a build, headers where CMAKE_
 set_tests_properties("consumer: install without a build, headers where CMAKE_INSTALL_INCLUDEDIR says"
   PROPERTIES FIXTURES_SETUP memprof_in_a_deep_folder)
 memprof_add_consumer_test("find_package with another folder of headers" find_package
-  -DCMAKE_PREFIX_PATH=${prefix}_deep -DWANTED_VERSION=${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  -DPROGRAM=marks_only -DCMAKE_PREFIX_PATH=${prefix}_deep -DWANTED_VERSION=${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_tests_properties("consumer: find_package with another folder of headers" PROPERTIES FIXTURES_REQUIRED memprof_in_a_deep_folder)
 
 # JSON is left out with a word where its libraries are missing, unless it was asked for.

@@ -11,12 +11,12 @@ folder="$out/a folder"
 "$cmake" --install "$out/build" >"$out/log"
 [[ ! -e $folder/prefix ]] || { echo "something went to the prefix"; exit 1; }
 "$cmake" -S "$source/tests/consumer/find_package" -B "$out/consumer" -DCMAKE_CXX_COMPILER="$compiler" \
-  -Dmemprof_DIR="$folder/data/memprof" -DWANTED_VERSION="$version"
+  -Dmemprof_DIR="$folder/data/memprof" -DWANTED_VERSION="$version" -DPROGRAM=marks_only
 "$cmake" --build "$out/consumer"
 "$out/consumer/consumer"
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH="$folder/data/pkgconfig"
-  eval "'$compiler' -std=c++20 '$source/tests/consumer/core_only.cpp' -o '$out/program' $(pkg-config --cflags --libs memprof) \
+  eval "'$compiler' -std=c++20 '$source/tests/consumer/marks_only.cpp' -o '$out/program' $(pkg-config --cflags --libs memprof) \
     $(pkg-config --variable=executable_ldflags memprof)"
   "$out/program"
 fi

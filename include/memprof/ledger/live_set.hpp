@@ -54,26 +54,26 @@ struct live_set {
 };
 
 template <>
-inline constexpr std::string_view field_names<owned_bytes>[] = {"owner", "bytes", "blocks"};
+inline constexpr name_list field_names<owned_bytes>{"owner", "bytes", "blocks"};
 
 template <>
-inline constexpr std::string_view nullable_fields<owned_bytes>[] = {"owner"};
+inline constexpr name_list nullable_fields<owned_bytes>{"owner"};
 
 template <>
-inline constexpr std::string_view field_names<live_block>[] = {"address", "bytes", "operation", "category",
-                                                               "name",    "shape", "dtype",     "requires_grad"};
+inline constexpr name_list field_names<live_block>{"address", "bytes", "operation", "category",
+                                                   "name",    "shape", "dtype",     "requires_grad"};
 
 template <>
-inline constexpr std::string_view nullable_fields<live_block>[] = {"operation"};
+inline constexpr name_list nullable_fields<live_block>{"operation"};
 
 template <>
-inline constexpr std::string_view later_fields<live_block>[] = {"requires_grad"};
+inline constexpr name_list later_fields<live_block>{"requires_grad"};
 
 template <>
-inline constexpr std::string_view field_names<live_set>[] = {
+inline constexpr name_list field_names<live_set>{
     "bytes", "blocks", "by_operation", "remaining_bytes", "remaining_operations", "by_category", "largest_blocks"};
 
 template <>
-inline constexpr std::string_view signed_fields<live_set>[] = {"remaining_bytes"};
+inline constexpr name_list signed_fields<live_set>{"remaining_bytes"};
 
 }  // namespace memprof::inline MEMPROF_ABI

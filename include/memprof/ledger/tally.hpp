@@ -18,7 +18,7 @@ struct event_tally {
 };
 
 template <>
-inline constexpr std::string_view field_names<event_tally>[] = {"count", "bytes"};
+inline constexpr name_list field_names<event_tally>{"count", "bytes"};
 
 namespace detail {
 

@@ -23,8 +23,8 @@ struct value_summary {
 };
 
 template <>
-inline constexpr std::string_view field_names<value_summary>[] = {"first", "last",          "least",           "greatest",
-                                                                  "sum",   "least_segment", "greatest_segment"};
+inline constexpr name_list field_names<value_summary>{"first", "last",          "least",           "greatest",
+                                                      "sum",   "least_segment", "greatest_segment"};
 
 template <>
 inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;

@@ -165,7 +165,7 @@ template <class T, std::size_t Index>
 
 template <class Names>
 [[nodiscard]] constexpr bool is_among(const Names& names, std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// How the field with that index is read: not every integer may be negative, and not every text absent.

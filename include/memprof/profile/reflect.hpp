@@ -41,200 +41,196 @@ template <>
 inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
 
 template <>
-inline constexpr std::string_view field_names<segment>[] = {"name", "begin_ns", "end_ns", "number", "step"};
+inline constexpr name_list field_names<segment>{"name", "begin_ns", "end_ns", "number", "step"};
 
 template <>
-inline constexpr std::string_view later_fields<segment>[] = {"number", "step"};
+inline constexpr name_list later_fields<segment>{"number", "step"};
 
 template <>
-inline constexpr std::string_view signed_fields<segment>[] = {"number", "step"};
+inline constexpr name_list signed_fields<segment>{"number", "step"};
 
 template <>
-inline constexpr std::string_view field_names<growth_line>[] = {"per_step", "r_squared"};
+inline constexpr name_list field_names<growth_line>{"per_step", "r_squared"};
 
 template <>
-inline constexpr std::string_view field_names<named_segments>[] = {"name",         "stands_for_others", "count",      "kept",
-                                                                   "first_number", "last_number",       "duration_ns"};
+inline constexpr name_list field_names<named_segments>{"name",         "stands_for_others", "count",      "kept",
+                                                       "first_number", "last_number",       "duration_ns"};
 
 template <>
-inline constexpr std::string_view later_fields<named_segments>[] = {"stands_for_others"};
+inline constexpr name_list later_fields<named_segments>{"stands_for_others"};
 
 template <>
-inline constexpr std::string_view signed_fields<named_segments>[] = {"first_number", "last_number"};
+inline constexpr name_list signed_fields<named_segments>{"first_number", "last_number"};
 
 template <>
-inline constexpr std::string_view field_names<named_segments_usage>[] = {
+inline constexpr name_list field_names<named_segments_usage>{
     "segment",        "segment_peak",       "live_at_peak",     "allocations",        "deallocations",
     "segment_change", "cumulative_current", "allocation_count", "deallocation_count", "growth"};
 
 template <>
-inline constexpr std::string_view field_names<segment_usage>[] = {
+inline constexpr name_list field_names<segment_usage>{
     "segment",         "segment_peak",       "allocations",      "deallocations",      "segment_change",
     "cumulative_peak", "cumulative_current", "allocation_count", "deallocation_count", "peak_time_ns",
     "peak_operation",  "live_at_peak"};
 
 template <>
-inline constexpr std::string_view nullable_fields<segment_usage>[] = {"peak_operation"};
+inline constexpr name_list nullable_fields<segment_usage>{"peak_operation"};
 
 template <>
-inline constexpr std::string_view signed_fields<segment_usage>[] = {"segment_change", "cumulative_current"};
+inline constexpr name_list signed_fields<segment_usage>{"segment_change", "cumulative_current"};
 
 template <>
-inline constexpr std::string_view field_names<timeline_point>[] = {"time_ns", "peak", "current"};
+inline constexpr name_list field_names<timeline_point>{"time_ns", "peak", "current"};
 
 template <>
-inline constexpr std::string_view signed_fields<timeline_point>[] = {"peak", "current"};
+inline constexpr name_list signed_fields<timeline_point>{"peak", "current"};
 
 template <>
-inline constexpr std::string_view field_names<memory_timeline>[] = {"events_per_point", "points"};
+inline constexpr name_list field_names<memory_timeline>{"events_per_point", "points"};
 
 template <>
-inline constexpr std::string_view field_names<space_anomalies>[] = {
-    "unmatched_frees",     "replaced_allocations",  "mismatched_sizes", "cross_thread_frees",
-    "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"};
+inline constexpr name_list field_names<space_anomalies>{"unmatched_frees",    "replaced_allocations", "mismatched_sizes",
+                                                        "cross_thread_frees", "unknown_annotations",  "untracked_allocations",
+                                                        "null_allocations",   "overlapping_blocks"};
 
 template <>
-inline constexpr std::string_view later_fields<space_anomalies>[] = {"null_allocations", "overlapping_blocks"};
+inline constexpr name_list later_fields<space_anomalies>{"null_allocations", "overlapping_blocks"};
 
 template <>
-inline constexpr std::string_view field_names<space_profile>[] = {"name",
-                                                                  "cumulative_peak",
-                                                                  "cumulative_current",
-                                                                  "allocations",
-                                                                  "deallocations",
-                                                                  "allocation_count",
-                                                                  "deallocation_count",
-                                                                  "peak_segment",
-                                                                  "peak_time_ns",
-                                                                  "peak_operation",
-                                                                  "live_at_peak",
-                                                                  "current_by_category",
-                                                                  "capacity",
-                                                                  "capacity_is_per_core",
-                                                                  "first_shortfall",
-                                                                  "segments",
-                                                                  "segments_by_name",
-                                                                  "timeline",
-                                                                  "anomalies",
-                                                                  "cores",
-                                                                  "reserved",
-                                                                  "active",
-                                                                  "streams",
-                                                                  "out_of_memory",
-                                                                  "further_out_of_memory",
-                                                                  "stands_for_others",
-                                                                  "facets"};
+inline constexpr name_list field_names<space_profile>{"name",
+                                                      "cumulative_peak",
+                                                      "cumulative_current",
+                                                      "allocations",
+                                                      "deallocations",
+                                                      "allocation_count",
+                                                      "deallocation_count",
+                                                      "peak_segment",
+                                                      "peak_time_ns",
+                                                      "peak_operation",
+                                                      "live_at_peak",
+                                                      "current_by_category",
+                                                      "capacity",
+                                                      "capacity_is_per_core",
+                                                      "first_shortfall",
+                                                      "segments",
+                                                      "segments_by_name",
+                                                      "timeline",
+                                                      "anomalies",
+                                                      "cores",
+                                                      "reserved",
+                                                      "active",
+                                                      "streams",
+                                                      "out_of_memory",
+                                                      "further_out_of_memory",
+                                                      "stands_for_others",
+                                                      "facets"};
 
 template <>
-inline constexpr std::string_view nullable_fields<space_profile>[] = {"peak_operation"};
+inline constexpr name_list nullable_fields<space_profile>{"peak_operation"};
 
 template <>
-inline constexpr std::string_view signed_fields<space_profile>[] = {"cumulative_current", "peak_segment"};
+inline constexpr name_list signed_fields<space_profile>{"cumulative_current", "peak_segment"};
 
 template <>
-inline constexpr std::string_view later_fields<space_profile>[] = {"current_by_category",
-                                                                   "capacity",
-                                                                   "capacity_is_per_core",
-                                                                   "first_shortfall",
-                                                                   "segments_by_name",
-                                                                   "cores",
-                                                                   "reserved",
-                                                                   "active",
-                                                                   "streams",
-                                                                   "out_of_memory",
-                                                                   "further_out_of_memory",
-                                                                   "stands_for_others",
-                                                                   "facets"};
+inline constexpr name_list later_fields<space_profile>{"current_by_category",
+                                                       "capacity",
+                                                       "capacity_is_per_core",
+                                                       "first_shortfall",
+                                                       "segments_by_name",
+                                                       "cores",
+                                                       "reserved",
+                                                       "active",
+                                                       "streams",
+                                                       "out_of_memory",
+                                                       "further_out_of_memory",
+                                                       "stands_for_others",
+                                                       "facets"};
 
 template <>
-inline constexpr std::string_view field_names<memory_profile>[] = {"name",           "cumulative_peak", "cumulative_current",
-                                                                   "peak_segment",   "peak_time_ns",    "peak_space",
-                                                                   "peak_operation", "spaces",          "live_at_peak"};
+inline constexpr name_list field_names<memory_profile>{"name",           "cumulative_peak", "cumulative_current",
+                                                       "peak_segment",   "peak_time_ns",    "peak_space",
+                                                       "peak_operation", "spaces",          "live_at_peak"};
 
 template <>
-inline constexpr std::string_view nullable_fields<memory_profile>[] = {"peak_space", "peak_operation"};
+inline constexpr name_list nullable_fields<memory_profile>{"peak_space", "peak_operation"};
 
 template <>
-inline constexpr std::string_view signed_fields<memory_profile>[] = {"peak_segment"};
+inline constexpr name_list signed_fields<memory_profile>{"peak_segment"};
 
 template <>
-inline constexpr std::string_view field_names<operation_invocation>[] = {"thread", "begin_ns", "end_ns", "delta", "peak"};
+inline constexpr name_list field_names<operation_invocation>{"thread", "begin_ns", "end_ns", "delta", "peak"};
 
 template <>
-inline constexpr std::string_view signed_fields<operation_invocation>[] = {"thread", "delta"};
+inline constexpr name_list signed_fields<operation_invocation>{"thread", "delta"};
 
 template <>
-inline constexpr std::string_view field_names<operation_usage>[] = {
+inline constexpr name_list field_names<operation_usage>{
     "space",          "total_delta",      "self_delta",       "max_delta",          "allocated", "freed",
     "self_allocated", "self_freed",       "allocation_count", "deallocation_count", "peak",      "self_peak",
     "live",           "first_invocation", "last_invocation",  "largest_invocation"};
 
 template <>
-inline constexpr std::string_view later_fields<operation_usage>[] = {"first_invocation", "last_invocation", "largest_invocation"};
+inline constexpr name_list later_fields<operation_usage>{"first_invocation", "last_invocation", "largest_invocation"};
 
 template <>
-inline constexpr std::string_view signed_fields<operation_usage>[] = {"total_delta", "self_delta", "max_delta"};
+inline constexpr name_list signed_fields<operation_usage>{"total_delta", "self_delta", "max_delta"};
 
 template <>
-inline constexpr std::string_view field_names<operation_profile>[] = {"path",        "name",  "parent",
-                                                                      "invocations", "usage", "stands_for_others"};
+inline constexpr name_list field_names<operation_profile>{"path", "name", "parent", "invocations", "usage", "stands_for_others"};
 
 template <>
-inline constexpr std::string_view later_fields<operation_profile>[] = {"stands_for_others"};
+inline constexpr name_list later_fields<operation_profile>{"stands_for_others"};
 
 template <>
-inline constexpr std::string_view signed_fields<operation_profile>[] = {"parent"};
+inline constexpr name_list signed_fields<operation_profile>{"parent"};
 
 template <>
-inline constexpr std::string_view field_names<checkpoint_usage>[] = {"space", "live_bytes", "live_blocks", "largest_blocks"};
+inline constexpr name_list field_names<checkpoint_usage>{"space", "live_bytes", "live_blocks", "largest_blocks"};
 
 template <>
-inline constexpr std::string_view field_names<checkpoint>[] = {"name",       "number",      "time_ns",
-                                                               "live_bytes", "live_blocks", "spaces"};
+inline constexpr name_list field_names<checkpoint>{"name", "number", "time_ns", "live_bytes", "live_blocks", "spaces"};
 
 template <>
-inline constexpr std::string_view nullable_fields<checkpoint>[] = {"name"};
+inline constexpr name_list nullable_fields<checkpoint>{"name"};
 
 template <>
-inline constexpr std::string_view field_names<process_info>[] = {"id",   "host",       "command_line",
-                                                                 "rank", "world_size", "local_rank"};
+inline constexpr name_list field_names<process_info>{"id", "host", "command_line", "rank", "world_size", "local_rank"};
 
 template <>
-inline constexpr std::string_view signed_fields<process_info>[] = {"id", "rank", "world_size", "local_rank"};
+inline constexpr name_list signed_fields<process_info>{"id", "rank", "world_size", "local_rank"};
 
 template <>
-inline constexpr std::string_view field_names<profiler_cost>[] = {
+inline constexpr name_list field_names<profiler_cost>{
     "events", "drains", "memory_bytes", "memory_bytes_at_million_events", "record_ns_per_event", "drain_ns_per_event"};
 
 template <>
-inline constexpr std::string_view field_names<event_anomalies>[] = {"dropped_events",    "reentrant_events", "rejected_events",
-                                                                    "unbalanced_scopes", "missing_events",   "too_deep_scopes",
-                                                                    "other_segments",    "other_operations", "other_names"};
+inline constexpr name_list field_names<event_anomalies>{"dropped_events",    "reentrant_events", "rejected_events",
+                                                        "unbalanced_scopes", "missing_events",   "too_deep_scopes",
+                                                        "other_segments",    "other_operations", "other_names"};
 
 template <>
-inline constexpr std::string_view later_fields<event_anomalies>[] = {"missing_events", "too_deep_scopes", "other_segments",
-                                                                     "other_operations", "other_names"};
+inline constexpr name_list later_fields<event_anomalies>{"missing_events", "too_deep_scopes", "other_segments",
+                                                         "other_operations", "other_names"};
 
 template <>
-inline constexpr std::string_view field_names<provenance>[] = {"format",   "file",    "line",   "section",
-                                                               "rounding", "planned", "absent", "remarks"};
+inline constexpr name_list field_names<provenance>{"format",   "file",    "line",   "section",
+                                                   "rounding", "planned", "absent", "remarks"};
 
 template <>
-inline constexpr std::string_view later_fields<provenance>[] = {"planned"};
+inline constexpr name_list later_fields<provenance>{"planned"};
 
 template <>
-inline constexpr std::string_view field_names<profile>[] = {
+inline constexpr name_list field_names<profile>{
     "library_version", "mode",        "device",           "exact",         "complete",   "begin_unix_ns", "process",
     "duration_ns",     "segments",    "segments_by_name", "segment_count", "step_count", "spaces",        "memories",
     "operations",      "checkpoints", "checkpoint_count", "facts",         "anomalies",  "cost",          "provenance"};
 
 template <>
-inline constexpr std::string_view later_fields<profile>[] = {"device",     "process",   "segments_by_name", "segment_count",
-                                                             "step_count", "memories",  "checkpoints",      "checkpoint_count",
-                                                             "facts",      "provenance"};
+inline constexpr name_list later_fields<profile>{"device",   "process",     "segments_by_name", "segment_count", "step_count",
+                                                 "memories", "checkpoints", "checkpoint_count", "facts",         "provenance"};
 
 template <>
-inline constexpr std::string_view signed_fields<profile>[] = {"begin_unix_ns"};
+inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
 /// Every struct of a profile.
 using profile_structs =
@@ -245,7 +241,7 @@ using profile_structs =
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>
-inline constexpr std::size_t field_count = std::size(field_names<T>);
+inline constexpr std::size_t field_count = field_names<T>.size();
 template <std::size_t Index, reflected T>
 [[nodiscard]] constexpr auto& field_at(T& value) noexcept {
   return detail::with_fields<field_count<T>>(
@@ -259,7 +255,7 @@ template <class T, class Function>
 requires reflected<std::remove_const_t<T>>
 constexpr void for_each_field(T& value, Function&& function) {
   constexpr auto& names = field_names<std::remove_const_t<T>>;
-  detail::with_fields<std::size(names)>(value, [&](auto&... fields) {
+  detail::with_fields<names.size()>(value, [&](auto&... fields) {
     std::size_t index = 0;
     (function(names[index++], fields), ...);
   });

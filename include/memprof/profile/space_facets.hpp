@@ -27,7 +27,7 @@ struct space_facets {
 };
 
 template <>
-inline constexpr std::string_view field_names<space_facets>[] = {"lifetimes"};
+inline constexpr name_list field_names<space_facets>{"lifetimes"};
 
 /// The structs of all facets, each before those that contain it.
 using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_structs{} + out_of_memory_structs{} +

@@ -3,12 +3,26 @@
 #include <memprof/config.hpp>
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 /// @file
 /// The declared names of a struct's fields, for `profile/reflect.hpp` and for facets, which declare their own.
 
 namespace memprof::inline MEMPROF_ABI {
+
+/// Names in order; the compiler counts them: `name_list{"first", "second"}`. Cheaper to compile than `std::to_array`.
+template <std::size_t Count>
+struct name_list {
+  std::string_view names[Count];
+
+  [[nodiscard]] static constexpr std::size_t size() noexcept { return Count; }
+  [[nodiscard]] constexpr const std::string_view* begin() const noexcept { return names; }
+  [[nodiscard]] constexpr const std::string_view* end() const noexcept { return names + Count; }
+  [[nodiscard]] constexpr const std::string_view& operator[](std::size_t index) const noexcept { return names[index]; }
+};
+template <class... Names>
+name_list(Names...) -> name_list<sizeof...(Names)>;
 
 namespace detail {
 struct not_reflected {};

@@ -31,9 +31,9 @@ struct grown {
 
 namespace memprof {
 template <>
-inline constexpr std::string_view field_names<grown>[] = {"old_field", "new_field"};
+inline constexpr memprof::name_list field_names<grown>{"old_field", "new_field"};
 template <>
-inline constexpr std::string_view later_fields<grown>[] = {"new_field"};
+inline constexpr memprof::name_list later_fields<grown>{"new_field"};
 }  // namespace memprof
 
 TEST_CASE("json: an empty, a small and a full profile are read back equal") {

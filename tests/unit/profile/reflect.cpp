@@ -36,7 +36,7 @@ TEST_CASE("reflect: the names are those that profile.hpp declares, for every str
   memprof::profile_structs{}.each([&]<class T>() {
     REQUIRE(index < declared.size());
     INFO("struct " << declared[index].name);
-    const std::vector<std::string> named(std::begin(memprof::field_names<T>), std::end(memprof::field_names<T>));
+    const std::vector<std::string> named(memprof::field_names<T>.begin(), memprof::field_names<T>.end());
     CHECK(named == declared[index].fields);
     ++index;
   });

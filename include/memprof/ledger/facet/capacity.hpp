@@ -51,14 +51,14 @@ struct capacity_shortfall {
 };
 
 template <>
-inline constexpr std::string_view field_names<capacity_shortfall>[] = {
+inline constexpr name_list field_names<capacity_shortfall>{
     "requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"};
 
 template <>
-inline constexpr std::string_view nullable_fields<capacity_shortfall>[] = {"operation"};
+inline constexpr name_list nullable_fields<capacity_shortfall>{"operation"};
 
 template <>
-inline constexpr std::string_view signed_fields<capacity_shortfall>[] = {"segment"};
+inline constexpr name_list signed_fields<capacity_shortfall>{"segment"};
 
 /// The structs of the facet, for code that visits every field of a profile.
 using capacity_structs = type_list<capacity_shortfall>;

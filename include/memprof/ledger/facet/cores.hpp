@@ -64,19 +64,19 @@ struct core_profile {
 };
 
 template <>
-inline constexpr std::string_view field_names<core_peaks>[] = {"circular_buffers", "buffers", "total", "busiest_core"};
+inline constexpr name_list field_names<core_peaks>{"circular_buffers", "buffers", "total", "busiest_core"};
 
 template <>
-inline constexpr std::string_view field_names<core_range_peaks>[] = {"range", "peaks"};
+inline constexpr name_list field_names<core_range_peaks>{"range", "peaks"};
 
 template <>
-inline constexpr std::string_view field_names<named_core_peaks>[] = {"segment", "circular_buffers", "buffers", "total"};
+inline constexpr name_list field_names<named_core_peaks>{"segment", "circular_buffers", "buffers", "total"};
 
 template <>
-inline constexpr std::string_view field_names<core_profile>[] = {"peaks", "segments", "ranges", "segments_by_name"};
+inline constexpr name_list field_names<core_profile>{"peaks", "segments", "ranges", "segments_by_name"};
 
 template <>
-inline constexpr std::string_view later_fields<core_profile>[] = {"segments_by_name"};
+inline constexpr name_list later_fields<core_profile>{"segments_by_name"};
 
 /// The structs of the facet, for code that visits every field of a profile.
 using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;

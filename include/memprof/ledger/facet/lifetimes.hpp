@@ -71,21 +71,21 @@ struct lifetime_profile {
 };
 
 template <>
-inline constexpr std::string_view field_names<lifetime_summary>[] = {"least", "greatest", "mean", "median"};
+inline constexpr name_list field_names<lifetime_summary>{"least", "greatest", "mean", "median"};
 
 template <>
-inline constexpr std::string_view field_names<lifetime_usage>[] = {
+inline constexpr name_list field_names<lifetime_usage>{
     "operation",     "least_size",    "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
     "passing_count", "passing_bytes", "in_allocations",   "in_ns",       "stands_for_others"};
 
 template <>
-inline constexpr std::string_view nullable_fields<lifetime_usage>[] = {"operation"};
+inline constexpr name_list nullable_fields<lifetime_usage>{"operation"};
 
 template <>
-inline constexpr std::string_view field_names<passing_usage>[] = {"segment", "count", "bytes", "peak"};
+inline constexpr name_list field_names<passing_usage>{"segment", "count", "bytes", "peak"};
 
 template <>
-inline constexpr std::string_view field_names<lifetime_profile>[] = {"rows", "segments_by_name", "untracked_count"};
+inline constexpr name_list field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
 
 /// The structs of the facet, nested ones first, for code that visits every field of a profile.
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;

@@ -33,18 +33,17 @@ struct out_of_memory_failure {
 };
 
 template <>
-inline constexpr std::string_view field_names<out_of_memory_failure>[] = {
-    "requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"};
+inline constexpr name_list field_names<out_of_memory_failure>{"requested", "device_free", "live_bytes", "reserved_bytes",
+                                                              "operation", "segment",     "time_ns",    "segment_number"};
 
 template <>
-inline constexpr std::string_view later_fields<out_of_memory_failure>[] = {"segment_number"};
+inline constexpr name_list later_fields<out_of_memory_failure>{"segment_number"};
 
 template <>
-inline constexpr std::string_view nullable_fields<out_of_memory_failure>[] = {"operation"};
+inline constexpr name_list nullable_fields<out_of_memory_failure>{"operation"};
 
 template <>
-inline constexpr std::string_view signed_fields<out_of_memory_failure>[] = {"device_free", "segment", "time_ns",
-                                                                            "segment_number"};
+inline constexpr name_list signed_fields<out_of_memory_failure>{"device_free", "segment", "time_ns", "segment_number"};
 
 /// The structs of the facet, for code that visits every field of a profile.
 using out_of_memory_structs = type_list<out_of_memory_failure>;

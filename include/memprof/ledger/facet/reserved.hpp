@@ -54,17 +54,17 @@ struct reserved_profile {
 };
 
 template <>
-inline constexpr std::string_view field_names<reserved_usage>[] = {"peak", "current"};
+inline constexpr name_list field_names<reserved_usage>{"peak", "current"};
 
 template <>
-inline constexpr std::string_view field_names<named_reserved_usage>[] = {"segment", "peak", "current"};
+inline constexpr name_list field_names<named_reserved_usage>{"segment", "peak", "current"};
 
 template <>
-inline constexpr std::string_view field_names<reserved_profile>[] = {
+inline constexpr name_list field_names<reserved_profile>{
     "peak", "current", "segments", "segments_by_name", "unmatched_releases", "replaced_reservations"};
 
 template <>
-inline constexpr std::string_view later_fields<reserved_profile>[] = {"segments_by_name"};
+inline constexpr name_list later_fields<reserved_profile>{"segments_by_name"};
 
 /// The structs of the facet, for code that visits every field of a profile.
 using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
