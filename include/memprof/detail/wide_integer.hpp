@@ -2,7 +2,6 @@
 
 #include <memprof/config.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,7 +22,7 @@ class wide_integer {
 
   constexpr wide_integer& operator+=(const wide_integer& other) noexcept {
     uint128 carry = 0;
-    for (std::size_t index = 0; index < limbs_.size(); ++index) {
+    for (std::size_t index = 0; index < limb_count; ++index) {
       carry += limbs_[index];
       carry += other.limbs_[index];
       limbs_[index] = static_cast<std::uint64_t>(carry);
@@ -35,7 +34,7 @@ class wide_integer {
 
   [[nodiscard]] constexpr wide_integer operator-() const noexcept {
     wide_integer result;
-    for (std::size_t index = 0; index < limbs_.size(); ++index) result.limbs_[index] = ~limbs_[index];
+    for (std::size_t index = 0; index < limb_count; ++index) result.limbs_[index] = ~limbs_[index];
     return result += wide_integer{1};
   }
   [[nodiscard]] friend constexpr wide_integer operator-(wide_integer left, const wide_integer& right) noexcept {
@@ -43,9 +42,9 @@ class wide_integer {
   }
   [[nodiscard]] friend constexpr wide_integer operator*(const wide_integer& left, const wide_integer& right) noexcept {
     wide_integer result;
-    for (std::size_t low = 0; low < left.limbs_.size(); ++low) {
+    for (std::size_t low = 0; low < limb_count; ++low) {
       uint128 carry = 0;
-      for (std::size_t high = 0; low + high < left.limbs_.size(); ++high) {
+      for (std::size_t high = 0; low + high < limb_count; ++high) {
         carry += static_cast<uint128>(left.limbs_[low]) * right.limbs_[high] + result.limbs_[low + high];
         result.limbs_[low + high] = static_cast<std::uint64_t>(carry);
         carry >>= 64;
@@ -55,13 +54,13 @@ class wide_integer {
   }
   constexpr bool operator==(const wide_integer&) const noexcept = default;
 
-  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
+  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_[limb_count - 1] >> 63 != 0; }
   /// The value to about 50 bits, identical on every machine: scaling uses only powers of two.
   [[nodiscard]] constexpr double to_double() const noexcept {
     if (is_negative()) return -(-*this).to_double();
     constexpr double limb_range = 18446744073709551616.0;
     double result = 0;
-    for (std::size_t index = limbs_.size(); index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
+    for (std::size_t index = limb_count; index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
     return result;
   }
 
@@ -70,7 +69,9 @@ class wide_integer {
 
   [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
 
-  std::array<std::uint64_t, 4> limbs_{};  ///< least significant first
+  static constexpr std::size_t limb_count = 4;
+
+  std::uint64_t limbs_[limb_count] = {};  ///< least significant first
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

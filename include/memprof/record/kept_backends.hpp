@@ -20,7 +20,9 @@ class kept_backends {
   kept_backends() noexcept = default;
   kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
   kept_backends(kept_backends&& other) noexcept
-      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
+      : backends_(other.backends_), calls_(other.calls_), is_attached_(other.is_attached_) {
+    other.backends_ = nullptr;
+  }
   kept_backends& operator=(kept_backends&& other) noexcept {
     std::swap(backends_, other.backends_);
     std::swap(calls_, other.calls_);

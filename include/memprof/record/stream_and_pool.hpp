@@ -25,7 +25,8 @@ class stream_and_pool {
     text[stream.size()] = name_separator;
     pool.copy(text + stream.size() + 1, pool.size());
     const detail::control_guard control;
-    name_ = detail::intern(abi_1::process_registry, {text, stream.size() + 1 + pool.size()});
+    const char* const both = text;
+    name_ = detail::intern(abi_1::process_registry, {both, stream.size() + 1 + pool.size()});
   }
 
   /// Both names as one label; 0 for none.

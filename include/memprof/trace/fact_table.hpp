@@ -65,7 +65,7 @@ using fact_alternative = std::conditional_t<std::is_same_v<Field, std::string>, 
 
 }  // namespace detail
 
-/// The rows as a table. `Table` is a parameter only so that units that make no table do not instantiate its vectors.
+/// The rows as a table. `Table` is a parameter, here and below, so that units that call neither do not instantiate its vectors.
 template <fact T, std::same_as<fact_table> Table = fact_table>
 [[nodiscard]] Table to_table(const std::vector<T>& rows) {
   Table table;
@@ -83,12 +83,12 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
 
 /// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
 /// type, the field keeps its default.
-template <fact T>
-[[nodiscard]] std::vector<T> rows_of(const std::vector<fact_table>& tables) {
+template <fact T, std::same_as<fact_table> Table>
+[[nodiscard]] std::vector<T> rows_of(const std::vector<Table>& tables) {
   std::vector<T> rows;
-  for (const fact_table& table : tables) {
+  for (const Table& table : tables) {
     if (table.name != T::table) continue;
-    for (const std::vector<fact_value>& values : table.rows) {
+    for (const auto& values : table.rows) {
       T::columns(rows.emplace_back(), [&]<class Field>(std::string_view name, Field& field) {
         for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
           if (table.columns[column] != name) continue;

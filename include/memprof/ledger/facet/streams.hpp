@@ -281,18 +281,21 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 template <class Streams, class Usage = stream_usage>
 [[nodiscard]] std::vector<Usage> build_streams(const Streams& streams, name_view labels) {
   const std::size_t count = streams.rows().size();
-  std::vector<std::size_t> order(count);
-  for (std::size_t index = 0; index < count; ++index) order[index] = index;
-  sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
-    const stream_record& a = streams.rows()[left];
-    const stream_record& b = streams.rows()[right];
+  struct ranked {
+    std::size_t row;
+  };
+  std::vector<ranked> order(count);
+  for (std::size_t index = 0; index < count; ++index) order[index].row = index;
+  sort_rows(order.data(), count, [&](ranked left, ranked right) {
+    const stream_record& a = streams.rows()[left.row];
+    const stream_record& b = streams.rows()[right.row];
     if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
-    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
+    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left.row < right.row;
   });
   std::vector<Usage> rows(count + (streams.has_further() ? 1 : 0));
   for (std::size_t row = 0; row < count; ++row) {
-    rows[row] = to_stream_usage(streams.rows()[order[row]]);
-    name_stream(rows[row], labels.text(streams.rows()[order[row]].name));
+    rows[row] = to_stream_usage(streams.rows()[order[row].row]);
+    name_stream(rows[row], labels.text(streams.rows()[order[row].row].name));
   }
   if (streams.has_further()) {
     rows[count] = to_stream_usage(streams.further());
