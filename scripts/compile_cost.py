@@ -72,6 +72,18 @@ def lines_of(compiler, header):
     return counts
 
 
+def standard_headers_of(compiler, header):
+    """What memprof's and third-party headers include of the standard library and the system."""
+    done = subprocess.run([compiler, *FLAGS, "-x", "c++", "-fsyntax-only", "-H", "-"], input=unit_of(header), text=True, capture_output=True)
+    direct, includers = {}, []
+    for dots, path in re.findall(r"^(\.+) (.+)$", done.stderr, re.MULTILINE):
+        del includers[len(dots) - 1:]
+        includers.append(origin_of(path) == "standard")
+        if includers[-1] and not any(includers[:-1]):
+            direct[path] = None
+    return list(direct)
+
+
 def compiled(compiler, source):
     """CPU seconds and KiB of the largest process for one compilation."""
     process = subprocess.Popen([compiler, *FLAGS, "-O2", "-c", source, "-o", os.devnull])
@@ -160,15 +172,19 @@ def measure(compiler, counted, rounds):
         source = pathlib.Path(folder) / "unit.cpp"
         for number, (header, lines) in enumerate(counted.items(), 1):
             print(f"\r{number} of {len(counted)}", end="", file=sys.stderr, flush=True)
-            seconds, kib = [], []
+            standard = "".join(f'#include "{path}"\n' for path in standard_headers_of(compiler, header))
+            seconds, kib, ratios = [], [], []
             for _ in range(rounds):  # alternating with the empty unit, so that a slow moment affects both
                 source.write_text("")
                 empty = compiled(compiler, source)
                 source.write_text(unit_of(header))
                 full = compiled(compiler, source)
+                source.write_text(standard)
+                ratios.append(full[0] / compiled(compiler, source)[0])
                 seconds.append(full[0] - empty[0])
                 kib.append(full[1] - empty[1])
             rows.append({"header": header, "seconds": round(statistics.median(seconds), 3), "samples": [round(s, 4) for s in seconds],
+                         "times_standard": round(statistics.median(ratios), 2),
                          "mebibytes": round(statistics.median(kib) / 1024, 1),
                          "lines": {**lines, "total": sum(lines.values())}})
     print(file=sys.stderr)
@@ -177,10 +193,10 @@ def measure(compiler, counted, rounds):
 
 def print_table(rows):
     width = max(len(row["header"]) for row in rows)
-    print(f"{'Over an empty unit':{width}}  {'seconds':>8} {'MiB':>6}  {'lines':>8} {'memprof':>8} {'third-party':>11} {'standard':>9}")
+    print(f"{'Over an empty unit':{width}}  {'seconds':>8} {'x standard':>10} {'MiB':>6}  {'lines':>8} {'memprof':>8} {'third-party':>11} {'standard':>9}")
     for row in rows:
         lines = row["lines"]
-        print(f"{row['header']:{width}}  {row['seconds']:8.2f} {row['mebibytes']:6.0f}  {lines['total']:8,} {lines['memprof']:8,} "
+        print(f"{row['header']:{width}}  {row['seconds']:8.2f} {row['times_standard']:10.2f} {row['mebibytes']:6.0f}  {lines['total']:8,} {lines['memprof']:8,} "
               f"{lines['third_party']:11,} {lines['standard']:9,}")
 
 
@@ -193,6 +209,7 @@ def main():
     parser.add_argument("--budget", type=pathlib.Path, default=BUDGET)
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compiled", action="store_true", help="as where a program links memprof::compiled")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "out" / "compile.json")
     parser.add_argument("headers", nargs="*", metavar="HEADER", help="as in an #include (default: all public headers)")
     options = parser.parse_args()
@@ -204,6 +221,10 @@ def main():
     if unknown:
         parser.error(f"no such header: {', '.join(unknown)} (write it as in an #include: memprof/record.hpp)")
 
+    if options.compiled:
+        if options.check or options.update:
+            parser.error("the budget is of header-only units")
+        FLAGS.append("-DMEMPROF_SEPARATE_COMPILATION=1")
     counted = count_all(options.compiler, options.headers or public_headers())
     if options.check:
         sys.exit(check(options.compiler, counted, options.budget))
@@ -214,7 +235,7 @@ def main():
     print_table(rows)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps({"format": "memprof-compile-cost", "version": 1, "compiler": compiler_name(options.compiler),
-                                          "flags": "-std=c++20 -O2 -c", "rounds": options.rounds, "headers": rows}, indent=1) + "\n")
+                                          "flags": "-std=c++20 -O2 -c" + (" (memprof::compiled)" if options.compiled else ""), "rounds": options.rounds, "headers": rows}, indent=1) + "\n")
     print(f"The results are in {options.output}")
 
 
