@@ -83,6 +83,11 @@ foreach(source IN LISTS compile_fail_sources)
   memprof_add_failing_test("compile_fail: ${name} is refused" "${pattern}" ${compile} -DMEMPROF_FAULT ${source})
 endforeach()
 
+# What replaces operator new cannot be inline; the linker says where it belongs.
+memprof_add_failing_test("new_delete.hpp: in two files it names the cause" "multiple definition of .memprof_new_delete_belongs_in_exactly_one_cpp_file"
+  ${CMAKE_CXX_COMPILER} -std=c++20 -fPIC -shared -I${PROJECT_SOURCE_DIR}/include -o ${CMAKE_CURRENT_BINARY_DIR}/new_delete_twice
+  ${CMAKE_CURRENT_SOURCE_DIR}/language/new_delete.cpp ${CMAKE_CURRENT_SOURCE_DIR}/language/new_delete.cpp)
+
 # An older language ends each header with one #error, not with a page of them.
 memprof_add_static_test("C++17: every header ends with one #error"
   ${CMAKE_CURRENT_SOURCE_DIR}/language/expect_one_error.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/include)

@@ -161,6 +161,10 @@ inline constexpr std::size_t default_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT_
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+/// Defined so that the linker's first error names the cause where this header is in two .cpp files.
+extern "C" void memprof_new_delete_belongs_in_exactly_one_cpp_file();
+extern "C" void memprof_new_delete_belongs_in_exactly_one_cpp_file() {}
+
 // The compiler must not see through these: it would pair the inlined `malloc` with a `delete` elsewhere and warn.
 #define MEMPROF_DETAIL_REPLACEMENT [[gnu::noinline]]
 

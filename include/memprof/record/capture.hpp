@@ -161,7 +161,8 @@ class [[nodiscard]] capture_guard {
 /// Throws `memprof::error` if a capture is active or an option is out of range. Hold on to the guard: if it is discarded, the
 /// capture ends at once.
 template <backend... Backends>
-[[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
+[[nodiscard("hold the guard: the capture ends when it is destroyed")]] capture_guard begin_capture(
+    const capture_options& options = {}) {
   const bool is_simulated = (detail::simulates<Backends>() || ...);
   const std::uint32_t number = detail::start_capture(options, is_simulated ? run_mode::no_dispatch : options.mode);
   capture_guard guard{number};
@@ -195,7 +196,8 @@ class [[nodiscard]] capture_guard {
 };
 
 template <backend... Backends>
-[[nodiscard]] inline capture_guard begin_capture(const capture_options& = {}) noexcept {
+[[nodiscard("hold the guard: the capture ends when it is destroyed")]] inline capture_guard begin_capture(
+    const capture_options& = {}) noexcept {
   return {};
 }
 

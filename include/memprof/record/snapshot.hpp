@@ -24,8 +24,11 @@ namespace detail {
   static constinit std::atomic<bool> is_said{false};
   if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
   const internal_guard hidden;
-  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
-               static_cast<int>(name.size()), name.data());
+  std::fprintf(
+      stderr,
+      "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end (a capture ends with the guard that "
+      "begin_capture returns); this is said once\n",
+      static_cast<int>(name.size()), name.data());
 }
 
 }  // namespace detail

@@ -78,12 +78,14 @@ class [[nodiscard]] operation_scope {
 /// `kind` is the category of allocations within the scope, unless an inner scope sets another. Costs two events, or one load
 /// while no capture is active.
 template <detail::fixed_string Name>
-[[nodiscard]] operation_scope track_operation(optional_category kind = {}) noexcept {
+[[nodiscard("hold the scope: the operation ends when it is destroyed")]] operation_scope track_operation(
+    optional_category kind = {}) noexcept {
   return operation_scope{[] { return detail::static_label<Name>(); }, kind.tag()};
 }
 
 /// As above, for a name made at run time. The text is interned, so use a bounded number of different names.
-[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category kind = {}) noexcept {
+[[nodiscard("hold the scope: the operation ends when it is destroyed")]] inline operation_scope track_operation(
+    std::string_view name, optional_category kind = {}) noexcept {
   return operation_scope{[name] { return detail::find_label(name); }, kind.tag()};
 }
 
@@ -99,10 +101,14 @@ class [[nodiscard]] operation_scope {
 };
 
 template <detail::fixed_string Name>
-[[nodiscard]] inline operation_scope track_operation(optional_category = {}) noexcept {
+[[nodiscard("hold the scope: the operation ends when it is destroyed")]] inline operation_scope track_operation(
+    optional_category = {}) noexcept {
   return {};
 }
-[[nodiscard]] inline operation_scope track_operation(std::string_view, optional_category = {}) noexcept { return {}; }
+[[nodiscard("hold the scope: the operation ends when it is destroyed")]] inline operation_scope track_operation(
+    std::string_view, optional_category = {}) noexcept {
+  return {};
+}
 
 }  // namespace disabled
 #endif

@@ -1,0 +1,2 @@
+// Compiled twice into one program, which the linker must refuse.
+#include <memprof/backend/new_delete.hpp>
