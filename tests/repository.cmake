@@ -61,6 +61,11 @@ memprof_add_static_test("record.hpp: it reaches no heavy header"
     '${PROJECT_SOURCE_DIR}/include/memprof/record.hpp' | tr ' ' '\\n' | \
     grep -E '/(vector|map|variant|algorithm|memory|functional|filesystem)$|memprof/(ledger|profile|report)/'")
 
+# All that users and those who extend memprof need has a name outside the internal namespace.
+memprof_add_static_test("public names: examples and documents use nothing internal"
+  sh -c "! grep -rnE 'memprof::detail::' '${PROJECT_SOURCE_DIR}/examples' '${PROJECT_SOURCE_DIR}/docs' '${PROJECT_SOURCE_DIR}/README.md' \
+    --include=*.cpp --include=*.hpp --include=*.md")
+
 # What a unit takes that includes a public header, in lines after preprocessing.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_Interpreter_FOUND)

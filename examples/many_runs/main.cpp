@@ -3,7 +3,6 @@
 // does with recordings. One commit takes more memory than its predecessors, and two ranks more than their peers:
 // outliers.sql finds them.
 #include <memprof/detail/error.hpp>
-#include <memprof/detail/file_io.hpp>
 #include <memprof/format/byte_sink.hpp>
 #include <memprof/format/tables.hpp>
 #include <memprof/profile/profile.hpp>
@@ -96,12 +95,12 @@ memprof::profile train(const process& of) {
 /// Writes one table by calling `write(table_writer)`.
 template <class Write>
 void write_table(const std::filesystem::path& path, Write&& write) {
-  memprof::detail::replace_file(path, [&](std::FILE* file) {
-    memprof::file_sink sink{file};
-    memprof::table_writer<memprof::file_sink> rows{sink, memprof::table_format::csv};
-    write(rows);
-    return sink.is_good();
-  });
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) throw memprof::error{"cannot write '" + path.string() + "'"};
+  memprof::file_sink sink{file};
+  memprof::table_writer<memprof::file_sink> rows{sink, memprof::table_format::csv};
+  write(rows);
+  if (std::fclose(file) != 0 || !sink.is_good()) throw memprof::error{"cannot write all of '" + path.string() + "'"};
 }
 
 void write_tables(const std::filesystem::path& folder) {

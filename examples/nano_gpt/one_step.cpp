@@ -59,7 +59,7 @@ void run(const options& options, double learning_rate) {
 
 options options_for(const memprof::decoder_model& model, const memprof::training_setup& setup) {
   const auto refuse = [](bool condition, const char* what) {
-    if (condition) memprof::detail::raise(std::string{"the plain trainer has no "} + what);
+    if (condition) throw memprof::error{std::string{"the plain trainer has no "} + what};
   };
   refuse(model.experts != 0, "experts");
   refuse(setup.attention != memprof::attention_kind::plain, "attention but plain");
