@@ -88,6 +88,11 @@ foreach(source IN LISTS compile_fail_sources)
   memprof_add_failing_test("compile_fail: ${name} is refused" "${pattern}" ${compile} -DMEMPROF_FAULT ${source})
 endforeach()
 
+# A program that leaves recording out links memprof::compiled, too: its profiles are empty, but can be printed.
+memprof_add_static_test("implementation.hpp: it compiles where MEMPROF_ENABLED is 0"
+  ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DMEMPROF_SEPARATE_COMPILATION=1 -DMEMPROF_ENABLED=0
+  -I${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/cmake/memprof.cpp)
+
 # What replaces operator new cannot be inline; the linker says where it belongs.
 memprof_add_failing_test("new_delete.hpp: in two files it names the cause" "multiple definition of .memprof_new_delete_belongs_in_exactly_one_cpp_file"
   ${CMAKE_CXX_COMPILER} -std=c++20 -fPIC -shared -I${PROJECT_SOURCE_DIR}/include -o ${CMAKE_CURRENT_BINARY_DIR}/new_delete_twice

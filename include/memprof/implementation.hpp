@@ -9,6 +9,13 @@
 /// #include <memprof/implementation.hpp>
 /// @endcode
 
+// For the files that record, and for those of a program that leaves recording out by default: their profiles are empty, but can
+// be printed.
+#if defined(MEMPROF_ENABLED) && !MEMPROF_ENABLED
+#undef MEMPROF_ENABLED
+#define MEMPROF_ENABLED 1
+#endif
+
 #include <memprof/config.hpp>
 #include <memprof/profile/find_in_profile.hpp>
 #include <memprof/profile/fold_trace.hpp>
@@ -25,7 +32,7 @@
 #if MEMPROF_SEPARATE_COMPILATION
 
 #if !MEMPROF_ENABLED
-#error "<memprof/implementation.hpp> needs MEMPROF_ENABLED=1; other files of the program may still use MEMPROF_ENABLED=0"
+#error "include <memprof/implementation.hpp> before any other header of memprof"
 #endif
 
 namespace memprof::inline MEMPROF_ABI {
