@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <csignal>
+#include <algorithm>
 #include <cstdint>
 #include <regex>
 
