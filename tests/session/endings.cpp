@@ -5,8 +5,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <csignal>
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <regex>
 
