@@ -3,6 +3,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
+#include "help_text.hpp"
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
@@ -96,6 +97,7 @@ int run_report(const report_arguments& arguments) {
 void add_report(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<report_arguments>();
   CLI::App& command = *program.add_subcommand("report", "write a trace or a profile as an interactive HTML page, in one file");
+  set_footer(command, "", "", bad_file_text);
   command.add_option("FILE", arguments->file, "a trace or a JSON profile")->required();
   command.add_option("-o,--output", arguments->output, "output file (default: FILE with the extension .html)")->type_name("FILE");
   command.add_option("--title", arguments->title, "title of the page (default: the captured program)")->type_name("TEXT");
