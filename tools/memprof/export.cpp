@@ -5,6 +5,7 @@
 #include "help_text.hpp"
 #include "option_values.hpp"
 #include "recording.hpp"
+#include "say_written.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -98,6 +99,7 @@ class exporter {
       memprof::table_writer<memprof::file_sink> rows{sink, format};
       write(rows);
     });
+    say_written(path);
   }
   void need_trace(const char* why) const {
     if (!read_.is_trace)

@@ -5,6 +5,7 @@
 #include "gzip.hpp"
 #include "help_text.hpp"
 #include "recording.hpp"
+#include "say_written.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/report/html.hpp>
@@ -82,6 +83,7 @@ int run_report(const report_arguments& arguments) {
     keep_input(arguments.file, output);
     if (!arguments.force) check_output(output);
     const std::string complaint = write_page(arguments, output);
+    say_written(output);
     if (complaint.empty()) return success;
     print_error("report", complaint);
   } catch (const memprof::error& fault) {
