@@ -29,6 +29,6 @@ fi
 "$out/program"
 "$out/root/usr/bin/memprof" --version
 manual=$(zcat "$out/root/usr/share/man/man1/memprof.1.gz")
-"$out/root/usr/bin/memprof" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' | while read -r command; do
+"$out/root/usr/bin/memprof" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p' | while read -r command; do
   grep -qx "\.B $command" <<<"$manual" || { echo "the manual lacks the command $command" >&2; exit 1; }
 done

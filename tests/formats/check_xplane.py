@@ -321,7 +321,7 @@ group = "Temporary"
         assert done.stdout.splitlines()[2].split("\t")[3:5] == ["cache_GiB", "temporary_GiB"], done.stdout
         assert done.stdout.splitlines()[3].split("\t")[3:] == ["2.696", "3.780", "3.780", "2.696", "1"], done.stdout
         for text, fault in ((b"class = 3", "line 1: write each class"), (b"[[class]]\nname = 'x'\nop_name = '('", "line 3: '(' is no"),
-                            (b"[[class]]\nop_name = 'x'", "has no name"), (b"x = ", "line 1"), (b"[[class]]\nhat = 1", "no 'hat'"),
+                            (b"[[class]]\nop_name = 'x'", "has no name"), (b"x = ", "line 1"), (b"[[class]]\nhat = 1", "unknown key 'hat'"),
                             (b"[[class]]\nname = 'x'\ngroup = 'hats'", "line 3: unknown group"), (b"hats = 1", "unknown key 'hats'")):
             bad = check.write(text, "bad.toml")
             said = run(check.memprof, "xplane", folder, "--module", "jit_run_scan", "--classes", bad, expected=2).stderr

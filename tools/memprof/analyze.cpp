@@ -2,6 +2,7 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
 #include "picture_file.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
@@ -199,9 +200,10 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, Target& target
 void add_analyze(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<analyze_arguments>();
   CLI::App& command = *program.add_subcommand("analyze", "break down the memory of a training step and say whether it fits");
-  command.footer(
-      "SIZE is a number of bytes with an optional unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30).\n"
-      "MB in the tables is 2^20 bytes. Option names also work with underscores: --device_memory.");
+  set_footer(command,
+             "SIZE is a number of bytes with an optional unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30). MB in "
+             "the tables is 2^20 bytes. Option names also work with underscores: --device_memory.",
+             "gnuplot failed", bad_file_text);
   command
       .add_option("--input,--logs,FILE", arguments->inputs,
                   "traces, JSON profiles, or logs with memory summaries of tt-train's tracker; - reads standard input")

@@ -2,6 +2,8 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
 #include "picture_file.hpp"
 #include "train_step.hpp"
 #include "training_options.hpp"
@@ -133,13 +135,14 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
 void add_estimate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<estimate_arguments>();
   CLI::App& command = *program.add_subcommand("estimate", "estimate the memory of a decoder from its dimensions alone");
-  command.footer(
-      "Without --step, estimates what a forward pass keeps, counted as transformer-room's estimator does.\n"
-      "GiB is 2^30 bytes. Option names also work with underscores: --batch_size.");
+  set_footer(command,
+             "Without --step, estimates what a forward pass keeps, counted as transformer-room's estimator does. GiB is 2^30 "
+             "bytes. Option names also work with underscores: --batch_size.",
+             "gnuplot failed", bad_file_text);
   arguments->decoder.add(command);
   command.add_option("--top-k", arguments->top_k, "number of operations in the table and the picture (default: 12)")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
+      ->check(whole_number(0, 1'000'000));
   command.add_option("--plot-dir", arguments->plot_folder, "write two PNG pictures to this folder (needs gnuplot)")
       ->type_name("FOLDER");
   command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");

@@ -9,10 +9,4 @@ enum exit_status : int {
   bad_input = 2,  ///< an invalid argument or an unreadable file
 };
 
-/// The footer of every help text.
-inline constexpr const char* exit_status_text =
-    "Exit status: 0 on success; 1 if the output cannot be written or another program failed; 2 if an argument is invalid or an "
-    "input cannot be read completely. report, plot, analyze and trace --pack also exit with 2 if an output file cannot be "
-    "written.";
-
 }  // namespace memprof_tool

@@ -2,7 +2,10 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
 #include "recording.hpp"
+#include "say_written.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -96,6 +99,7 @@ class exporter {
       memprof::table_writer<memprof::file_sink> rows{sink, format};
       write(rows);
     });
+    say_written(path);
   }
   void need_trace(const char* why) const {
     if (!read_.is_trace)
@@ -289,6 +293,7 @@ void refuse_unused(const std::vector<format_option>& options, const std::string&
 void add_export(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<export_arguments>();
   CLI::App& command = *program.add_subcommand("export", "convert a trace or a profile to the format of another tool");
+  set_footer(command, "", "the output cannot be written", bad_input_text);
   command.add_option("FILE", arguments->file, "a trace or a JSON profile")->required();
   command
       .add_option(
@@ -297,8 +302,8 @@ void add_export(CLI::App& program, int& status) {
           "torch-snapshot (memory_viz), session (snapshots of pie's memory profiler), csv or jsonl (tables)")
       ->required()
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot",
-                             "session", "csv", "jsonl"}));
+      ->check(one_of("format", {"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot",
+                                "session", "csv", "jsonl"}));
   command.add_option("-o,--output", arguments->output, "output file; for csv and jsonl, a folder")->required()->type_name("OUT");
   std::vector<format_option> options;
   const auto add = [&](const std::string& name, auto& value, const std::string& formats, const std::string& what) {
@@ -309,7 +314,7 @@ void add_export(CLI::App& program, int& status) {
   add("--of", arguments->of, "collapsed",
       "count the bytes live at the peak or at the end, or all that were allocated (default: peak)")
       ->type_name("WHAT")
-      ->check(CLI::IsMember({"peak", "end", "all"}));
+      ->check(one_of("value", {"peak", "end", "all"}));
   add("--space", arguments->space, "dhat, massif", "memory space (default: the one with the greatest peak)")->type_name("NAME");
   add("--run", arguments->run, "csv, jsonl, speedscope", "name of the run (default: the name of FILE)")->type_name("NAME");
   add("--label", arguments->labels, "csv, jsonl", "label for the run, such as commit=3f2c1e; may be repeated")
@@ -322,7 +327,7 @@ void add_export(CLI::App& program, int& status) {
       });
   add("--events", arguments->events, "torch-snapshot", "maximum number of events per memory space (default: 200000)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command.callback([arguments, options, &status] {
     refuse_unused(options, arguments->format);
     status = run_export(*arguments);

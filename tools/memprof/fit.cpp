@@ -2,6 +2,7 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
 #include "progress.hpp"
 #include "training_options.hpp"
 
@@ -185,7 +186,8 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
 void add_fit(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<fit_arguments>();
   CLI::App& command = *program.add_subcommand("fit", "find the largest batch or the longest sequence that fits on a device");
-  command.footer("A device given as SIZE is a GPU with that much memory: 80GB (80 * 10^9), 80GiB (80 * 2^30).");
+  set_footer(command, "A device given as SIZE is a GPU with that much memory: 80GB (80 * 10^9), 80GiB (80 * 2^30).",
+             "a run did not confirm an answer", bad_file_text);
   command.add_option("--device", arguments->training.device, "device: a preset, a JSON file or a size")
       ->required()
       ->type_name("NAME|FILE|SIZE");

@@ -3,6 +3,8 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "growing_trace.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
 #include "recording.hpp"
 #include "tt_mlir.hpp"
 #include "unpacked_file.hpp"
@@ -239,6 +241,7 @@ int run_import(const import_arguments& arguments) {
 void add_import(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<import_arguments>();
   CLI::App& command = *program.add_subcommand("import", "convert another tool's recording to a trace or a profile");
+  set_footer(command, "", "the output cannot be written", bad_input_text);
   command
       .add_option(
           "FORMAT", arguments->format,
@@ -246,16 +249,18 @@ void add_import(CLI::App& program, int& status) {
           "or not), xplane (XLA profile, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), ttnn-graph (JSON of "
           "GraphProcessor), or auto to detect the format from the content")
       ->required()
-      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "heaptrack", "xplane", "tt-mlir", "ttnn-graph"}));
+      ->check(one_of("format", {"auto", "torch-snapshot", "rmm", "heaptrack", "xplane", "tt-mlir", "ttnn-graph"}));
   command.add_option("FILE", arguments->file, "the other tool's recording")->required();
   command.add_flag("--per-core", arguments->per_core,
                    "ttnn-graph: count circular buffers on their own cores, as newer trackers do (default: all on one core)");
   command.add_option("-o,--output", arguments->output, "output file: a profile if it ends in .json, else a trace")
       ->required()
       ->type_name("OUT");
-  command.add_option("--module", arguments->module, "xplane: import only this program");
-  command.add_option("--classes", arguments->classes,
-                     "xplane: TOML file of rules for the categories of blocks (see docs/formats.md)");
+  command.add_option("--module", arguments->module, "xplane: import only this program")->type_name("NAME");
+  command
+      .add_option("--classes", arguments->classes,
+                  "xplane: TOML file of rules for the categories of blocks (see docs/formats.md)")
+      ->type_name("FILE");
   command.callback([arguments, &status] { status = run_import(*arguments); });
 }
 

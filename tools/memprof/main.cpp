@@ -3,6 +3,7 @@
 #include "exit_status.hpp"
 #include "export.hpp"
 #include "fit.hpp"
+#include "help_text.hpp"
 #include "import.hpp"
 #include "plot.hpp"
 #include "profile.hpp"
@@ -10,6 +11,7 @@
 #include "show.hpp"
 #include "trace.hpp"
 #include "tt_mlir.hpp"
+#include "usage_fault.hpp"
 #include "waterfall.hpp"
 #if MEMPROF_TOOL_PROTOZERO
 #include "xplane.hpp"
@@ -23,6 +25,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,49 +54,46 @@ bool is_unknown_subcommand(const CLI::App& program, const std::string& argument)
   return !argument.starts_with('-') && known.empty();
 }
 
-std::string on_one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
 }  // namespace
 
 int main(int argument_count, char** argument_values) {
   CLI::App program{"Exact memory profiles of training loops: summaries, pages, pictures and estimates."};
   program.name("memprof");
-  program.set_version_flag("--version", std::string{"memprof "} + memprof::version_string);
+  program.formatter(std::make_shared<memprof_tool::help_text>(memprof_tool::help_columns()));
+  program.set_help_flag("-h,--help", "print this help and exit");
+  program.set_version_flag("--version", std::string{"memprof "} + memprof::version_string, "print the version and exit");
   program.require_subcommand(1);
-  program.footer(memprof_tool::exit_status_text);
+  program.footer(
+      "'memprof SUBCOMMAND --help' lists the options of a subcommand.\n\n"
+      "Exit status: 0 on success; 1 if an output cannot be written or another program failed; 2 if an argument is invalid or "
+      "an input cannot be read completely. The help of a subcommand has its own.");
   int status = memprof_tool::success;
-  memprof_tool::add_analyze(program, status);
-  memprof_tool::add_estimate(program, status);
-  memprof_tool::add_export(program, status);
-  memprof_tool::add_fit(program, status);
-  memprof_tool::add_import(program, status);
+  // In the order in which a new user needs them, which is that of the help.
   memprof_tool::add_show(program, status);
+  memprof_tool::add_report(program, status);
   memprof_tool::add_profile(program, status);
+  memprof_tool::add_analyze(program, status);
   memprof_tool::add_plot(program, status);
   memprof_tool::add_trace(program, status);
-  memprof_tool::add_report(program, status);
-  memprof_tool::add_tt_mlir(program, status);
+  memprof_tool::add_fit(program, status);
+  memprof_tool::add_estimate(program, status);
   memprof_tool::add_waterfall(program, status);
+  memprof_tool::add_export(program, status);
+  memprof_tool::add_import(program, status);
+  memprof_tool::add_tt_mlir(program, status);
 #if MEMPROF_TOOL_PROTOZERO
   memprof_tool::add_xplane(program, status);
 #endif
-  for (CLI::App* const command : program.get_subcommands({})) {
-    const std::string own = command->get_footer();
-    command->footer(own.empty() ? memprof_tool::exit_status_text : own + "\n\n" + memprof_tool::exit_status_text);
-  }
 
   if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
-    std::fprintf(stderr, "memprof: unknown subcommand '%s'; see memprof --help\n", argument_values[1]);
+    std::fprintf(stderr, "%s\n", memprof_tool::unknown_subcommand(program, program.get_name(), argument_values[1]).c_str());
     return memprof_tool::bad_input;
   }
   try {
     program.parse(arguments_of(argument_count, argument_values));
   } catch (const CLI::ParseError& fault) {
     if (fault.get_exit_code() == 0) return program.exit(fault);  // --help or --version
-    std::fprintf(stderr, "memprof: %s; see --help\n", on_one_line(fault.what()).c_str());
+    std::fprintf(stderr, "%s\n", memprof_tool::usage_complaint(program, fault).c_str());
     return memprof_tool::bad_input;
   } catch (const std::exception& fault) {
     std::fprintf(stderr, "memprof: %s\n", fault.what());

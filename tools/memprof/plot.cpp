@@ -2,6 +2,8 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
 #include "picture_file.hpp"
 #include "recording.hpp"
 
@@ -16,7 +18,6 @@
 #include <CLI/Formatter.hpp>
 #include <cstddef>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -125,6 +126,7 @@ void add_plot(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<plot_arguments>();
   CLI::App& command =
       *program.add_subcommand("plot", "plot live bytes over time and the composition of the peak (needs gnuplot)");
+  set_footer(command, "", "gnuplot failed", bad_file_text);
   command
       .add_option("RUN", arguments->file,
                   "a trace, a JSON profile, or a log with memory summaries of tt-train's tracker; - reads standard input")
@@ -136,12 +138,15 @@ void add_plot(CLI::App& program, int& status) {
       ->type_name("FILE")
       ->check(CLI::Validator{output_error_of, ""});
   command.add_option("--space", arguments->space, "draw only this memory space (default: all that were used)")->type_name("NAME");
-  const std::map<std::string, memprof::composition> kinds{{"category", memprof::composition::category},
-                                                          {"operation", memprof::composition::operation}};
   command
-      .add_option("--by", arguments->by, "break the peak down by category or by operation (default: category if blocks have any)")
-      ->transform(CLI::CheckedTransformer(kinds).description(""))
-      ->type_name("category|operation");
+      .add_option_function<std::string>(
+          "--by",
+          [arguments](const std::string& kind) {
+            arguments->by = kind == "category" ? memprof::composition::category : memprof::composition::operation;
+          },
+          "break the peak down by category or by operation (default: category if blocks have any)")
+      ->check(one_of("value", {"category", "operation"}))
+      ->type_name("WHAT");
   command.add_option("--title", arguments->title, "title of the picture (default: the file's name)")->type_name("TEXT");
   command.callback([arguments, &status] { status = run_plot(*arguments); });
 }

@@ -2,6 +2,7 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
@@ -56,6 +57,7 @@ int run_profile(const profile_arguments& arguments) {
 void add_profile(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<profile_arguments>();
   CLI::App& command = *program.add_subcommand("profile", "write the profile of a trace as JSON");
+  set_footer(command, "", "the profile cannot be written", bad_input_text);
   command.add_option("FILE", arguments->file, "a trace, or a JSON profile to convert to the current version")->required();
   command.add_option("-o,--output", arguments->output, "output file; may be /dev/stdout")->required()->type_name("FILE");
   command.add_flag("--facets", arguments->has_facets,

@@ -205,7 +205,7 @@ std::string complaint_about(const memprof::trace_file_status& status, const std:
   if (status.has_ended) return {};
   if (status.is_being_written) return "'" + path + "' is still being written; only what has been recorded so far was read";
   if (status.was_left) {
-    return "'" + path + "' was left by a process that exited without ending its capture; everything it recorded was read";
+    return "'" + path + "' was left by a process that died before its capture ended; everything it recorded was read";
   }
   return "'" + path + "' was written before its capture ended; only what had been recorded by then was read";
 }

@@ -3,7 +3,9 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
+#include "help_text.hpp"
 #include "recording.hpp"
+#include "say_written.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/report/html.hpp>
@@ -81,6 +83,7 @@ int run_report(const report_arguments& arguments) {
     keep_input(arguments.file, output);
     if (!arguments.force) check_output(output);
     const std::string complaint = write_page(arguments, output);
+    say_written(output);
     if (complaint.empty()) return success;
     print_error("report", complaint);
   } catch (const memprof::error& fault) {
@@ -96,6 +99,7 @@ int run_report(const report_arguments& arguments) {
 void add_report(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<report_arguments>();
   CLI::App& command = *program.add_subcommand("report", "write a trace or a profile as an interactive HTML page, in one file");
+  set_footer(command, "", "", bad_file_text);
   command.add_option("FILE", arguments->file, "a trace or a JSON profile")->required();
   command.add_option("-o,--output", arguments->output, "output file (default: FILE with the extension .html)")->type_name("FILE");
   command.add_option("--title", arguments->title, "title of the page (default: the captured program)")->type_name("TEXT");

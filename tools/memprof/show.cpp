@@ -2,6 +2,8 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
@@ -139,9 +141,10 @@ void find_file(show_arguments& arguments) {
 void add_show(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<show_arguments>();
   CLI::App& command = *program.add_subcommand("show", "summarise a trace or a profile: peak, owners, fit, growth, segments");
-  command.footer(
-      "A summary has at most 40 lines of 100 columns, and is never wider than the terminal. --segments, --top, --blocks,\n"
-      "--streams, --cores, --checkpoints, --spaces and --faults show more. NO_COLOR in the environment turns colours off.");
+  set_footer(command,
+             "A summary has at most 40 lines of 100 columns, and is never wider than the terminal. --segments, --top, --blocks, "
+             "--streams, --cores, --checkpoints, --spaces and --faults show more. NO_COLOR in the environment turns colours off.",
+             "the output cannot be written", bad_input_text);
   command.add_option("FILE", arguments->file, "a trace or a JSON profile");
   memprof::text_options& options = arguments->options;
   command.add_flag("--segments", options.all_segments, "show every segment on its own line, in order of time");
@@ -149,21 +152,21 @@ void add_show(CLI::App& program, int& status) {
       .add_option("--top", arguments->top,
                   "number of operations at the peak and at the end (default: 5), or of rows with --facts")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command.add_option("--blocks", options.largest_blocks, "number of largest blocks to show at the peak")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command.add_option("--streams", options.streams, "number of streams and pools of a device to show")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command.add_option("--cores", options.core_ranges, "number of rectangles of cores to show")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command
       .add_option("--checkpoints", options.checkpoints,
                   "number of checkpoints to show (default: 4); --blocks sets the number of blocks of each")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command.add_flag("--spaces", options.all_spaces, "show the full summary of every memory space");
   command.add_flag("--faults", options.all_faults, "show every kind of fault in the numbers");
   command.add_option("--space", arguments->space, "memory space to show first, and as DRAM in the tracker's format")
@@ -177,7 +180,7 @@ void add_show(CLI::App& program, int& status) {
   CLI::Option* const format =
       command.add_option("--format", arguments->format, "summary, or tracker for the format of tt-train's memory tracker")
           ->type_name("NAME")
-          ->check(CLI::IsMember({"summary", "tracker"}));
+          ->check(one_of("format", {"summary", "tracker"}));
   CLI::Option* const markdown = command.add_flag("--markdown", arguments->as_markdown, "print the summary as Markdown");
   CLI::Option* const csv =
       command
@@ -189,10 +192,10 @@ void add_show(CLI::App& program, int& status) {
   facts->excludes(markdown)->excludes(format);
   command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
-      ->check(CLI::Range(60, 1000));
+      ->check(whole_number(60, 1000));
   command.add_option("--color", arguments->color, "when to use colours: auto, always or never (default: auto)")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
+      ->check(one_of("value", {"auto", "always", "never"}));
   command.callback([arguments, facts, csv, &status] {
     arguments->shows_facts = facts->count() > 0;
     arguments->as_csv = csv->count() > 0;

@@ -2,6 +2,7 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
 
@@ -222,6 +223,8 @@ int run_repack(const trace_arguments&) {
 void add_trace(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<trace_arguments>();
   CLI::App& command = *program.add_subcommand("trace", "print the events of a trace, one per line, or pack the trace");
+  set_footer(command, "", "the events cannot be printed",
+             "an argument is invalid, FILE cannot be read completely or --output cannot be written");
   command.add_option("FILE", arguments->file, "a trace")->required();
   command.add_flag("--json", arguments->as_json, "print JSON lines");
   CLI::Option* const output =

@@ -1,6 +1,7 @@
 #include "train_step.hpp"
 
 #include "exit_status.hpp"
+#include "option_values.hpp"
 #include "progress.hpp"
 #if MEMPROF_TOOL_TORCH
 #include "torch_step.hpp"
@@ -133,13 +134,13 @@ chosen_trainer choose_trainer(const memprof::decoder_model& model, const train_s
 
 void train_step_options::add(CLI::App& command) {
   command.add_option("--profile-device", device, "device for --train-step-profile: auto, cuda or cpu (default: auto)")
-      ->check(CLI::IsMember({"auto", "cuda", "cpu"}));
+      ->type_name("DEVICE")
+      ->check(one_of("device", {"auto", "cuda", "cpu"}));
   command.add_option("--profile-bf16", bf16, "autocast to bf16: auto, on or off (default: auto)")
-      ->check(CLI::IsMember({"auto", "on", "off"}));
-  command.add_option("--profile-lr", learning_rate, "learning rate (default: 0.001)");
-  command.add_option("--profile-seed", seed, "seed for weights and tokens (default: 42)")
-      ->check(CLI::Validator{
-          [](const std::string& text) { return text.starts_with('-') ? std::string{"must be 0 or more"} : std::string{}; }, ""});
+      ->type_name("WHEN")
+      ->check(one_of("value", {"auto", "on", "off"}));
+  command.add_option("--profile-lr", learning_rate, "learning rate (default: 0.001)")->check(decimal_number());
+  command.add_option("--profile-seed", seed, "seed for weights and tokens (default: 42)")->check(whole_number(0));
 }
 
 void require_memory(std::int64_t needed) {

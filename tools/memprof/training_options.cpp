@@ -1,6 +1,7 @@
 #include "training_options.hpp"
 
 #include "complain.hpp"
+#include "option_values.hpp"
 
 #include <memprof/analysis/estimate/decoder_config_json.hpp>
 #include <memprof/detail/byte_size.hpp>
@@ -32,6 +33,14 @@ std::vector<std::string> names_in(const std::array<std::string_view, Count>& nam
   return {names.begin(), names.end()};
 }
 
+/// "a, b, c"
+template <std::size_t Count>
+std::string listed_names(const std::array<std::string_view, Count>& names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string{name};
+  return text;
+}
+
 /// An option whose value is the name of an enumerator.
 template <class E, std::size_t Count, class Target>
 void add_choice(CLI::App& command, const std::string& option, const std::array<std::string_view, Count>& names, Target& target,
@@ -43,7 +52,7 @@ void add_choice(CLI::App& command, const std::string& option, const std::array<s
             target = static_cast<E>(std::find(names.begin(), names.end(), chosen) - names.begin());
           },
           meaning)
-      ->check(CLI::IsMember(names_in(names)))
+      ->check(one_of("value", names_in(names)))
       ->type_name("NAME");
 }
 
@@ -58,7 +67,7 @@ std::string fault_of_number(const std::string& text) {
 
 template <class Number>
 void add_number(CLI::App& command, const std::string& option, Number& target, const std::string& meaning) {
-  command.add_option(option, target, meaning)->check(CLI::Validator{fault_of_number, ""});
+  command.add_option(option, target, meaning)->check(CLI::Validator{fault_of_number, ""})->type_name("N");
 }
 
 bool is_file(const std::string& path) {
@@ -152,15 +161,16 @@ chosen_decoder choose_decoder(const decoder_options& options, const CLI::App& co
 }
 
 void setup_options::add(CLI::App& command) {
-  add_choice<memprof::dtype>(command, "--dtype", memprof::dtype_names, setup.type,
-                             "type of parameters, gradients and activations (default: fp32)");
+  add_choice<memprof::dtype>(
+      command, "--dtype", memprof::dtype_names, setup.type,
+      "type of parameters, gradients and activations: " + listed_names(memprof::dtype_names) + " (default: fp32)");
   add_choice<memprof::dtype>(command, "--gradient-dtype", memprof::dtype_names, setup.gradient_type,
-                             "type of gradients (default: that of --dtype)");
+                             "type of gradients, as for --dtype (default: that of --dtype)");
   add_choice<memprof::dtype>(command, "--state-dtype", memprof::dtype_names, setup.state_type,
-                             "type of the optimizer's state (default: that of --dtype)");
+                             "type of the optimizer's state, as for --dtype (default: that of --dtype)");
   command.add_flag("--master-weights", setup.master_weights, "keep a float32 copy of all parameters in the optimizer");
   add_choice<memprof::optimizer_kind>(command, "--optimizer", memprof::optimizer_kind_names, setup.optimizer,
-                                      "optimizer (default: adamw)");
+                                      listed_names(memprof::optimizer_kind_names) + " (default: adamw)");
   add_choice<memprof::attention_kind>(command, "--attention", memprof::attention_kind_names, setup.attention,
                                       "whether attention keeps its probabilities (plain), never makes them (fused), or makes "
                                       "them twice (recomputed) (default: plain)");

@@ -3,6 +3,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
+#include "help_text.hpp"
 #include "recording.hpp"
 #include "script_run.hpp"
 
@@ -259,6 +260,9 @@ void add_tt_mlir(CLI::App& program, int& status) {
   CLI::App& command = *program.add_subcommand("tt-mlir", "show the memory of each operation of tt-mlir's runtime, from its log");
   command.require_subcommand(1);
   const auto add_script = [&](CLI::App& to) {
+    to.footer(
+        "Exit status: that of the script if it is not 0; else 0 on success, and 2 if an argument is invalid, the log cannot be "
+        "read completely or an output cannot be written.");
     to.positionals_at_end();
     to.add_option("SCRIPT", arguments->script, "script to run, with its arguments; .py files run with python3")
         ->required()
@@ -273,11 +277,14 @@ void add_tt_mlir(CLI::App& program, int& status) {
   add_script(log_command);
   log_command.callback([arguments, &status] { status = guarded([&] { return run(*arguments, true); }); });
   CLI::App& analyze_command = *command.add_subcommand("analyze", "analyze a log and write the results beside it");
+  set_footer(analyze_command, "", "", bad_file_text);
   analyze_command.add_option("LOG", arguments->log, "NAME_profile.log")->required();
   analyze_command.callback([arguments, &status] { status = guarded([&] { return analyze(arguments->log); }); });
   CLI::App& visualize_command = *command.add_subcommand("visualize", "write the page of a run, NAME_report.html");
+  set_footer(visualize_command, "", "", bad_file_text);
   visualize_command.add_option("DIR", arguments->folder, "the folder of a run")->required();
   visualize_command.callback([arguments, &status] { status = guarded([&] { return visualize(arguments->folder); }); });
+  command.footer("'memprof tt-mlir SUBCOMMAND --help' lists the options and exit statuses of each.");
 }
 
 }  // namespace memprof_tool

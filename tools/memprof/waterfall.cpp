@@ -3,6 +3,8 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
 #include "train_step.hpp"
@@ -208,9 +210,10 @@ void add_waterfall(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<waterfall_arguments>();
   CLI::App& command = *program.add_subcommand(
       "waterfall", "compare an estimate, a run without dispatch and a real run, and explain why their peaks differ");
-  command.footer(
-      "Files are traces or profiles, in the order of the columns. With --config or dimensions, the first column is the\n"
-      "estimate of that decoder; with --run, the others are steps of examples/nano_gpt, without dispatch and real.");
+  set_footer(command,
+             "Files are traces or profiles, in the order of the columns. With --config or dimensions, the first column is the "
+             "estimate of that decoder; with --run, the others are steps of examples/nano_gpt, without dispatch and real.",
+             "", bad_file_text);
   command.add_option("FILE", arguments->files, "traces or JSON profiles");
   command.add_flag("--run", arguments->runs_step, "run one step of the plain trainer without dispatch and one for real");
   command.add_option("--map", arguments->rules, "assign matching operations to a part: 'encoder/*/attn/**=attention'")
@@ -223,7 +226,7 @@ void add_waterfall(CLI::App& program, int& status) {
   command.add_option("--html", arguments->html, "also write an HTML page to this file")->type_name("FILE");
   command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
-      ->check(CLI::Range(60, 1000));
+      ->check(whole_number(60, 1000));
   arguments->decoder.add(command);
   arguments->training.add(command);
   command.add_option("--device", arguments->training.device, "device of the estimate: a preset, a JSON file or a size (80GB)")

@@ -3,6 +3,8 @@
 #include "class_rules.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
 #include "recording.hpp"
 
 #include <memprof/analysis/hlo_attribution.hpp>
@@ -395,12 +397,20 @@ void add_xplane(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<xplane_arguments>();
   CLI::App& command =
       *program.add_subcommand("xplane", "show the memory that the programs in XLA profiles need, worker by worker");
+  set_footer(command, "", "the output cannot be written", bad_input_text);
   command.add_option("PATH", arguments->paths, "*.xplane.pb or *.hlo_proto.pb files, or folders of them")->required();
-  command.add_option("--module", arguments->module,
-                     "program to analyze, such as jit_train_step or jit_train_step(123) (default: list all)");
-  command.add_option("--space", arguments->space, "memory space; 0 is the device's main memory")->capture_default_str();
-  command.add_option("--classes", arguments->classes, "TOML file of rules for the classes of blocks (see docs/formats.md)");
-  command.add_option("--rows", arguments->rows, "number of blocks at the peak to list")->capture_default_str();
+  command
+      .add_option("--module", arguments->module,
+                  "program to analyze, such as jit_train_step or jit_train_step(123) (default: list all)")
+      ->type_name("NAME");
+  command.add_option("--space", arguments->space, "memory space; 0 is the device's main memory")
+      ->capture_default_str()
+      ->check(whole_number(0));
+  command.add_option("--classes", arguments->classes, "TOML file of rules for the classes of blocks (see docs/formats.md)")
+      ->type_name("FILE");
+  command.add_option("--rows", arguments->rows, "number of blocks at the peak to list")
+      ->capture_default_str()
+      ->check(whole_number(0));
   command.add_flag("--tsv", arguments->tsv, "print tab-separated values, in GiB");
   command.callback([arguments, &status] { status = run_xplane(*arguments); });
 }

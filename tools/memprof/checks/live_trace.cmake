@@ -1,4 +1,4 @@
-# A trace that a capture is writing, and one whose process ended without ending the capture: what happened by then is read, with
+# A trace that a capture is writing, and one whose process died before its capture ended: what happened by then is read, with
 # one line on stderr and exit status 2.
 include(${CHECKS}/run.cmake)
 string(REPLACE " " ";" ARGUMENTS "${ARGUMENTS}")
@@ -13,4 +13,4 @@ expect_one_line("${errors}" "'run.memtrace' is still being written; only what ha
 
 run(2 ${ARGUMENTS})
 expect("${output}" "${EXPECTED}")
-expect_one_line("${errors}" "'run.memtrace' was left by a process that exited without ending its capture")
+expect_one_line("${errors}" "'run.memtrace' was left by a process that died before its capture ended")

@@ -1,0 +1,92 @@
+#include "usage_fault.hpp"
+
+#include "option_values.hpp"
+
+#include <memprof/report/text/text_format.hpp>
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string see_help(const std::string& command_name) { return "; see '" + command_name + " --help'"; }
+
+/// `hint`, or else where the help is.
+std::string with_hint(const std::string& fault, const std::string& hint, const std::string& command_name) {
+  return fault + (hint.empty() ? see_help(command_name) : hint);
+}
+
+std::string unknown_option(const CLI::App& command, const std::string& command_name, const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  const std::string hint = name.starts_with("--") ? suggestion(name, option_names(command)) : std::string{};
+  return with_hint("unknown option '" + name + "'", hint, command_name);
+}
+
+/// CLI11's text in the words of the other messages.
+std::string reworded(const std::string& text) {
+  constexpr std::string_view conversion = "Could not convert: ";
+  if (text.starts_with(conversion)) return "the value is not valid: " + text.substr(conversion.size());
+  const std::size_t colon = text.find(": ");
+  if (colon == std::string::npos) return text == "A subcommand is required" ? "a subcommand is required" : text;
+  const std::string name = text.substr(0, colon);
+  const std::string_view rest = std::string_view{text}.substr(colon + 2);
+  if (rest.starts_with("1 required ") && rest.ends_with(" missing")) return name + " needs a value";
+  if (rest.starts_with("At Most 1 required but received ")) return name + " was given more than once";
+  // "--format: unknown format 'x'" names it twice.
+  const std::string_view bare = std::string_view{name}.substr(std::min(name.find_first_not_of('-'), name.size()));
+  std::string kind{bare};
+  std::transform(kind.begin(), kind.end(), kind.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return rest.starts_with("unknown " + kind + " ") ? std::string{rest} : text;
+}
+
+}  // namespace
+
+std::string unknown_subcommand(const CLI::App& parent, const std::string& parent_name, const std::string& argument) {
+  std::vector<std::string> names;
+  for (const CLI::App* const command : parent.get_subcommands({})) names.push_back(command->get_name());
+  return parent_name + ": " +
+         with_hint("unknown subcommand '" + memprof::detail::on_one_line(argument) + "'", suggestion(argument, names),
+                   parent_name);
+}
+
+std::string usage_complaint(const CLI::App& program, const CLI::ParseError& fault) {
+  const CLI::App* command = &program;
+  std::string name = program.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += ' ' + command->get_name();
+  }
+  // A misspelt option comes first: CLI11 may report what is missing because of it.
+  const std::vector<std::string> left = program.remaining(true);
+  const auto option =
+      std::find_if(left.begin(), left.end(), [](const std::string& one) { return one.starts_with('-') && one != "-"; });
+  if (command->get_require_subcommand_min() > 0 && !left.empty() && !left.front().starts_with('-'))
+    return unknown_subcommand(*command, name, left.front());
+  std::string what;
+  if (option != left.end()) {
+    what = unknown_option(*command, name, *option);
+  } else if (!left.empty()) {
+    what = "unexpected argument '" + left.front() + "'" + see_help(name);
+  } else {
+    what = reworded(fault.what());
+    const bool says_what_is_right = dynamic_cast<const CLI::ValidationError*>(&fault) != nullptr;
+    if (!says_what_is_right) what += see_help(name);
+  }
+  return name + ": " + memprof::detail::on_one_line(what);
+}
+
+}  // namespace memprof_tool
