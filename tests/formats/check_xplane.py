@@ -439,7 +439,7 @@ def check_hostile(check):
                  said=f"jit_bad(1): byte ", written=True)
     assert "and 45 more" in done.stderr and f"{2**60} is not a valid number of bytes" in done.stderr, done.stderr
     # Sizes, numbers of fields, wire types, lengths and varints.
-    for proto, said in ((message((1, b"\x0a\x7fjit")), "extends past the end"), (message((1, message((1, "jit")))) + b"\x03", "field 0"),
+    for proto, said in ((message((1, b"\x0a\x7fjit")), "extends past the end"), (message((1, message((1, "jit")))) + b"\x03", "invalid field number 0"),
                         (message((1, b"\x0b")), "unknown wire type 3"), (message((3, message((1, message((2, -1)))))), "is not a valid number of bytes"),
                         (message((3, message((1, b"\x10" + b"\xff" * 11)))), "longer than ten bytes"),
                         (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "invalid field number"),
