@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace memprof_tests::report_text {
@@ -411,6 +412,55 @@ TEST_CASE("text: several spaces: the largest in full, a line for each other, and
   CHECK(contains(all, "of cuda:0 at"));
   CHECK(contains(all, "of cpu at"));
   CHECK(contains(all, "Segments in cpu\n"));
+}
+
+namespace {
+
+/// Twenty steps of constant weights in cuda:0, and of each of `leaks` bytes that stay in a space of its own.
+memprof::profile training_with_leaks(const std::vector<std::pair<std::string, std::int64_t>>& leaks) {
+  constexpr std::int64_t steps = 20;
+  memprof::profile profile;
+  profile.complete = true;
+  profile.process.command_line = "train";
+  for (std::int64_t step = 0; step < steps; ++step) profile.segments.push_back({"STEP", 0, 0, -1, -1});
+  const auto add = [&](const std::string& name, std::int64_t weights, std::int64_t leak) {
+    memprof::space_profile& space = profile.spaces.emplace_back();
+    space.name = name;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      memprof::segment_usage& usage = space.segments.emplace_back();
+      usage.segment_change = usage.segment_peak = leak + (step == 0 ? weights : 0);
+      usage.cumulative_current = weights + (step + 1) * leak;
+    }
+    space.cumulative_peak = space.cumulative_current = weights + steps * leak;
+    space.peak_segment = steps - 1;
+  };
+  add("cuda:0", 100 * mib, 0);
+  for (const auto& [name, leak] : leaks) add(name, 0, leak);
+  return profile;
+}
+
+}  // namespace
+
+TEST_CASE("text: of several spaces, each that grows is named, the fastest first") {
+  CHECK(answer(memprof::to_text(training_with_leaks({{"cpu", mib}})), "Growth") ==
+        "Growth    0 B per step in cuda:0: 100 MiB live after each STEP (20)\n"
+        "          +1.00 MiB per step in cpu; live after STEP: first 1.00 MiB, last 20.0 MiB\n");
+  CHECK(answer(memprof::to_text(training_with_leaks({{"cpu", mib}}), {.primary_space = "cpu"}), "Growth")
+            .starts_with("Growth    +1.00 MiB per step in cpu; live after STEP: first 1.00 MiB, last 20.0 MiB"));
+  // What shrinks, what stays and what has no clear trend is not news.
+  memprof::profile profile = training_with_leaks({{"a", 2 * kib}, {"b", 4 * kib}, {"c", kib}, {"d", 3 * kib}, {"e", kib / 2}});
+  profile.spaces.emplace_back(profile.spaces[1]).name = "uneven";
+  for (std::size_t step = 0; step < 20; ++step) {
+    profile.spaces.back().segments[step].cumulative_current = step % 2 == 0 ? 900 : 1000 + static_cast<std::int64_t>(step);
+  }
+  CHECK(answer(memprof::to_text(profile), "Growth") ==
+        "Growth    0 B per step in cuda:0: 100 MiB live after each STEP (20)\n"
+        "          +4.00 KiB per step in b; live after STEP: first 4.00 KiB, last 80.0 KiB\n"
+        "          +3.00 KiB per step in d; live after STEP: first 3.00 KiB, last 60.0 KiB\n"
+        "          +2.00 KiB per step in a; live after STEP: first 2.00 KiB, last 40.0 KiB; 2 more grow\n");
+  const std::string all = memprof::to_text(training_with_leaks({{"cpu", mib}}), {.all_spaces = true});
+  CHECK(contains(all, "\nGrowth    0 B per step in cuda:0: 100 MiB live after each STEP (20)\nAt end"));
+  CHECK(contains(all, "\nGrowth    +1.00 MiB per step in cpu; live after STEP: first 1.00 MiB"));
 }
 
 TEST_CASE("text: the state of the run is said if it is not the usual one") {
