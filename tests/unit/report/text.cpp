@@ -166,6 +166,33 @@ TEST_CASE("text: of many checkpoints the first, the last and some between are sh
   CHECK(checkpoints_of(memprof::to_text(profile, {.checkpoints = 0})).empty());
 }
 
+namespace {
+
+/// Twenty steps of constant weights in cuda:0, and of each of `leaks` bytes that stay in a space of its own.
+memprof::profile training_with_leaks(const std::vector<std::pair<std::string, std::int64_t>>& leaks) {
+  constexpr std::int64_t steps = 20;
+  memprof::profile profile;
+  profile.complete = true;
+  profile.process.command_line = "train";
+  for (std::int64_t step = 0; step < steps; ++step) profile.segments.push_back({"STEP", 0, 0, -1, -1});
+  const auto add = [&](const std::string& name, std::int64_t weights, std::int64_t leak) {
+    memprof::space_profile& space = profile.spaces.emplace_back();
+    space.name = name;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      memprof::segment_usage& usage = space.segments.emplace_back();
+      usage.segment_change = usage.segment_peak = leak + (step == 0 ? weights : 0);
+      usage.cumulative_current = weights + (step + 1) * leak;
+    }
+    space.cumulative_peak = space.cumulative_current = weights + steps * leak;
+    space.peak_segment = steps - 1;
+  };
+  add("cuda:0", 100 * mib, 0);
+  for (const auto& [name, leak] : leaks) add(name, 0, leak);
+  return profile;
+}
+
+}  // namespace
+
 TEST_CASE("text: segments whose numbers differ show first, last, least, greatest and mean") {
   memprof::profile profile = training(mib);
   profile.spaces[0].segments[3].segment_peak = 8 * mib;  // of the second step
@@ -177,9 +204,25 @@ TEST_CASE("text: segments whose numbers differ show first, last, least, greatest
         "  change               +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB\n"
         "BACKWARD_PASS       3   1.00 MiB  change -4.00 MiB, each time\n"
         "END_TRACE           1        0 B  change 0 B\n");
-  CHECK(answer(text, "Growth") ==
-        "Growth    +1.00 MiB per step; live after BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB, min 3.00 MiB,\n"
-        "          max 5.00 MiB\n");
+  CHECK(answer(text, "Growth") == "Growth    +1.00 MiB per step; live after BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB\n");
+}
+
+TEST_CASE("text: the least and the greatest of what is live after a step are shown where neither is the first nor the last") {
+  const auto growth_of = [](std::int64_t first, std::int64_t second, std::int64_t third) {
+    memprof::profile profile = training();
+    std::vector<memprof::segment_usage>& segments = profile.spaces[0].segments;
+    segments[2].cumulative_current = first;
+    segments[4].cumulative_current = second;
+    segments[6].cumulative_current = third;
+    const std::string text = answer(memprof::to_text(profile, {.columns = 200}), "Growth");
+    return text.substr(text.find("first"));
+  };
+  CHECK(growth_of(3 * mib, 4 * mib, 5 * mib) == "first 3.00 MiB, last 5.00 MiB\n");
+  CHECK(growth_of(5 * mib, 4 * mib, 3 * mib) == "first 5.00 MiB, last 3.00 MiB\n");
+  CHECK(growth_of(3 * mib, 6 * mib, 5 * mib) == "first 3.00 MiB, last 5.00 MiB, max 6.00 MiB\n");
+  CHECK(growth_of(3 * mib, 2 * mib, 5 * mib) == "first 3.00 MiB, last 5.00 MiB, min 2.00 MiB\n");
+  // By the byte, not as printed.
+  CHECK(growth_of(3 * mib, 3 * mib - 1, 3 * mib) == "first 3.00 MiB, last 3.00 MiB, min 3.00 MiB\n");
 }
 
 TEST_CASE("text: more owners, blocks and every segment where they are asked for") {
@@ -413,33 +456,6 @@ TEST_CASE("text: several spaces: the largest in full, a line for each other, and
   CHECK(contains(all, "of cpu at"));
   CHECK(contains(all, "Segments in cpu\n"));
 }
-
-namespace {
-
-/// Twenty steps of constant weights in cuda:0, and of each of `leaks` bytes that stay in a space of its own.
-memprof::profile training_with_leaks(const std::vector<std::pair<std::string, std::int64_t>>& leaks) {
-  constexpr std::int64_t steps = 20;
-  memprof::profile profile;
-  profile.complete = true;
-  profile.process.command_line = "train";
-  for (std::int64_t step = 0; step < steps; ++step) profile.segments.push_back({"STEP", 0, 0, -1, -1});
-  const auto add = [&](const std::string& name, std::int64_t weights, std::int64_t leak) {
-    memprof::space_profile& space = profile.spaces.emplace_back();
-    space.name = name;
-    for (std::int64_t step = 0; step < steps; ++step) {
-      memprof::segment_usage& usage = space.segments.emplace_back();
-      usage.segment_change = usage.segment_peak = leak + (step == 0 ? weights : 0);
-      usage.cumulative_current = weights + (step + 1) * leak;
-    }
-    space.cumulative_peak = space.cumulative_current = weights + steps * leak;
-    space.peak_segment = steps - 1;
-  };
-  add("cuda:0", 100 * mib, 0);
-  for (const auto& [name, leak] : leaks) add(name, 0, leak);
-  return profile;
-}
-
-}  // namespace
 
 TEST_CASE("text: of several spaces, each that grows is named, the fastest first") {
   CHECK(answer(memprof::to_text(training_with_leaks({{"cpu", mib}})), "Growth") ==

@@ -83,7 +83,11 @@ inline constexpr double clear_trend = 0.9;
     }
     const value_summary& live = name->cumulative_current;
     page_line line = growth_line_of(*name, names_space ? place_of(*space) : page_line{});
-    if (!is_constant(*name)) line.add(", min " + short_bytes(live.least) + ", max " + short_bytes(live.greatest));
+    const auto add_extreme = [&](const char* what, std::int64_t value) {
+      if (!is_constant(*name) && value != live.first && value != live.last) line.add(what + short_bytes(value));
+    };
+    add_extreme(", min ", live.least);
+    add_extreme(", max ", live.greatest);
     section.lines.push_back(line);
   }
   std::stable_sort(others.begin(), others.end(), [](const growing& left, const growing& right) {
