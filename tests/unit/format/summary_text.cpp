@@ -102,6 +102,21 @@ TEST_CASE("summary text: it is read back as far as it tells") {
   }
 }
 
+TEST_CASE("summary text: it is read back if it names the space of its table") {
+  memprof::profile written = training(100 * kib);
+  written.spaces.push_back(written.spaces[0]);
+  written.spaces[1].cumulative_peak = mib;
+  for (const bool all_spaces : {false, true}) {
+    for (const char* const name : {"cuda:0", "a memory space that is too long for a column of the table of segments"}) {
+      written.spaces[0].name = name;
+      const auto read = parse_tracker_log(memprof::to_text(written, {.columns = 80, .all_spaces = all_spaces}));
+      REQUIRE(read.size() == 1);
+      CHECK(read[0].spaces[0].cumulative_peak == written.spaces[0].cumulative_peak);
+      CHECK(read[0].segments_by_name.size() == 3);
+    }
+  }
+}
+
 TEST_CASE("summary text: colours, labels of ranks that interleave, and both formats in one log") {
   const std::string colored = memprof::to_text(training(0), {.is_colored = true});
   CHECK(parse_tracker_log(colored).at(0).spaces[0].cumulative_peak == 8 * mib + 12'345);

@@ -225,6 +225,23 @@ TEST_CASE("text: the least and the greatest of what is live after a step are sho
   CHECK(growth_of(3 * mib, 3 * mib - 1, 3 * mib) == "first 3.00 MiB, last 3.00 MiB, min 3.00 MiB\n");
 }
 
+TEST_CASE("text: of several spaces, the table of segments names its own") {
+  memprof::profile profile = training_with_leaks({{"cpu", mib}});
+  const auto titles = [&](const memprof::text_options& options) {
+    const std::string text = memprof::to_text(profile, options);
+    return text.substr(text.find("\n\n") + 2);
+  };
+  CHECK(titles({}).starts_with("Segments in cuda:0: peak  Count     First  Last"));
+  CHECK(titles({.primary_space = "cpu"}).starts_with("Segments in cpu  Count      Peak     Change\nSTEP "));
+  CHECK(titles({.all_segments = true}).starts_with("Segment in cuda:0  Step  Begin"));
+  CHECK(contains(titles({.all_spaces = true}), "\n\nSegments in cpu  Count      Peak"));
+  // Where the name would make the table too wide, it has a line of its own.
+  profile.spaces[0].name = "a memory space of the accelerator";
+  CHECK(titles({.columns = 80}).starts_with("Segments in a memory space of the accelerator\nSegments: peak  Count     First"));
+  profile.spaces.pop_back();
+  CHECK(titles({}).starts_with("Segments: peak  Count"));
+}
+
 TEST_CASE("text: more owners, blocks and every segment where they are asked for") {
   const std::string text = memprof::to_text(training(), {.columns = 110, .owners = 6, .largest_blocks = 2, .all_segments = true});
   CHECK(contains(text, "256 KiB   3.1 %  2 blocks  gpt/norm\n"));
@@ -454,7 +471,7 @@ TEST_CASE("text: several spaces: the largest in full, a line for each other, and
   const std::string all = memprof::to_text(profile, {.all_spaces = true});
   CHECK(contains(all, "of cuda:0 at"));
   CHECK(contains(all, "of cpu at"));
-  CHECK(contains(all, "Segments in cpu\n"));
+  CHECK(contains(all, "\n\nSegments in cpu  Count "));
 }
 
 TEST_CASE("text: of several spaces, each that grows is named, the fastest first") {

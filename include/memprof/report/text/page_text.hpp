@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -175,12 +177,17 @@ class line_breaker {
   return result;
 }
 
+/// The title of a column in the text.
+[[nodiscard]] std::string_view title_of(const auto& table, std::size_t column) {
+  return column == 0 && !table.first_title.empty() ? std::string_view{table.first_title} : table.columns[column].title;
+}
+
 /// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`.
 [[nodiscard]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
   std::vector<std::size_t> widths(table.columns.size());
   std::vector<bool> gives_way(table.columns.size());
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    if (table.has_titles) widths[column] = display_width(table.columns[column].title);
+    if (table.has_titles) widths[column] = display_width(title_of(table, column));
     for (const std::vector<page_line>& row : table.rows) {
       // The last cell of a short row may extend past its column.
       if (column >= row.size() || (column + 1 == row.size() && row.size() < widths.size())) continue;
@@ -201,6 +208,14 @@ class line_breaker {
     if (widest == widths.size()) return widths;
     --widths[widest];
   }
+}
+
+inline constexpr std::size_t column_gap = 2;
+
+/// The width of a table whose names are not shortened.
+[[nodiscard]] std::size_t full_width(const auto& table) {
+  const std::vector<std::size_t> widths = column_widths(table, std::numeric_limits<std::size_t>::max(), column_gap);
+  return std::accumulate(widths.begin(), widths.end(), widths.empty() ? 0 : column_gap * (widths.size() - 1));
 }
 
 /// The only name in a cell; null if there is none or more than one.
@@ -248,7 +263,7 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
 [[nodiscard]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
   std::vector<laid_out> lines;
   if (table.rows.empty()) return lines;
-  constexpr std::size_t gap = 2;
+  constexpr std::size_t gap = column_gap;
   const std::vector<std::size_t> widths = column_widths(table, columns, gap);
   shorten_names(table, widths);
   // On a page too narrow for its numbers, a table loses its last columns.
@@ -273,7 +288,7 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
     }
   };
   if (table.has_titles) {
-    add_row([&](std::size_t column) { return page_line{}.add(std::string{table.columns[column].title}, emphasis::faint); },
+    add_row([&](std::size_t column) { return page_line{}.add(std::string{title_of(table, column)}, emphasis::faint); },
             widths.size());
   }
   for (const std::vector<page_line>& row : table.rows)

@@ -131,7 +131,8 @@ inline constexpr std::size_t least_segment_rows = 8;
     add(fact_section(source), 2);
     return lines;
   }
-  const std::size_t least_lines_of_tables = 2 + least_segment_rows;
+  const bool names_spaces = are_several(spaces, options);
+  const std::size_t least_lines_of_tables = 2 + (names_spaces ? 1 : 0) + least_segment_rows;
   std::size_t for_checkpoints = lines_of_checkpoints(source, options);
   for (summary_limits limits : summary_levels) {
     if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
@@ -145,13 +146,18 @@ inline constexpr std::size_t least_segment_rows = 8;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
     const space_profile& space = *spaces[index];
     lines.emplace_back();
-    if (options.all_spaces && spaces.size() > 1)
-      lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
-    const std::size_t room =
-        asks_for_more(options) ? max_lines : max_lines - std::min(max_lines, lines.size() + 1 + for_checkpoints);
-    add(options.all_segments ? every_segment_section(source, space, steps)
-                             : segment_section(segments_by_name(source, space), room),
-        1);
+    const std::size_t around = 1 + (names_spaces ? 1 : 0) + for_checkpoints;  // with the titles
+    const std::size_t room = asks_for_more(options) ? max_lines : max_lines - std::min(max_lines, lines.size() + around);
+    page_section table = options.all_segments ? every_segment_section(source, space, steps)
+                                              : segment_section(segments_by_name(source, space), room);
+    if (names_spaces && !table.table.rows.empty()) {
+      table.table.first_title = title_with_space(table.table, space);
+      if (full_width(table.table) > columns) {
+        table.table.first_title.clear();
+        lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
+      }
+    }
+    add(table, 1);
   }
   if (for_checkpoints != 0) {
     lines.emplace_back();
