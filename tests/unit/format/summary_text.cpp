@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace memprof_tests::format_summary_text {
@@ -100,6 +101,15 @@ TEST_CASE("summary text: it is read back as far as it tells") {
             std::string::npos);
     }
   }
+}
+
+TEST_CASE("summary text: the place of the peak is read in the words of this version and of earlier ones") {
+  const std::string now = memprof::to_text(training(0), {.columns = 200});
+  constexpr std::string_view place = " in BACKWARD_PASS, step 2 of 20";
+  REQUIRE(now.find(place) != std::string::npos);
+  std::string before = now;
+  before.replace(before.find(place), place.size(), " in BACKWARD_PASS of step 2 of 20");
+  for (const std::string& text : {now, before}) CHECK(parse_tracker_log(text).at(0).spaces[0].peak_segment == 2);
 }
 
 TEST_CASE("summary text: it is read back if it names the space of its table") {

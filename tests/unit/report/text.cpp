@@ -94,7 +94,7 @@ std::string answer(const std::string& text, const std::string& heading) {
 TEST_CASE("text: answers come first, then one table of segments") {
   CHECK(memprof::to_text(training()) ==
         "memprof   train --steps 3: 3 steps in 8 segments, 1.50 s\n"
-        "Peak      8.00 MiB (8,388,608 B) of cuda:0 at 52.1 ms in BACKWARD_PASS of step 2 of 3, operation\n"
+        "Peak      8.00 MiB (8,388,608 B) of cuda:0 at 52.1 ms in BACKWARD_PASS, step 2 of 3, operation\n"
         "          gpt/block_1/mlp\n"
         "Owners    activation 6.00 MiB (75.0 %), parameter 2.00 MiB (25.0 %)\n"
         "          3.00 MiB  37.5 %  5 blocks  gpt/block_0/mlp          activation\n"
@@ -306,7 +306,7 @@ TEST_CASE("text: a device is answered for: it fits, it does not, it is not known
   full.remedy = {{"gpt/embedding", 3 * mib / 2, 1}};
   const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Fit"); };
   CHECK(shown() ==
-        "Fit       does not fit small: 2.00 MiB requested at 12.0 ms in FORWARD_PASS of step 1 of 3, operation gpt/block_0/mlp "
+        "Fit       does not fit small: 2.00 MiB requested at 12.0 ms in FORWARD_PASS, step 1 of 3, operation gpt/block_0/mlp "
         "(activation); 512 KiB free of 5.00 MiB, 1.50 MiB short, 3.00 MiB short at the peak\n"
         "          freeing gpt/embedding, 1.50 MiB in 1 block, would suffice\n");
   full.remedy.push_back({"gpt/head", mib, 1});
@@ -359,7 +359,7 @@ TEST_CASE("text: what an allocator reserved, its streams, and what the device ha
   CHECK(answer(text, "Streams") ==
         "Streams   2 streams and pools; the most, 40.0 MiB reserved and 7.00 MiB live, on stream 0xab0, private pool 0:1\n");
   CHECK(answer(text, "Failed") ==
-        "Failed    out of memory requesting 80.0 MiB at 2.00 s in FORWARD_PASS of step 1 of 3, operation gpt/head; 3.00 MiB free "
+        "Failed    out of memory requesting 80.0 MiB at 2.00 s in FORWARD_PASS, step 1 of 3, operation gpt/head; 3.00 MiB free "
         "on the device, 20.0 MiB reserved, 8.00 MiB of it live; 5 more failures\n");
   CHECK(answer(memprof::to_text(profile, {.columns = 110, .streams = 1}), "Streams") ==
         "Streams   Reserved peak  at the end  Live peak  at the end  Allocations  Stream and pool\n"
@@ -459,8 +459,8 @@ TEST_CASE("text: several spaces: the largest in full, a line for each other, and
   profile.spaces.insert(profile.spaces.begin(), cpu);
   profile.spaces.emplace_back().name = "idle";
   const std::string text = memprof::to_text(profile);
-  CHECK(contains(text, "Peak      9.00 MiB (9,437,184 B) of cpu at 5.00 us in FORWARD_PASS of step 1 of 3, outside every"));
-  CHECK(answer(text, "Spaces") == "Spaces    cuda:0  peak 8.00 MiB  end 2.00 MiB    52.1 ms in BACKWARD_PASS of step 2 of 3\n");
+  CHECK(contains(text, "Peak      9.00 MiB (9,437,184 B) of cpu at 5.00 us in FORWARD_PASS, step 1 of 3, outside every"));
+  CHECK(answer(text, "Spaces") == "Spaces    cuda:0  peak 8.00 MiB  end 2.00 MiB    52.1 ms in BACKWARD_PASS, step 2 of 3\n");
   CHECK(contains(memprof::to_text(profile, {.primary_space = "cuda:0"}), "Peak      8.00 MiB (8,388,608 B) of cuda:0"));
   CHECK(contains(memprof::to_text(profile, {.primary_space = "idle"}), "Peak      0 B of idle\n"));
   CHECK_THROWS_AS(memprof::to_text(profile, {.primary_space = "l1"}), memprof::error);
