@@ -42,8 +42,8 @@ struct summary_limits {
 };
 
 /// From the most readable to one that always leaves room for the rest.
-inline constexpr std::array<summary_limits, 4> summary_levels{
-    {{5, 3, 8, 6, 3, 3}, {5, 3, 4, 3, 3, 2}, {4, 2, 4, 3, 2, 2}, {3, 1, 3, 2, 1, 1}}};
+inline constexpr std::array<summary_limits, 5> summary_levels{
+    {{5, 3, 8, 6, 3, 3}, {5, 3, 4, 3, 3, 2}, {4, 2, 4, 3, 2, 2}, {3, 1, 3, 2, 1, 2}, {3, 1, 3, 2, 1, 1}}};
 
 /// No limit on the kinds of faults.
 inline constexpr std::size_t all_faults = 1000;
