@@ -115,10 +115,11 @@ class random_profiles {
     }
     space.segments.resize(segments);
     std::int64_t current = 0;
+    const std::int64_t growth = coin() ? 1 + static_cast<std::int64_t>(random_() % 10'000) : 0;
     for (memprof::segment_usage& usage : space.segments) {
       usage.segment_peak = bytes() >> 20;
       usage.segment_change = (bytes() - bytes()) >> 30;
-      usage.cumulative_current = current += usage.segment_change;
+      usage.cumulative_current = current += growth == 0 ? usage.segment_change : growth;
     }
     if (coin()) space.reserved.peak = bytes();
     space.active = {space.reserved.peak, space.reserved.peak / 2, {}, {}, {}, {}};

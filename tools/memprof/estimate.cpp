@@ -105,10 +105,10 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
                                    : estimate_with_trace(decoder.model, setup, events);
   }
 
+  if (step) std::printf("%s\n", memprof::to_text(*step, decoder.model, setup).c_str());
   std::fputs(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)).c_str(), stdout);
   if (!arguments.plot_folder.empty()) attempt(status, "estimate", [&] { return draw_both(estimate, arguments); });
   if (!arguments.json.empty()) attempt(status, "estimate", [&] { return write_summary(estimate, step, arguments.json); });
-  if (step) std::printf("\n%s", memprof::to_text(*step, decoder.model, setup).c_str());
   if (step && !arguments.profile.empty()) {
     attempt(status, "estimate", [&] {
       memprof::write_json(step->step, arguments.profile);

@@ -78,7 +78,34 @@ describe('answers', () => {
       assert.match(await text(page, '[data-answer=growth]'), /\u221216 B a step, r\u00b2 0\.00/);
     });
     await on('training', trained(), {}, async (page) => {
-      assert.match(await text(page, '[data-answer=growth]'), /No: 0 B a step\s+22\.9 MiB live after each OPTIMIZER_STEP \(4\)/);
+      assert.match(await text(page, '[data-answer=growth]'), /No: 0 B a step\s+22\.9 MiB live in cuda:0 after each OPTIMIZER_STEP \(4\)/);
+    });
+  });
+
+  it('say which spaces grow, whichever is shown', async () => {
+    const recorder = new Recorder({ spaces: ['cuda:0', 'cpu', 'pinned', 'shrinks'] });
+    recorder.allocate(1, 100 * 2 ** 20, 'parameter', { space: 0 });
+    for (let step = 0; step < 20; step += 1) recorder.allocate(10_000_000 + step * 10_000, 1000, 'other', { space: 3 });
+    for (let step = 0; step < 20; step += 1) {
+      recorder.allocate(1000 + step * 10_000, 2 ** 10, 'other', { space: 1 });
+      recorder.allocate(1_000_000 + step * 10_000, 512, 'other', { space: 2 });
+      recorder.free(10_000_000 + step * 10_000, 3);
+      recorder.segment('STEP');
+    }
+    await on('leak-elsewhere', runOf(recorder, { stepEnd: 'STEP' }), {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=peak] h2'), 'Peak of cuda:0');
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes, in cpu: +1.00 KiB per step');
+      assert.equal(await page.locator('[data-answer=growth].bad').count(), 1);
+      const lines = await page.locator('[data-answer=growth] p:not(.value, .more)').allInnerTexts();
+      assert.deepEqual(lines, [
+        '100 MiB live in cuda:0 after each STEP (20)',
+        '+1.00 KiB per step in cpu: first 1.00 KiB, last 20.0 KiB',
+        '+512 B per step in pinned: first 512 B, last 10.0 KiB',
+      ]);
+      await page.locator('[data-answer=spaces] a', { hasText: 'cpu' }).click();
+      await settle(page);
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes, in cpu: +1.00 KiB per step');
+      assert.match(await text(page, '[data-answer=growth]'), /live in cpu after STEP: first 1\.00 KiB, last 20\.0 KiB\n+\+512 B per step in pinned/);
     });
   });
 

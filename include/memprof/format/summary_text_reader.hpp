@@ -204,6 +204,8 @@ class summary_text_reader {
       if (row->change) add_segment(summary, *row->change);
       return true;
     }
+    // Titles below a line that names the space.
+    if (line.starts_with("Segments") && summary.segments_by_name.empty()) return true;
     const std::vector<std::string_view> fields = fields_of(line);
     if (fields.size() != 2 || fields[0].find(" further name") == std::string_view::npos) return false;
     open.left_out = count_at(fields[1]).value_or(1);

@@ -41,7 +41,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return categories;
 }
 
-/// "17.7 MiB (18,513,664 B) of cpu at 174 ms in BACKWARD_PASS of step 1 of 20, operation forward".
+/// "17.7 MiB (18,513,664 B) of cpu at 174 ms in BACKWARD_PASS, step 1 of 20, operation forward"; earlier versions wrote "of
+/// step".
 inline void read_place(profile& summary, std::string_view peak) {
   constexpr std::string_view before_space = " of ";
   constexpr std::string_view before_time = " at ";

@@ -6,6 +6,7 @@
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/estimate_text.hpp>
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/dtype.hpp>
 
@@ -99,7 +100,9 @@ namespace detail {
   std::vector<std::vector<std::string>> rows{{std::string{title}, "GiB", "Share"}};
   const auto add = [&](const std::string& name, std::int64_t bytes) {
     const double share = peak == 0 ? 0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(peak);
-    rows.push_back({name, gibibytes(bytes), right_aligned(decimal(share, 1), 5) + " %"});
+    // In the width of "100.0": what would round to zero is "< 0.1", as in a summary.
+    const std::string text = share > 0 && share < 0.05 ? "< 0.1" : right_aligned(decimal(share, 1), 5);
+    rows.push_back({name.empty() ? "(outside every operation)" : name, gibibytes(bytes), text + " %"});
   };
   std::int64_t shown = 0;
   for (const owned_bytes& owner : owners) {
@@ -111,6 +114,17 @@ namespace detail {
   return aligned_table(rows);
 }
 
+/// "Peak: 5.297 GiB (5,687,836,672 B) in BACKWARD_PASS, operation loss".
+[[nodiscard]] inline std::string peak_text(const training_estimate& estimate) {
+  const space_profile& space = estimate.space();
+  std::string where;
+  if (space.peak_segment >= 0) {
+    where = " in " + estimate.step.segments[static_cast<std::size_t>(space.peak_segment)].name +
+            (space.peak_operation.empty() ? ", outside every operation" : ", operation " + space.peak_operation);
+  }
+  return "Peak: " + gibibytes_text(space.cumulative_peak) + " (" + exact_bytes(space.cumulative_peak) + ")" + where + '\n';
+}
+
 /// Whether the device has room for the peak, and if not, where it is full first.
 [[nodiscard]] inline std::string room_text(const training_estimate& estimate) {
   const space_profile& space = estimate.space();
@@ -119,33 +133,27 @@ namespace detail {
   const std::string device =
       "Device: " + estimate.step.device + ", " + gibibytes_text(space.capacity) + " of " + space.name + ": ";
   if (room >= 0) return device + "fits, " + gibibytes_text(room) + " to spare\n";
-  return device + "does not fit, " + gibibytes_text(-room) + " too much; full first in " + space.first_shortfall.operation + '\n';
+  return device + "does not fit, " + gibibytes_text(-room) + " too much; full first " +
+         (space.first_shortfall.operation.empty() ? "outside every operation" : "in " + space.first_shortfall.operation) + '\n';
 }
 
 }  // namespace detail
 
-/// A step by phase, and what its peak is made of. GiB is 2^30 bytes.
+/// A step: its peak first, then by phase, and what the peak is made of. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const training_estimate& estimate, const decoder_model& model,
                                          const training_setup& setup) {
   constexpr std::size_t max_owners = 12;
   const space_profile& space = estimate.space();
-  std::string text = "Training Step (estimated, nothing is run)\nModel: " + detail::model_text(model, estimate.parameters) +
-                     "\nSetup: " + detail::setup_text(setup, estimate.pipeline_stage) + "\n\n";
   std::vector<std::vector<std::string>> rows{{"Phase", "Count", "Peak GiB", "End GiB"}};
   for (const step_phase& phase : phases_of(space)) {
     rows.push_back({phase.name, std::to_string(phase.count), detail::gibibytes(phase.peak), detail::gibibytes(phase.end)});
   }
-  text += detail::aligned_table(rows) + '\n';
   const live_set& live = space.live_at_peak;
-  text += detail::owner_table("Category at the peak", live.by_category, live.bytes, category_names.size()) + '\n';
-  text += detail::owner_table("Operation at the peak", live.by_operation, live.bytes, max_owners) + '\n';
-  std::string where;
-  if (space.peak_segment >= 0) {
-    where = " in " + estimate.step.segments[static_cast<std::size_t>(space.peak_segment)].name + ", in operation " +
-            space.peak_operation;
-  }
-  return text + "Peak: " + detail::gibibytes_text(space.cumulative_peak) + " (" + std::to_string(space.cumulative_peak) +
-         " bytes)" + where + '\n' + detail::room_text(estimate);
+  return "Training Step (estimated, nothing is run)\nModel: " + detail::model_text(model, estimate.parameters) +
+         "\nSetup: " + detail::setup_text(setup, estimate.pipeline_stage) + '\n' + detail::peak_text(estimate) +
+         detail::room_text(estimate) + '\n' + detail::aligned_table(rows) + '\n' +
+         detail::owner_table("Category at the peak", live.by_category, live.bytes, category_names.size()) + '\n' +
+         detail::owner_table("Operation at the peak", live.by_operation, live.bytes, max_owners);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

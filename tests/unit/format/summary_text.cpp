@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace memprof_tests::format_summary_text {
@@ -98,6 +99,30 @@ TEST_CASE("summary text: it is read back as far as it tells") {
       REQUIRE(profile.provenance.remarks.size() == 1);
       CHECK(profile.provenance.remarks[0].find("(3 of 41): pass the trace, or a profile written by write_json") !=
             std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("summary text: the place of the peak is read in the words of this version and of earlier ones") {
+  const std::string now = memprof::to_text(training(0), {.columns = 200});
+  constexpr std::string_view place = " in BACKWARD_PASS, step 2 of 20";
+  REQUIRE(now.find(place) != std::string::npos);
+  std::string before = now;
+  before.replace(before.find(place), place.size(), " in BACKWARD_PASS of step 2 of 20");
+  for (const std::string& text : {now, before}) CHECK(parse_tracker_log(text).at(0).spaces[0].peak_segment == 2);
+}
+
+TEST_CASE("summary text: it is read back if it names the space of its table") {
+  memprof::profile written = training(100 * kib);
+  written.spaces.push_back(written.spaces[0]);
+  written.spaces[1].cumulative_peak = mib;
+  for (const bool all_spaces : {false, true}) {
+    for (const char* const name : {"cuda:0", "a memory space that is too long for a column of the table of segments"}) {
+      written.spaces[0].name = name;
+      const auto read = parse_tracker_log(memprof::to_text(written, {.columns = 80, .all_spaces = all_spaces}));
+      REQUIRE(read.size() == 1);
+      CHECK(read[0].spaces[0].cumulative_peak == written.spaces[0].cumulative_peak);
+      CHECK(read[0].segments_by_name.size() == 3);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace memprof_tests::report_text {
@@ -93,7 +94,7 @@ std::string answer(const std::string& text, const std::string& heading) {
 TEST_CASE("text: answers come first, then one table of segments") {
   CHECK(memprof::to_text(training()) ==
         "memprof   train --steps 3: 3 steps in 8 segments, 1.50 s\n"
-        "Peak      8.00 MiB (8,388,608 B) of cuda:0 at 52.1 ms in BACKWARD_PASS of step 2 of 3, operation\n"
+        "Peak      8.00 MiB (8,388,608 B) of cuda:0 at 52.1 ms in BACKWARD_PASS, step 2 of 3, operation\n"
         "          gpt/block_1/mlp\n"
         "Owners    activation 6.00 MiB (75.0 %), parameter 2.00 MiB (25.0 %)\n"
         "          3.00 MiB  37.5 %  5 blocks  gpt/block_0/mlp          activation\n"
@@ -165,6 +166,33 @@ TEST_CASE("text: of many checkpoints the first, the last and some between are sh
   CHECK(checkpoints_of(memprof::to_text(profile, {.checkpoints = 0})).empty());
 }
 
+namespace {
+
+/// Twenty steps of constant weights in cuda:0, and of each of `leaks` bytes that stay in a space of its own.
+memprof::profile training_with_leaks(const std::vector<std::pair<std::string, std::int64_t>>& leaks) {
+  constexpr std::int64_t steps = 20;
+  memprof::profile profile;
+  profile.complete = true;
+  profile.process.command_line = "train";
+  for (std::int64_t step = 0; step < steps; ++step) profile.segments.push_back({"STEP", 0, 0, -1, -1});
+  const auto add = [&](const std::string& name, std::int64_t weights, std::int64_t leak) {
+    memprof::space_profile& space = profile.spaces.emplace_back();
+    space.name = name;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      memprof::segment_usage& usage = space.segments.emplace_back();
+      usage.segment_change = usage.segment_peak = leak + (step == 0 ? weights : 0);
+      usage.cumulative_current = weights + (step + 1) * leak;
+    }
+    space.cumulative_peak = space.cumulative_current = weights + steps * leak;
+    space.peak_segment = steps - 1;
+  };
+  add("cuda:0", 100 * mib, 0);
+  for (const auto& [name, leak] : leaks) add(name, 0, leak);
+  return profile;
+}
+
+}  // namespace
+
 TEST_CASE("text: segments whose numbers differ show first, last, least, greatest and mean") {
   memprof::profile profile = training(mib);
   profile.spaces[0].segments[3].segment_peak = 8 * mib;  // of the second step
@@ -176,9 +204,42 @@ TEST_CASE("text: segments whose numbers differ show first, last, least, greatest
         "  change               +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB\n"
         "BACKWARD_PASS       3   1.00 MiB  change -4.00 MiB, each time\n"
         "END_TRACE           1        0 B  change 0 B\n");
-  CHECK(answer(text, "Growth") ==
-        "Growth    +1.00 MiB per step; live after BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB, min 3.00 MiB,\n"
-        "          max 5.00 MiB\n");
+  CHECK(answer(text, "Growth") == "Growth    +1.00 MiB per step; live after BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB\n");
+}
+
+TEST_CASE("text: the least and the greatest of what is live after a step are shown where neither is the first nor the last") {
+  const auto growth_of = [](std::int64_t first, std::int64_t second, std::int64_t third) {
+    memprof::profile profile = training();
+    std::vector<memprof::segment_usage>& segments = profile.spaces[0].segments;
+    segments[2].cumulative_current = first;
+    segments[4].cumulative_current = second;
+    segments[6].cumulative_current = third;
+    const std::string text = answer(memprof::to_text(profile, {.columns = 200}), "Growth");
+    return text.substr(text.find("first"));
+  };
+  CHECK(growth_of(3 * mib, 4 * mib, 5 * mib) == "first 3.00 MiB, last 5.00 MiB\n");
+  CHECK(growth_of(5 * mib, 4 * mib, 3 * mib) == "first 5.00 MiB, last 3.00 MiB\n");
+  CHECK(growth_of(3 * mib, 6 * mib, 5 * mib) == "first 3.00 MiB, last 5.00 MiB, max 6.00 MiB\n");
+  CHECK(growth_of(3 * mib, 2 * mib, 5 * mib) == "first 3.00 MiB, last 5.00 MiB, min 2.00 MiB\n");
+  // By the byte, not as printed.
+  CHECK(growth_of(3 * mib, 3 * mib - 1, 3 * mib) == "first 3.00 MiB, last 3.00 MiB, min 3.00 MiB\n");
+}
+
+TEST_CASE("text: of several spaces, the table of segments names its own") {
+  memprof::profile profile = training_with_leaks({{"cpu", mib}});
+  const auto titles = [&](const memprof::text_options& options) {
+    const std::string text = memprof::to_text(profile, options);
+    return text.substr(text.find("\n\n") + 2);
+  };
+  CHECK(titles({}).starts_with("Segments in cuda:0: peak  Count     First  Last"));
+  CHECK(titles({.primary_space = "cpu"}).starts_with("Segments in cpu  Count      Peak     Change\nSTEP "));
+  CHECK(titles({.all_segments = true}).starts_with("Segment in cuda:0  Step  Begin"));
+  CHECK(contains(titles({.all_spaces = true}), "\n\nSegments in cpu  Count      Peak"));
+  // Where the name would make the table too wide, it has a line of its own.
+  profile.spaces[0].name = "a memory space of the accelerator";
+  CHECK(titles({.columns = 80}).starts_with("Segments in a memory space of the accelerator\nSegments: peak  Count     First"));
+  profile.spaces.pop_back();
+  CHECK(titles({}).starts_with("Segments: peak  Count"));
 }
 
 TEST_CASE("text: more owners, blocks and every segment where they are asked for") {
@@ -245,7 +306,7 @@ TEST_CASE("text: a device is answered for: it fits, it does not, it is not known
   full.remedy = {{"gpt/embedding", 3 * mib / 2, 1}};
   const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Fit"); };
   CHECK(shown() ==
-        "Fit       does not fit small: 2.00 MiB requested at 12.0 ms in FORWARD_PASS of step 1 of 3, operation gpt/block_0/mlp "
+        "Fit       does not fit small: 2.00 MiB requested at 12.0 ms in FORWARD_PASS, step 1 of 3, operation gpt/block_0/mlp "
         "(activation); 512 KiB free of 5.00 MiB, 1.50 MiB short, 3.00 MiB short at the peak\n"
         "          freeing gpt/embedding, 1.50 MiB in 1 block, would suffice\n");
   full.remedy.push_back({"gpt/head", mib, 1});
@@ -298,7 +359,7 @@ TEST_CASE("text: what an allocator reserved, its streams, and what the device ha
   CHECK(answer(text, "Streams") ==
         "Streams   2 streams and pools; the most, 40.0 MiB reserved and 7.00 MiB live, on stream 0xab0, private pool 0:1\n");
   CHECK(answer(text, "Failed") ==
-        "Failed    out of memory requesting 80.0 MiB at 2.00 s in FORWARD_PASS of step 1 of 3, operation gpt/head; 3.00 MiB free "
+        "Failed    out of memory requesting 80.0 MiB at 2.00 s in FORWARD_PASS, step 1 of 3, operation gpt/head; 3.00 MiB free "
         "on the device, 20.0 MiB reserved, 8.00 MiB of it live; 5 more failures\n");
   CHECK(answer(memprof::to_text(profile, {.columns = 110, .streams = 1}), "Streams") ==
         "Streams   Reserved peak  at the end  Live peak  at the end  Allocations  Stream and pool\n"
@@ -398,8 +459,8 @@ TEST_CASE("text: several spaces: the largest in full, a line for each other, and
   profile.spaces.insert(profile.spaces.begin(), cpu);
   profile.spaces.emplace_back().name = "idle";
   const std::string text = memprof::to_text(profile);
-  CHECK(contains(text, "Peak      9.00 MiB (9,437,184 B) of cpu at 5.00 us in FORWARD_PASS of step 1 of 3, outside every"));
-  CHECK(answer(text, "Spaces") == "Spaces    cuda:0  peak 8.00 MiB  end 2.00 MiB    52.1 ms in BACKWARD_PASS of step 2 of 3\n");
+  CHECK(contains(text, "Peak      9.00 MiB (9,437,184 B) of cpu at 5.00 us in FORWARD_PASS, step 1 of 3, outside every"));
+  CHECK(answer(text, "Spaces") == "Spaces    cuda:0  peak 8.00 MiB  end 2.00 MiB    52.1 ms in BACKWARD_PASS, step 2 of 3\n");
   CHECK(contains(memprof::to_text(profile, {.primary_space = "cuda:0"}), "Peak      8.00 MiB (8,388,608 B) of cuda:0"));
   CHECK(contains(memprof::to_text(profile, {.primary_space = "idle"}), "Peak      0 B of idle\n"));
   CHECK_THROWS_AS(memprof::to_text(profile, {.primary_space = "l1"}), memprof::error);
@@ -410,7 +471,29 @@ TEST_CASE("text: several spaces: the largest in full, a line for each other, and
   const std::string all = memprof::to_text(profile, {.all_spaces = true});
   CHECK(contains(all, "of cuda:0 at"));
   CHECK(contains(all, "of cpu at"));
-  CHECK(contains(all, "Segments in cpu\n"));
+  CHECK(contains(all, "\n\nSegments in cpu  Count "));
+}
+
+TEST_CASE("text: of several spaces, each that grows is named, the fastest first") {
+  CHECK(answer(memprof::to_text(training_with_leaks({{"cpu", mib}})), "Growth") ==
+        "Growth    0 B per step in cuda:0: 100 MiB live after each STEP (20)\n"
+        "          +1.00 MiB per step in cpu; live after STEP: first 1.00 MiB, last 20.0 MiB\n");
+  CHECK(answer(memprof::to_text(training_with_leaks({{"cpu", mib}}), {.primary_space = "cpu"}), "Growth")
+            .starts_with("Growth    +1.00 MiB per step in cpu; live after STEP: first 1.00 MiB, last 20.0 MiB"));
+  // What shrinks, what stays and what has no clear trend is not news.
+  memprof::profile profile = training_with_leaks({{"a", 2 * kib}, {"b", 4 * kib}, {"c", kib}, {"d", 3 * kib}, {"e", kib / 2}});
+  profile.spaces.emplace_back(profile.spaces[1]).name = "uneven";
+  for (std::size_t step = 0; step < 20; ++step) {
+    profile.spaces.back().segments[step].cumulative_current = step % 2 == 0 ? 900 : 1000 + static_cast<std::int64_t>(step);
+  }
+  CHECK(answer(memprof::to_text(profile), "Growth") ==
+        "Growth    0 B per step in cuda:0: 100 MiB live after each STEP (20)\n"
+        "          +4.00 KiB per step in b; live after STEP: first 4.00 KiB, last 80.0 KiB\n"
+        "          +3.00 KiB per step in d; live after STEP: first 3.00 KiB, last 60.0 KiB\n"
+        "          +2.00 KiB per step in a; live after STEP: first 2.00 KiB, last 40.0 KiB; 2 more grow\n");
+  const std::string all = memprof::to_text(training_with_leaks({{"cpu", mib}}), {.all_spaces = true});
+  CHECK(contains(all, "\nGrowth    0 B per step in cuda:0: 100 MiB live after each STEP (20)\nAt end"));
+  CHECK(contains(all, "\nGrowth    +1.00 MiB per step in cpu; live after STEP: first 1.00 MiB"));
 }
 
 TEST_CASE("text: the state of the run is said if it is not the usual one") {

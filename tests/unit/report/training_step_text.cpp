@@ -1,5 +1,6 @@
 #include <memprof/report/training_step_text.hpp>
 
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/training_step_json.hpp>
 #include <memprof/trace/device_presets.hpp>
 
@@ -42,14 +43,33 @@ TEST_CASE("training step text: it says what was estimated, the phases, and what 
   // Two blocks of 12 * 1024^2 + 13 * 1024, two matrices of 32768 * 1024, 512 positions, the last norm.
   CHECK_THAT(text, StartsWith("Training Step (estimated, nothing is run)\n"
                               "Model: gpt2, L=2, D=1024, H=16, KV=16, M=4096, V=32768, 92,827,648 parameters\n"
-                              "Setup: B=4, T=512, dtype=fp32, optimizer=adamw, attention=plain, recompute=off\n\n"
-                              "Phase              | Count | Peak GiB | End GiB\n"));
+                              "Setup: B=4, T=512, dtype=fp32, optimizer=adamw, attention=plain, recompute=off\n"
+                              "Peak: "));
+  CHECK_THAT(text, ContainsSubstring("\n\nPhase              | Count | Peak GiB | End GiB\n"));
   // Twice the parameters: 742,621,184 bytes.
   CHECK_THAT(text, ContainsSubstring("\noptimizer_state      |   0.692 |"));
   CHECK_THAT(text, ContainsSubstring("Operation at the peak"));
-  CHECK_THAT(text, ContainsSubstring("\nPeak: "));
-  CHECK_THAT(text, ContainsSubstring("(" + std::to_string(estimate.space().cumulative_peak) + " bytes) in "));
+  CHECK_THAT(text, ContainsSubstring("(" + memprof::detail::grouped(estimate.space().cumulative_peak) + " B) in "));
   CHECK_THAT(text, !ContainsSubstring("Device:"));
+}
+
+TEST_CASE("training step text: the peak comes before the tables, in grouped digits, and every row has a name") {
+  const decoder_model model{.layers = 2, .d_model = 64, .heads = 4, .vocabulary = 100};
+  const training_setup setup{.batch_size = 2, .seq_len = 16};
+  training_estimate estimate = memprof::estimate_training_step(model, setup);
+  memprof::space_profile& space = estimate.step.spaces.at(0);
+  space.cumulative_peak = space.live_at_peak.bytes = 93'475'373'056;
+  space.live_at_peak.by_operation = {{"backward", 93'475'373'056 - 30'000'000, 3}, {"", 20'000'000, 1}};
+  space.peak_operation.clear();
+  const std::string text = memprof::to_text(estimate, model, setup);
+  // 93,475,373,056 / 2^30 = 87.0558...
+  CHECK_THAT(text, ContainsSubstring("\nPeak: 87.056 GiB (93,475,373,056 B) in "));
+  CHECK_THAT(text, ContainsSubstring(", outside every operation\n\nPhase "));
+  CHECK(text.find("\nPeak: ") < text.find("\nPhase "));
+  // 30 MB are 0.03 %, and 20 and 10 MB each less.
+  CHECK_THAT(text, ContainsSubstring("\nbackward                  |  87.028 | 100.0 %\n"
+                                     "(outside every operation) |   0.019 | < 0.1 %\n"
+                                     "others                    |   0.009 | < 0.1 %\n"));
 }
 
 TEST_CASE("training step text: every part of a setup that is not the default is named") {
@@ -84,7 +104,7 @@ TEST_CASE("training step text: a device without room says how much is missing, a
   const training_estimate estimate = memprof::estimate_training_step(model, setup);
   // 6,738,415,616 parameters of 4 bytes alone are more.
   CHECK_THAT(memprof::to_text(estimate, model, setup), ContainsSubstring("of cuda:0: does not fit, "));
-  CHECK_THAT(memprof::to_text(estimate, model, setup), ContainsSubstring(" too much; full first in "));
+  CHECK_THAT(memprof::to_text(estimate, model, setup), ContainsSubstring(" too much; full first outside every operation\n"));
 }
 
 TEST_CASE("training step JSON: bytes are those of the profile") {

@@ -1,9 +1,9 @@
 import type { Space } from './contract';
 import type { Model } from './model';
 import { liveAtEnd } from './live';
-import { endOfStep, segmentsByName } from './segments';
+import { endOfStep, type SegmentsOfName, segmentsByName } from './segments';
 import type { SpaceModel } from './space';
-import { bytes, categoryName, change, count, hasCategories, number, outside, shown, time } from '../format';
+import { bytes, categoryName, change, count, hasCategories, number, outside, shortened, shown, time } from '../format';
 import { foldedPath } from '../groups';
 import { shortenedApart } from '../names';
 
@@ -102,31 +102,70 @@ function fit(model: Model, space: Space): Answer {
 /** Below this, the line explains too little of how the ends of steps differ. */
 const clearTrend = 0.9;
 
-/** The same as in memprof's text: a line through what is live after each step. */
+/** What is live after each step in one space; null if there are too few steps. */
+interface Growth {
+  name: SegmentsOfName;
+  /** Whether a line through it rises, and explains it. */
+  grows: boolean;
+}
+
+function growthOf(model: Model, space: Space): Growth | null {
+  const name = endOfStep(segmentsByName(model.profile, space));
+  if (!name) return null;
+  const { cumulative_current: ends, growth: line } = name.usage;
+  return { name, grows: ends.least !== ends.greatest && line.r_squared >= clearTrend && line.per_step > 0 };
+}
+
+const slopeOf = ({ name }: Growth): string => `${change(name.usage.growth.per_step)} per step`;
+
+/** " in cpu", where the page has several spaces. */
+const placeOf = (model: Model, space: Space): string => (model.spaces.length > 1 ? ` in ${shortened(shown(space.name), 30)}` : '');
+
+/** The same as in memprof's text: a line through what is live after each step, in this space and in the others that grow. */
 function growth(model: Model, { profile: space }: SpaceModel): Answer {
   const answer: Answer = { id: 'growth', question: 'Does it grow?', value: '', mood: 'plain', lines: [], view: 'segments', link: model.steps.length > 0 ? 'Segments and steps' : 'Segments' };
-  const name = endOfStep(segmentsByName(model.profile, space));
-  if (!name) {
+  const own = growthOf(model, space);
+  if (!own) {
     answer.value = 'Too few steps to tell';
     answer.lines.push('a trend needs at least three repeated steps');
     return answer;
   }
+  const { name } = own;
+  const place = placeOf(model, space);
   const { cumulative_current: ends, growth: line } = name.usage;
   if (ends.least === ends.greatest) {
     answer.value = 'No: 0 B a step';
     answer.mood = 'good';
-    answer.lines.push(`${bytes(ends.last)} live after each ${shown(name.name)} (${count(name.count)})`);
-    return answer;
-  }
-  if (line.r_squared < clearTrend) {
-    answer.value = 'No clear trend';
-    answer.lines.push(`${change(line.per_step)} a step, r\u00b2 ${line.r_squared.toFixed(2)}`);
+    answer.lines.push(`${bytes(ends.last)} live${place} after each ${shown(name.name)} (${count(name.count)})`);
   } else {
-    answer.value = `${line.per_step > 0 ? 'Yes: ' : 'It shrinks: '}${change(line.per_step)} per step`;
-    answer.mood = line.per_step > 0 ? 'bad' : 'plain';
+    if (line.r_squared < clearTrend) {
+      answer.value = 'No clear trend';
+      answer.lines.push(`${change(line.per_step)} a step${place}, r\u00b2 ${line.r_squared.toFixed(2)}`);
+    } else {
+      answer.value = own.grows ? `Yes${place && `,${place}`}: ${slopeOf(own)}` : `It shrinks: ${slopeOf(own)}`;
+      answer.mood = own.grows ? 'bad' : 'plain';
+    }
+    const most = ends.greatest === ends.first || ends.greatest === ends.last ? '' : `, max ${bytes(ends.greatest)}`;
+    answer.lines.push(`live${place} after ${shown(name.name)}: first ${bytes(ends.first)}, last ${bytes(ends.last)}${most}`);
   }
-  answer.lines.push(`live after ${shown(name.name)}: first ${bytes(ends.first)}, last ${bytes(ends.last)}, max ${bytes(ends.greatest)}`);
+  addOthers(answer, model, space, own);
   return answer;
+}
+
+/** The other spaces that grow, the fastest first: however steady this one is, the answer is then yes. */
+function addOthers(answer: Answer, model: Model, space: Space, own: Growth): void {
+  const others = model.profile.spaces
+    .filter((other) => other !== space)
+    .map((other) => ({ other, found: growthOf(model, other) }))
+    .filter((each): each is { other: Space; found: Growth } => each.found?.grows ?? false)
+    .sort((a, b) => b.found.name.usage.growth.per_step - a.found.name.usage.growth.per_step);
+  if (others.length === 0) return;
+  answer.mood = 'bad';
+  if (!own.grows) answer.value = `Yes,${placeOf(model, others[0].other)}: ${slopeOf(others[0].found)}`;
+  for (const { other, found } of others) {
+    const { cumulative_current: ends } = found.name.usage;
+    answer.lines.push(`${slopeOf(found)}${placeOf(model, other)}: first ${bytes(ends.first)}, last ${bytes(ends.last)}`);
+  }
 }
 
 function atEnd(model: Model, of: SpaceModel): Answer {

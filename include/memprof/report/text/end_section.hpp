@@ -32,32 +32,75 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return last;
 }
 
-/// What is live after each step, and how much that grows.
-[[nodiscard]] page_section growth_section(const auto& names) {
+/// The share of the variation that a straight line must explain to be a trend.
+inline constexpr double clear_trend = 0.9;
+
+[[nodiscard]] inline bool is_constant(const segments_of_name& name) {
+  return name.cumulative_current.least == name.cumulative_current.greatest;
+}
+
+[[nodiscard]] inline bool grows(const segments_of_name& name) {
+  return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
+}
+
+/// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; `place` is " in cpu" or empty.
+[[nodiscard]] inline page_line growth_line_of(const segments_of_name& name, const page_line& place) {
+  const value_summary& live = name.cumulative_current;
+  page_line line;
+  if (is_constant(name)) {
+    line.add("0 B per step", emphasis::strong).append(place).add(": " + short_bytes(live.last) + " live after each ");
+    return line.add_name(name.name).add(" (" + grouped(name.count) + ")");
+  }
+  const std::string slope = signed_short_bytes(name.growth.per_step) + " per step";
+  if (name.growth.r_squared >= clear_trend) {
+    line.add(slope, grows(name) ? emphasis::caution : emphasis::strong).append(place);
+  } else {
+    line.add("no clear trend").append(place).add(" (" + slope + ", r\xc2\xb2 " + decimal(name.growth.r_squared, 2) + ")");
+  }
+  line.add("; live after ").add_name(name.name);
+  return line.add(": first " + short_bytes(live.first) + ", last " + short_bytes(live.last));
+}
+
+/// What is live after each step, and how much that grows: in the first of `spaces`, named if `names_space`, and in those of the
+/// others that grow, the fastest first. At most `most` others have a line; the rest is counted.
+[[nodiscard]] page_section growth_section(const auto& source, const std::vector<const space_profile*>& spaces, bool names_space,
+                                          std::size_t most) {
   page_section section;
   section.heading = "Growth";
-  const segments_of_name* const name = end_of_step(names);
-  if (name == nullptr) return section;
-  const value_summary& live = name->cumulative_current;
-  page_line line;
-  if (live.least == live.greatest) {
-    line.add("0 B per step", emphasis::strong).add(": " + short_bytes(live.last) + " live after each ").add_name(name->name);
-    line.add(" (" + grouped(name->count) + ")");
+  const auto place_of = [](const space_profile& space) { return page_line{" in "}.add_name(space.name); };
+  struct growing {
+    const space_profile* space;
+    segments_of_name name;
+  };
+  std::vector<growing> others;
+  for (const space_profile* const space : spaces) {
+    const std::vector<segments_of_name> names = segments_by_name(source, *space);
+    const segments_of_name* const name = end_of_step(names);
+    if (name == nullptr) continue;
+    if (space != spaces.front()) {
+      if (grows(*name)) others.push_back({space, *name});
+      continue;
+    }
+    const value_summary& live = name->cumulative_current;
+    page_line line = growth_line_of(*name, names_space ? place_of(*space) : page_line{});
+    const auto add_extreme = [&](const char* what, std::int64_t value) {
+      if (!is_constant(*name) && value != live.first && value != live.last) line.add(what + short_bytes(value));
+    };
+    add_extreme(", min ", live.least);
+    add_extreme(", max ", live.greatest);
     section.lines.push_back(line);
-    return section;
   }
-  constexpr double clear = 0.9;  // share of the variation that a straight line must explain
-  const std::string slope = signed_short_bytes(name->growth.per_step) + " per step";
-  if (name->growth.r_squared >= clear) {
-    line.add(slope, name->growth.per_step > 0 ? emphasis::caution : emphasis::strong);
-  } else {
-    line.add("no clear trend").add(" (" + slope + ", r\xc2\xb2 " + decimal(name->growth.r_squared, 2) + ")");
+  std::stable_sort(others.begin(), others.end(), [](const growing& left, const growing& right) {
+    return left.name.growth.per_step > right.name.growth.per_step;
+  });
+  const std::size_t shown = std::min(most, others.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    section.lines.push_back(growth_line_of(others[index].name, place_of(*others[index].space)));
   }
-  line.add("; live after ")
-      .add_name(name->name)
-      .add(": first " + short_bytes(live.first) + ", last " + short_bytes(live.last) + ", min " + short_bytes(live.least) +
-           ", max " + short_bytes(live.greatest));
-  section.lines.push_back(line);
+  if (shown != 0 && shown < others.size()) {
+    const auto left_out = static_cast<std::int64_t>(others.size() - shown);
+    section.lines.back().add("; " + grouped(left_out, "more grows", "more grow"));
+  }
   return section;
 }
 

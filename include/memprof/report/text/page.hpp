@@ -58,6 +58,7 @@ struct page_table {
   std::vector<page_column> columns;
   std::vector<std::vector<page_line>> rows;  ///< the last cell of a short row may extend past its column
   bool has_titles = false;                   ///< whether the text shows column titles; other formats always do
+  std::string first_title;                   ///< of the first column in the text, if it is not the one in `columns`
 };
 
 /// One answer.

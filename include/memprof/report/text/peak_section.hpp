@@ -23,7 +23,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS of step 1 of 200, operation forward/block".
+/// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS, step 1 of 200, operation forward/block".
 [[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Peak";

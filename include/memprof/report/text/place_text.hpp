@@ -14,16 +14,16 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// " in BACKWARD_PASS of step 2 of 200"; nothing if the index refers to no segment.
+/// " in BACKWARD_PASS, step 2 of 200"; nothing if the index refers to no segment.
 void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
   const auto at = static_cast<std::size_t>(index);
   line.add(" in ").add_name(source.segments[at].name);
   if (steps.count > 1 && steps.of_segment[at] >= 0)
-    line.add(" of step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
+    line.add(", step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
 }
 
-/// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, operation forward/block"; no operation if the program names none.
+/// " at 52.1 ms in BACKWARD_PASS, step 2 of 200, operation forward/block"; no operation if the program names none.
 void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns, std::int64_t segment,
                std::string_view operation) {
   line.add(" at " + short_time(time_ns));

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -139,6 +140,13 @@ void add_name_rows(auto& table, const segments_of_name& name) {
     section.table.rows.push_back({grouped(left_out_names, "further name", "further names"), grouped(left_out_segments)});
   }
   return section;
+}
+
+/// The first title of a table of segments that names their space: "Segments in cpu: peak".
+[[nodiscard]] std::string title_with_space(const page_table& table, const auto& space) {
+  const std::string_view title = table.columns.front().title;
+  const std::size_t word = std::min(title.find(':'), title.size());
+  return std::string{title.substr(0, word)} + " in " + on_one_line(space.name) + std::string{title.substr(word)};
 }
 
 /// A row for each segment that the profile keeps, in order of time.

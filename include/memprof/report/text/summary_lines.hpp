@@ -37,12 +37,13 @@ struct summary_limits {
   std::size_t owners_at_end;
   std::size_t faults;
   std::size_t spaces;
+  std::size_t growing_spaces;
   std::size_t lines_each;  ///< of a paragraph
 };
 
 /// From the most readable to one that always leaves room for the rest.
-inline constexpr std::array<summary_limits, 4> summary_levels{
-    {{5, 3, 8, 6, 3}, {5, 3, 4, 3, 2}, {4, 2, 4, 3, 2}, {3, 1, 3, 2, 1}}};
+inline constexpr std::array<summary_limits, 5> summary_levels{
+    {{5, 3, 8, 6, 3, 3}, {5, 3, 4, 3, 3, 2}, {4, 2, 4, 3, 2, 2}, {3, 1, 3, 2, 1, 2}, {3, 1, 3, 2, 1, 1}}};
 
 /// No limit on the kinds of faults.
 inline constexpr std::size_t all_faults = 1000;
@@ -56,9 +57,16 @@ inline constexpr std::size_t least_segment_rows = 8;
          options.checkpoints > usual.checkpoints || options.all_spaces || options.all_segments || options.all_faults;
 }
 
-/// The answers about one space, in reading order.
+/// Whether the answers are about one of several spaces, and so have to name it.
+[[nodiscard]] inline bool are_several(const std::vector<const space_profile*>& spaces, const text_options& options) {
+  if (spaces.size() < 2) return false;
+  return options.all_spaces ||
+         std::any_of(spaces.begin() + 1, spaces.end(), [](const space_profile* space) { return has_anything(*space); });
+}
+
+/// The answers about a space, in reading order; `growth` is the one about its growth.
 [[nodiscard]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
-                                                    const std::vector<segments_of_name>& names, const text_options& options,
+                                                    page_section growth, const text_options& options,
                                                     const summary_limits& limits) {
   const bool is_crowded = limits.lines_each == 1;  // hardly any room for the rest
   return {failure_section(source, space, steps),
@@ -70,7 +78,7 @@ inline constexpr std::size_t least_segment_rows = 8;
           is_crowded ? page_section{} : active_section(space),
           stream_section(space, options.streams),
           fit_section(source, space, steps),
-          growth_section(names),
+          std::move(growth),
           end_section(source, space, std::min(options.owners, limits.owners_at_end), !is_crowded)};
 }
 
@@ -81,8 +89,11 @@ inline constexpr std::size_t least_segment_rows = 8;
   std::vector<page_section> sections{run_section(source, steps)};
   const std::size_t in_full = options.all_spaces ? spaces.size() : std::min<std::size_t>(1, spaces.size());
   for (std::size_t index = 0; index < in_full; ++index) {
-    for (page_section& section :
-         answers_for(source, *spaces[index], steps, segments_by_name(source, *spaces[index]), options, limits)) {
+    // With all spaces in full, each says how it grows.
+    const std::vector<const space_profile*> about =
+        options.all_spaces ? std::vector<const space_profile*>{spaces[index]} : spaces;
+    page_section growth = growth_section(source, about, are_several(spaces, options), limits.growing_spaces);
+    for (page_section& section : answers_for(source, *spaces[index], steps, std::move(growth), options, limits)) {
       sections.push_back(std::move(section));
     }
     if (limits.lines_each > 1) {
@@ -120,7 +131,8 @@ inline constexpr std::size_t least_segment_rows = 8;
     add(fact_section(source), 2);
     return lines;
   }
-  const std::size_t least_lines_of_tables = 2 + least_segment_rows;
+  const bool names_spaces = are_several(spaces, options);
+  const std::size_t least_lines_of_tables = 2 + (names_spaces ? 1 : 0) + least_segment_rows;
   std::size_t for_checkpoints = lines_of_checkpoints(source, options);
   for (summary_limits limits : summary_levels) {
     if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
@@ -134,13 +146,18 @@ inline constexpr std::size_t least_segment_rows = 8;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
     const space_profile& space = *spaces[index];
     lines.emplace_back();
-    if (options.all_spaces && spaces.size() > 1)
-      lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
-    const std::size_t room =
-        asks_for_more(options) ? max_lines : max_lines - std::min(max_lines, lines.size() + 1 + for_checkpoints);
-    add(options.all_segments ? every_segment_section(source, space, steps)
-                             : segment_section(segments_by_name(source, space), room),
-        1);
+    const std::size_t around = 1 + (names_spaces ? 1 : 0) + for_checkpoints;  // with the titles
+    const std::size_t room = asks_for_more(options) ? max_lines : max_lines - std::min(max_lines, lines.size() + around);
+    page_section table = options.all_segments ? every_segment_section(source, space, steps)
+                                              : segment_section(segments_by_name(source, space), room);
+    if (names_spaces && !table.table.rows.empty()) {
+      table.table.first_title = title_with_space(table.table, space);
+      if (full_width(table.table) > columns) {
+        table.table.first_title.clear();
+        lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
+      }
+    }
+    add(table, 1);
   }
   if (for_checkpoints != 0) {
     lines.emplace_back();
