@@ -18051,7 +18051,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
       return widest;
     };
     std::size_t widest = widest_above([&](std::size_t column) { return std::max(narrowest, least[column]); });
-    if (widest == widths.size()) widest = widest_above([](std::size_t) { return narrowest; });
+    if (widest == widths.size()) widest = widest_above([&](std::size_t) { return narrowest; });
     if (widest == widths.size()) return widths;
     --widths[widest];
   }

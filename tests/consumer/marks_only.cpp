@@ -1,4 +1,5 @@
-// A program that only marks scopes. It compiles in a fraction of the time that a capture takes: for tests of how headers are found.
+// A program that only marks scopes. It compiles in a fraction of the time that a capture takes: for tests of how headers are
+// found.
 #include <memprof/record.hpp>
 #include <memprof/version.hpp>
 
