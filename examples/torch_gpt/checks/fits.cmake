@@ -7,6 +7,6 @@ function(ask size expected)
   endif()
 endfunction()
 
-ask(80GB "It fits into")
+ask(80GB "Fits in ")
 # 85 million parameters of four bytes do not fit twice, so it fails at the latest where the first gradients are.
-ask(500MB "It does not fit into 476.84 MB: [0-9.]+ MB more are asked for in operation [^\n]*aten::")
+ask(500MB "Does not fit in 476.84 MB: out of memory requesting [0-9.]+ MB in operation [^\n]*aten::")
