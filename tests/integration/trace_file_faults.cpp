@@ -808,7 +808,7 @@ TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
     CHECK(std::filesystem::file_size(file) <= limit);
     memprof::trace_file_status read;
     const memprof::profile profile = memprof::profile_of(file, read);
-    CHECK_THAT(read.damage, EndsWith("as writing it failed (File too large)"));
+    CHECK_THAT(read.damage, EndsWith("because writing it failed (File too large)"));
     CHECK_FALSE(profile.exact);
   }
 }
