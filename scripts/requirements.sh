@@ -83,7 +83,14 @@ require() {
 
   missing=$(absent "${needed[@]}" "${wanted[@]}")
   [[ -n $missing ]] || return 0
-  install_with_apt $missing
+  # Another command of ./dev may be installing.
+  local lock
+  mkdir -p build
+  exec {lock}>build/packages.lock
+  ! command -v flock >/dev/null || flock "$lock"
+  missing=$(absent "${needed[@]}" "${wanted[@]}")
+  [[ -z $missing ]] || install_with_apt $missing
+  exec {lock}>&-
   missing=$(absent "${needed[@]}")
   [[ -z $missing ]] || fail "missing packages (Debian names): $(debian_names $missing); install them and run this again"
   for name in $(absent "${wanted[@]}"); do

@@ -165,7 +165,7 @@ def jobs_of(compiler, is_long):
     if not is_long:  # clang warns of the same at any level
         variants = [("README's program", newest, "-O0" if compiler.is_clang else "-O2", []), ([*units][-1], "c++20", "-O0", NO_EXCEPTIONS)]
         if compiler.is_clang and not (compiler.library and compiler.major > OLDEST["clang++"]):
-            variants = variants[:1]  # the preset asan has clang compile all of memprof's tests
+            variants = variants[:1]  # the preset asan has clang compile the unit tests
     for name, standard, level, extra in variants:
         given = [f"-std={standard}", level, *extra]
         without = ["-DWITHOUT_JSON"] if extra else []
