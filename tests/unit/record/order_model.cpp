@@ -332,7 +332,10 @@ class model {
 };
 
 std::string text_of(const std::string& header) {
-  std::ifstream file{std::string{MEMPROF_SOURCE_DIR} + "/include/memprof/record/" + header};
+  std::string path = MEMPROF_SOURCE_DIR;
+  path += "/include/memprof/record/";  // += as GCC 12 warns of + where the folder's name is short
+  path += header;
+  std::ifstream file{path};
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
