@@ -3732,7 +3732,7 @@ class segment_history {
     if (segment_mark* const mark = find(number); mark != nullptr && mark->pins != 0) --mark->pins;
   }
 
-  /// Drops segments down to the limit. Of those that may be dropped: first those without holds, then those that hold an extreme,
+  /// Drops segments down to the limit. Segments without holds go first, then segments that hold an extreme,
   /// then the first of their name; among equals, the oldest.
   void drop_surplus() noexcept {
     while (marks_.size() - dropped_ > kept_limit_) {

@@ -257,7 +257,7 @@ foreach(rate IN ITEMS -1 nan inf)
   tool_refuses(estimate "a learning rate of ${rate}" "--profile-lr is ${rate}, but must be finite and not negative" --layers 1 --train-step-profile
     --profile-lr=${rate})
 endforeach()
-tool_refuses(estimate "a learning rate that is no number" "--profile-lr: 'fast' is not a number$" --train-step-profile --profile-lr fast)
+tool_refuses(estimate "a learning rate that is not a number" "--profile-lr: 'fast' is not a number$" --train-step-profile --profile-lr fast)
 tool_refuses(estimate "a negative number of rows" "--top-k: '-1' is not a whole number from 0 to 1000000$" --top-k -1)
 tool_refuses(estimate "a negative seed" "--profile-seed: '-1' is not 0 or a positive whole number$" --layers 1 --train-step-profile --profile-seed=-1)
 foreach(number IN ITEMS 010 0x10 1.5 1e3 ten)
