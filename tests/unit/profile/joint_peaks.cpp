@@ -79,6 +79,31 @@ TEST_CASE("joint peak: resources on the host share its memory, and its peak is a
   CHECK(text.find(" in FORWARD, operation forward: activations 700 B, weights 600 B, staging 0 B\n") != std::string::npos);
 }
 
+TEST_CASE("joint peak: one that rises where a space only equals its own peak leaves that one alone") {
+  memprof::memory_resource weights{"weights"};
+  memprof::memory_resource activations{"activations"};
+  auto capture = memprof::begin_capture();
+  {
+    auto scope = memprof::track_operation<"first">();
+    weights.deallocate(weights.allocate(100), 100);  // the peak of weights, and the joint peak
+  }
+  void* const activation = activations.allocate(50);
+  void* weight = nullptr;
+  {
+    auto scope = memprof::track_operation<"second">();
+    weight = weights.allocate(100);  // the joint peak: 50 + 100
+  }
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  weights.deallocate(weight, 100);
+  activations.deallocate(activation, 50);
+  CHECK(profile.space("weights").cumulative_peak == 100);
+  CHECK(profile.space("weights").live_at_peak.by_operation == std::vector<owned_bytes>{{"first", 100, 1}});
+  REQUIRE(profile.memories.size() == 1);
+  CHECK(profile.memories[0].cumulative_peak == 150);
+  CHECK(profile.memories[0].live_at_peak.by_operation == std::vector<owned_bytes>{{"second", 100, 1}, {"", 50, 1}});
+}
+
 TEST_CASE("joint peak: spaces of a described device, and those with a memory to themselves, share nothing") {
   memprof::device_description device;
   device.name = "small";
