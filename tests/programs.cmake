@@ -61,9 +61,9 @@ endif()
 if(unit_sources AND MEMPROF_UNIT_TESTS)
   memprof_add_test(memprof_unit_tests unit ${unit_sources})
   memprof_share_test_headers(memprof_unit_tests)
-  # What templates they have in common is compiled once for eight files. Each file is in a namespace of its own; that one
+  # What templates they have in common is compiled once for twelve files. Each file is in a namespace of its own; that one
   # specialises memprof's templates.
-  set_target_properties(memprof_unit_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(memprof_unit_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   set_source_files_properties(unit/profile/json.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(TARGET memprof::protozero)
     target_link_libraries(memprof_unit_tests PRIVATE memprof::protozero)

@@ -38,5 +38,6 @@ torch_gpt_add_check("refuses a size that is none" refuses "EXPECTED=24" "ARGUMEN
 add_executable(torch_gpt_estimate ${CMAKE_CURRENT_LIST_DIR}/estimate.cpp model.cpp)
 target_include_directories(torch_gpt_estimate PRIVATE ${PROJECT_SOURCE_DIR}/examples)
 memprof_share_torch_headers(torch_gpt_estimate)
+set_target_properties(torch_gpt_estimate PROPERTIES UNITY_BUILD ON)
 add_test(NAME "torch_gpt: estimated peaks of GPTs are within 0.1 %, and what differs has a name" COMMAND torch_gpt_estimate)
 set_tests_properties("torch_gpt: estimated peaks of GPTs are within 0.1 %, and what differs has a name" PROPERTIES LABELS torch)
