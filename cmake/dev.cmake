@@ -7,7 +7,7 @@ than the unit tests of the recording, the trace and the ledger, and scenarios wi
 option(MEMPROF_FUZZERS "Build the programs that mutate files at random" ON)
 option(MEMPROF_LIBFUZZER "Fuzz with libFuzzer as well, which needs clang" OFF)
 option(MEMPROF_SINGLE_THREADED_TESTS "Build also the tests in which neither a thread sanitizer nor optimisation finds anything new" ON)
-option(MEMPROF_SCENARIO_TESTS "Build also the tests that are more than unit tests, modules and fuzzers" ON)
+option(MEMPROF_THREADED_TESTS "Build also the scenarios that are left without single-threaded tests: threads, processes, files" ON)
 option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
 set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone; TOGETHER, all in one unit; OFF")
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)

@@ -6,12 +6,6 @@ namespace memprof_tests {
 /// ("dup thread with used id"): the C library gives the new thread the stack, and so the id, of one that only the parent has.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool has_thread_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool has_thread_sanitizer = true;
-#else
-inline constexpr bool has_thread_sanitizer = false;
-#endif
 #else
 inline constexpr bool has_thread_sanitizer = false;
 #endif

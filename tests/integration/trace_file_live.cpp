@@ -131,7 +131,7 @@ TEST_CASE("trace file: each reading while threads record is a state that the pro
   });
   // Each reads the whole file, which takes the thread sanitizer long.
   const auto is_enough = [&](int readings) {
-    return readings >= (memprof_tests::has_thread_sanitizer ? 40 : 200) && (limit == 0 || shortened_readings > 0);
+    return readings >= (memprof_tests::has_thread_sanitizer ? 40 : 100) && (limit == 0 || shortened_readings > 0);
   };
   for (int reading = 0; !is_enough(reading) && reading < 1000; ++reading) {
     const found now = read(file);
