@@ -18309,7 +18309,7 @@ inline constexpr std::string_view run_heading = "memprof";
   if (steps.count > 1) line.add(grouped(steps.count, "step", "steps") + " in ");
   line.add(grouped(count_of_segments(source), "segment", "segments") + ", " + short_time(source.duration_ns));
   if (source.mode == run_mode::no_dispatch) line.add("; no_dispatch: real sizes and lifetimes, nothing allocated");
-  if (!source.complete) line.add("; capture still open, numbers so far", emphasis::caution);
+  if (!source.complete) line.add("; capture not ended, numbers so far", emphasis::caution);
   section.lines.push_back(line);
   return section;
 }
@@ -40595,7 +40595,7 @@ namespace detail {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
   }
   if (!of.complete && of.provenance.format.empty()) {
-    remarks.emplace_back("the capture was still open: these are the bytes so far");
+    remarks.emplace_back("the capture had not ended: these are the bytes so far");
   }
   if (of.mode == run_mode::no_dispatch) {
     remarks.emplace_back("run mode no_dispatch: sizes and lifetimes are real, nothing was allocated");

@@ -59,7 +59,7 @@ namespace detail {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
   }
   if (!of.complete && of.provenance.format.empty()) {
-    remarks.emplace_back("the capture was still open: these are the bytes so far");
+    remarks.emplace_back("the capture had not ended: these are the bytes so far");
   }
   if (of.mode == run_mode::no_dispatch) {
     remarks.emplace_back("run mode no_dispatch: sizes and lifetimes are real, nothing was allocated");

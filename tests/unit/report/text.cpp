@@ -505,13 +505,13 @@ TEST_CASE("text: the state of the run is said if it is not the usual one") {
   const std::string text = memprof::to_text(profile, {.columns = 200});
   CHECK(
       text.starts_with("memprof   train --steps 3, rank 1 of 4: 3 steps in 8 segments, 1.50 s; no_dispatch: real sizes and "
-                       "lifetimes, nothing allocated; capture still open, numbers so far\n"));
+                       "lifetimes, nothing allocated; capture not ended, numbers so far\n"));
   CHECK(contains(text, "\nNow       2.00 MiB"));
 }
 
 TEST_CASE("text: without an allocation, a segment or an operation it is short") {
   CHECK(memprof::to_text(memprof::profile{}) ==
-        "memprof   0 segments, 0 ns; capture still open, numbers so far\n"
+        "memprof   0 segments, 0 ns; capture not ended, numbers so far\n"
         "No allocations recorded.\n"
         "Numbers   exact: no event lost or unmatched\n");
   memprof::profile profile;

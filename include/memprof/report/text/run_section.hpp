@@ -33,7 +33,7 @@ inline constexpr std::string_view run_heading = "memprof";
   if (steps.count > 1) line.add(grouped(steps.count, "step", "steps") + " in ");
   line.add(grouped(count_of_segments(source), "segment", "segments") + ", " + short_time(source.duration_ns));
   if (source.mode == run_mode::no_dispatch) line.add("; no_dispatch: real sizes and lifetimes, nothing allocated");
-  if (!source.complete) line.add("; capture still open, numbers so far", emphasis::caution);
+  if (!source.complete) line.add("; capture not ended, numbers so far", emphasis::caution);
   section.lines.push_back(line);
   return section;
 }
