@@ -2,12 +2,12 @@
 cmake_minimum_required(VERSION 3.24)
 
 option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
-set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests, which need no thread, plugin or process: ON, OFF, or CORE, no more \
-than the unit tests of the recording, the trace and the ledger, and scenarios with threads")
+set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests and those of modules: ON, OFF, or CORE, no more than the unit tests of the \
+recording, the trace and the ledger, and scenarios with threads")
 option(MEMPROF_FUZZERS "Build the programs that mutate files at random" ON)
 option(MEMPROF_LIBFUZZER "Fuzz with libFuzzer as well, which needs clang" OFF)
-option(MEMPROF_SINGLE_THREADED_TESTS "Build also the tests in which neither a thread sanitizer nor optimisation finds anything new" ON)
-option(MEMPROF_THREADED_TESTS "Build also the scenarios that are left without single-threaded tests: threads, processes, files" ON)
+option(MEMPROF_SINGLE_THREADED_TESTS "Build the scenarios without threads, the property tests and the examples" ON)
+option(MEMPROF_THREADED_TESTS "Build the scenarios with threads, processes and files" ON)
 option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
 set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone; TOGETHER, all in one unit; OFF")
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)

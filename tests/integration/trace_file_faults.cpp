@@ -778,8 +778,8 @@ TEST_CASE("trace file: a child for which the system has no memory leaves its par
 }
 
 TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
-  constexpr std::int64_t blocks = 400'000;  // some 2.5 MB
-  for (const rlim_t limit : {rlim_t{100}, rlim_t{1} << 20, rlim_t{14} << 20}) {
+  constexpr std::int64_t blocks = 250'000;  // some 1.5 MB
+  for (const rlim_t limit : {rlim_t{100}, rlim_t{1} << 20, rlim_t{13} << 20}) {
     INFO("limit " << limit);
     const scratch_folder folder;
     const std::string file = folder.file("run.memtrace");
