@@ -67,6 +67,31 @@ TEST_CASE("trace: whatever goes in comes out, in order") {
   }
 }
 
+TEST_CASE("trace: a block that comes again has its old size, or a new one that is kept, and a free of it has that or none") {
+  const auto made = [](event_kind kind, std::uint64_t bytes) {
+    event next{};
+    next.kind = kind;
+    next.address = 0x7f00'0000'1000;
+    next.bytes = bytes;
+    next.label = 3;
+    return next;
+  };
+  std::vector<event> events;
+  for (const std::uint64_t bytes : {100, 100, 5000, 5000, 100}) {
+    for (const std::uint64_t freed : {bytes, std::uint64_t{0}}) {
+      events.push_back(made(event_kind::allocate, bytes));
+      events.push_back(made(event_kind::deallocate, freed));
+    }
+  }
+  memprof::trace stored;
+  trace_records expected;
+  stored.events(events.data(), events.data() + events.size(), 1);
+  expected.events(events.data(), events.data() + events.size(), 1);
+  trace_records found;
+  stored.visit(found);
+  REQUIRE(found.all == expected.all);
+}
+
 TEST_CASE("trace: names, spaces, facts and what the capture was come out as they went in") {
   memprof::trace stored;
   memprof::capture_info info;
