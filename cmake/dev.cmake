@@ -37,7 +37,8 @@ endif()
 enable_testing()
 if(MEMPROF_TORCH)
   # Only what needs libtorch: the rest is built by the other presets. Its headers take some twenty seconds a file, and even
-  # precompiled some five: files are compiled several to a unit, and share one precompiled header.
+  # precompiled some five: files are compiled several to a unit, and share one precompiled header. That has none of memprof's
+  # headers: a missing #include would go unnoticed, and torch_no_dispatch.hpp registers its CUDA in each program that includes it.
   function(memprof_link_torch target)
     target_link_libraries(${target} PRIVATE memprof::torch memprof::json)
     if(TARGET memprof::torch_cuda)
@@ -54,8 +55,7 @@ if(MEMPROF_TORCH)
   if(MEMPROF_SEPARATE_COMPILATION)
     target_link_libraries(memprof_torch_precompiled PRIVATE memprof_compiled)
   endif()
-  target_precompile_headers(memprof_torch_precompiled PRIVATE <torch/torch.h> <memprof/backend/torch.hpp>
-    <memprof/backend/torch_no_dispatch.hpp> <memprof/memprof.hpp>)
+  target_precompile_headers(memprof_torch_precompiled PRIVATE <torch/torch.h>)
   add_subdirectory(examples/torch_gpt)
   add_subdirectory(examples/torch_examples)
   add_subdirectory(tests/torch)
