@@ -84,7 +84,7 @@ def run(command, folder, tool):
     if tool:
         environment["PATH"] = f"{tool.parent}:{environment['PATH']}"
     return subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=300)
+                          stderr=subprocess.STDOUT)
 
 
 def run_program(name, programs, folder):

@@ -13,5 +13,5 @@ foreach(what IN ITEMS check chromium firefox)
   endif()
   memprof_add_static_test("${name}" ${CMAKE_CURRENT_SOURCE_DIR}/viewer/run.sh
     ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/viewer ${what} ${nano_gpt})
-  set_tests_properties("${name}" PROPERTIES SKIP_RETURN_CODE 4 RESOURCE_LOCK viewer TIMEOUT 900)
+  set_tests_properties("${name}" PROPERTIES SKIP_RETURN_CODE 4 RESOURCE_LOCK viewer)
 endforeach()

@@ -17,7 +17,7 @@ GB = 2**30
 
 
 def run(*command, expected=0):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace", timeout=900)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace")
     assert done.returncode == expected, f"{command}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
     return done
 
@@ -262,7 +262,7 @@ def check_hostile(into):
         path = into.folder / name
         path.write_bytes(content)
         done = subprocess.run([into.memprof, "import", "torch-snapshot", str(path), "-o", str(out)], capture_output=True, text=True,
-                              errors="replace", timeout=600)
+                              errors="replace")
         assert done.returncode in (0, 2), (done.returncode, done.stderr, len(content))
         assert done.returncode == 0 or "bad" in done.stderr, done.stderr
         return done

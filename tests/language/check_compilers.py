@@ -145,7 +145,7 @@ class Job:
             return f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
         if not self.runs:
             return ""
-        done = subprocess.run([str(program)], text=True, capture_output=True, cwd=folder, timeout=60)
+        done = subprocess.run([str(program)], text=True, capture_output=True, cwd=folder)
         if done.returncode != 0 or "Peak " not in done.stdout:
             return f"{shlex.join(command)}\nthe program ended with {done.returncode} and printed\n{done.stdout}{done.stderr}"
         return ""
