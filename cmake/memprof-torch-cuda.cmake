@@ -16,7 +16,12 @@ if(TARGET torch_cuda) # of find_package(Torch), which has found CUDA too
   set(torch_cuda_libraries "")
   set(torch_cuda_include_directory "")
 else()
-  cmake_path(GET memprof_torch_c10_library PARENT_PATH torch_library_directory)
+  if(TARGET c10) # of find_package(Torch), where memprof-torch.cmake has not looked for the file
+    get_target_property(torch_c10 c10 LOCATION)
+  else()
+    set(torch_c10 ${memprof_torch_c10_library})
+  endif()
+  cmake_path(GET torch_c10 PARENT_PATH torch_library_directory)
   find_library(memprof_torch_cuda_library torch_cuda HINTS ${torch_library_directory} NO_DEFAULT_PATH)
   find_library(memprof_torch_c10_cuda_library c10_cuda HINTS ${torch_library_directory} NO_DEFAULT_PATH)
   if(NOT memprof_torch_cuda_library OR NOT memprof_torch_c10_cuda_library)
