@@ -4,6 +4,7 @@
 #include <nano_gpt/train.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/write_json.hpp>
 #include <memprof/record/session.hpp>
 #include <memprof/report/html.hpp>
 
@@ -65,13 +66,17 @@ void run(std::span<const char* const> arguments) {
     options.trace = &recorded;
   }
   if (options.mode == memprof::run_mode::no_dispatch) require_memprof("--no-dispatch");
+  if (options.track_memory) require_memprof("--track-memory");
   const nano_gpt::corpus corpus = load_corpus(options);
   const memprof::capture_options how{
       .mode = options.mode, .device = options.device, .trace = options.trace, .trace_file = options.trace_file};
   const memprof::session session{{.capture = how}};  // if the environment asks for one: MEMPROF=1
+  if (session.is_active() && options.track_memory)
+    throw nano_gpt::input_error{"--track-memory ends the capture that MEMPROF asks for: omit one of them"};
   std::optional<memprof::capture_guard> capture;
   if (!session.is_active()) capture.emplace(memprof::begin_capture(how));
   nano_gpt::train(options, corpus);
+  if (options.json && !options.track_memory) memprof::write_json(memprof::current_profile(), *options.json);
   if (options.html) memprof::write_html(recorded, *options.html);
 }
 

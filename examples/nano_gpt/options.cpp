@@ -46,11 +46,13 @@ struct flag_option {
   std::string_view meaning;
 };
 
-constexpr std::array<flag_option, 2> flag_options{{
+constexpr std::array<flag_option, 3> flag_options{{
     {"--no-dispatch", [](options& o) { o.mode = memprof::run_mode::no_dispatch; },
      "count what a step allocates, but allocate and compute nothing"},
     {"--memory-efficient", [](options& o) { o.model.memory_efficient = true; },
      "keep only each block's input and run its forward pass again in the backward pass"},
+    {"--track-memory", [](options& o) { o.track_memory = true; },
+     "capture only the first step and print it as tt-train's tracker does; with --no-dispatch, the last"},
 }};
 
 /// A model allocates vectors of up to 4 times a width: those sizes must not wrap. Their products are checked on allocation.
@@ -226,6 +228,8 @@ options parse_options(std::span<const char* const> arguments) {
   set_options(result, given);
   require_whole_heads(result.model);
   require_usable_dtype(result);
+  // What has no memory cannot be trained on once the capture has ended.
+  if (result.track_memory && result.mode == memprof::run_mode::no_dispatch) result.steps = 1;
   return result;
 }
 

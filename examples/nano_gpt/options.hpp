@@ -31,6 +31,7 @@ struct options {
   std::optional<std::filesystem::path> json;  ///< where to write the profile
   std::optional<std::filesystem::path> html;  ///< where to write the page
   std::string trace_file;                     ///< receives all events as they happen; empty: none
+  bool track_memory = false;                  ///< capture only the first step, as tt-train's flag of this name
   memprof::trace* trace = nullptr;            ///< receives all events, for the page
   bool help = false;
 

@@ -9,18 +9,16 @@
 #include <unistd.h>
 
 namespace nano_gpt {
-namespace {
 
-std::string to_text(double loss) {
-  if (!memprof::dispatching()) return "unknown";
+progress::progress(std::size_t steps)
+    : steps_{steps}, terminal_{isatty(STDERR_FILENO) == 1}, has_losses_{memprof::dispatching()} {}
+
+std::string progress::to_text(double loss) const {
+  if (!has_losses_) return "unknown";
   char text[32];
   std::snprintf(text, sizeof text, "%.4f", loss);
   return text;
 }
-
-}  // namespace
-
-progress::progress(std::size_t steps) : steps_{steps}, terminal_{isatty(STDERR_FILENO) == 1} {}
 
 void progress::show(double loss) {
   if (done_++ == 0) first_loss_ = loss;
@@ -39,7 +37,7 @@ void progress::show(double loss) {
 
 void progress::finish() const {
   if (terminal_) std::fputc('\n', stderr);
-  if (!memprof::dispatching()) {
+  if (!has_losses_) {
     std::printf("Loss: unknown, nothing was dispatched in %zu steps of %.1f ms\n", steps_, milliseconds_per_step());
     return;
   }

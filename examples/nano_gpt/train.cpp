@@ -1,10 +1,10 @@
+#include <nano_gpt/first_iteration.hpp>
 #include <nano_gpt/model.hpp>
 #include <nano_gpt/optimizer.hpp>
 #include <nano_gpt/progress.hpp>
 #include <nano_gpt/train.hpp>
 
 #include <memprof/memprof.hpp>
-#include <memprof/profile/write_json.hpp>
 
 #include <cstdio>
 #include <memory_resource>
@@ -38,13 +38,14 @@ void train(const options& options, const corpus& corpus) {
     }
     optimizer.step();
     optimizer.free_gradients();
+    if (options.track_memory && step == 0) print_first_iteration(options);
     memprof::snapshot("OPTIMIZER_STEP");
     progress.show(loss);
   }
   progress.finish();
+  if (options.track_memory) return;
   memprof::end_capture();
   memprof::print_memory_usage();
-  if (options.json) memprof::write_json(memprof::current_profile(), *options.json);
 }
 
 template void train<float>(const options&, const corpus&);

@@ -41,11 +41,12 @@ TEST_CASE("nano_gpt: every option sets its own value, in both spellings") {
 
 TEST_CASE("nano_gpt: options may have underscores in place of hyphens, and values keep theirs") {
   const nano_gpt::options options =
-      parse({"--batch_size", "7", "--d_model=12", "--no_dispatch", "--memory_efficient", "--json", "a_b.json"});
+      parse({"--batch_size", "7", "--d_model=12", "--no_dispatch", "--memory_efficient", "--track_memory", "--json", "a_b.json"});
   REQUIRE(options.batch_size == 7);
   REQUIRE(options.model.d_model == 12);
   REQUIRE(options.mode == memprof::run_mode::no_dispatch);
   REQUIRE(options.model.memory_efficient);
+  REQUIRE(options.track_memory);
   REQUIRE(options.json == "a_b.json");
 }
 
