@@ -16,12 +16,15 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/format/function_name.hpp>
 #include <memprof/format/heaptrack.hpp>
+#include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/format/rmm_log.hpp>
 #include <memprof/format/torch_snapshot_reader.hpp>
 #include <memprof/format/tt_log_reader.hpp>
 #include <memprof/format/ttnn_graph.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -34,6 +37,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -49,6 +53,17 @@ struct import_arguments {
   std::string module;     ///< the program in an XLA profile; empty: all
   std::string classes;    ///< a file of class rules for XLA profiles
   bool per_core = false;  ///< for a ttnn graph trace
+  std::string frames;     ///< "all" or "own"
+  std::uint32_t operations = memprof::imported_operations;
+
+  [[nodiscard]] memprof::stack_frames kept_frames() const {
+    return frames == "all" ? memprof::stack_frames::all : memprof::stack_frames::own;
+  }
+  /// What a reader says about its recording, with the limit asked for.
+  [[nodiscard]] memprof::capture_info with_limit(memprof::capture_info info) const {
+    info.operations = operations;
+    return info;
+  }
 };
 
 /// Whether a file that begins with a bracket contains graph nodes: logs begin with brackets, too. Rewinds the file.
@@ -111,12 +126,12 @@ void finish(memprof::trace_writer& writer, const std::string& damage, std::strin
 }
 
 /// Reads the file into `trace` and returns its damage, if any. Throws `memprof::error` if the file has another format.
-std::string read_torch(std::FILE* file, const std::string& path, memprof::trace& trace) {
-  memprof::torch_snapshot_source source{file, path};
-  memprof::trace_writer writer{trace, source.info()};
+std::string read_torch(std::FILE* file, const import_arguments& arguments, memprof::trace& trace) {
+  memprof::torch_snapshot_source source{file, arguments.file, arguments.kept_frames()};
+  memprof::trace_writer writer{trace, arguments.with_limit(source.info())};
   const std::string_view last_segment = source.write_to(writer);
   finish(writer, source.damage(), last_segment);
-  for (const std::string& remark : source.remarks()) print_error("import", "'" + path + "': " + remark);
+  for (const std::string& remark : source.remarks()) print_error("import", "'" + arguments.file + "': " + remark);
   return source.damage();
 }
 
@@ -127,21 +142,21 @@ std::string read_rmm(std::FILE* file, const std::string& path, memprof::trace& t
   return damage;
 }
 
-std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::trace& trace) {
-  memprof::heaptrack_source source{file, path};
-  memprof::trace_writer writer{trace, source.info()};
+std::string read_heaptrack(std::FILE* file, const import_arguments& arguments, memprof::trace& trace) {
+  memprof::heaptrack_source source{file, arguments.file, arguments.kept_frames()};
+  memprof::trace_writer writer{trace, arguments.with_limit(source.info())};
   source.write_to(writer);
   finish(writer, source.damage(), "HEAPTRACK");
   if (source.is_attached())
     print_error("import",
-                "'" + path +
+                "'" + arguments.file +
                     "' was recorded after attaching heaptrack to a running program; what it had allocated before is not counted");
   return source.damage();
 }
 
-std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace, bool& is_whole) {
-  const tt_reading reading = read_tt_log(file, path, trace);
-  for (const std::string& remark : reading.remarks) print_error("import", "'" + path + "': " + remark);
+std::string read_tt(std::FILE* file, const import_arguments& arguments, memprof::trace& trace, bool& is_whole) {
+  const tt_reading reading = read_tt_log(file, arguments.file, trace, arguments.operations);
+  for (const std::string& remark : reading.remarks) print_error("import", "'" + arguments.file + "': " + remark);
   is_whole = reading.is_whole;
   return reading.damage;
 }
@@ -150,7 +165,8 @@ std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& tr
 std::string read_xla(std::FILE* file, const import_arguments& arguments, memprof::trace& trace) {
 #if MEMPROF_TOOL_PROTOZERO
   std::string damage;
-  for (const std::string& remark : read_xplane(file, arguments.file, arguments.module, arguments.classes, trace))
+  for (const std::string& remark :
+       read_xplane(file, arguments.file, arguments.module, arguments.classes, trace, arguments.operations))
     damage += (damage.empty() ? "" : "; ") + remark;
   return damage;
 #else
@@ -160,11 +176,11 @@ std::string read_xla(std::FILE* file, const import_arguments& arguments, memprof
 #endif
 }
 
-std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& trace, bool per_core) {
-  memprof::ttnn_graph_source source{file, path};
-  memprof::trace_writer writer{trace, memprof::ttnn_graph_source::info()};
+std::string read_ttnn(std::FILE* file, const import_arguments& arguments, memprof::trace& trace) {
+  memprof::ttnn_graph_source source{file, arguments.file};
+  memprof::trace_writer writer{trace, arguments.with_limit(memprof::ttnn_graph_source::info())};
   const std::uint64_t unknown =
-      source.write_to(writer, per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
+      source.write_to(writer, arguments.per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
   finish(writer, source.damage(), "TRACE");
   if (unknown != 0)
     print_error("import",
@@ -179,6 +195,8 @@ void check_options(const import_arguments& arguments, std::string_view format) {
                            std::string{format});
   };
   if (arguments.per_core && format != "ttnn-graph") refuse("--per-core", "ttnn-graph");
+  if (!arguments.frames.empty() && format != "heaptrack" && format != "torch-snapshot")
+    refuse("--frames", "heaptrack and torch-snapshot");
   if (!arguments.module.empty() && format != "xplane") refuse("--module", "xplane");
   if (!arguments.classes.empty() && format != "xplane") refuse("--classes", "xplane");
 }
@@ -201,12 +219,12 @@ int run_import(const import_arguments& arguments) {
                                     : unpacked                 ? format_of_packed(unpacked.get(), arguments.file)
                                                                : format_of(file.get(), arguments.file);
     check_options(arguments, format);
-    damage = format == "heaptrack"    ? read_heaptrack(unpacked ? unpacked.get() : file.get(), arguments.file, trace)
+    damage = format == "heaptrack"    ? read_heaptrack(unpacked ? unpacked.get() : file.get(), arguments, trace)
              : format == "rmm"        ? read_rmm(file.get(), arguments.file, trace)
              : format == "xplane"     ? read_xla(file.get(), arguments, trace)
-             : format == "tt-mlir"    ? read_tt(file.get(), arguments.file, trace, is_whole)
-             : format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
-                                      : read_torch(file.get(), arguments.file, trace);
+             : format == "tt-mlir"    ? read_tt(file.get(), arguments, trace, is_whole)
+             : format == "ttnn-graph" ? read_ttnn(file.get(), arguments, trace)
+                                      : read_torch(file.get(), arguments, trace);
     if (!packing_damage.empty()) damage = packing_damage;
   } catch (const memprof::error& fault) {
     std::string what = fault.what();
@@ -261,6 +279,19 @@ void add_import(CLI::App& program, int& status) {
       .add_option("--classes", arguments->classes,
                   "xplane: TOML file of rules for the categories of blocks (see docs/formats.md)")
       ->type_name("FILE");
+  command
+      .add_option(
+          "--frames", arguments->frames,
+          "heaptrack, torch-snapshot: the frames of stacks that become operations: own (without those of the C++ standard "
+          "library and of allocators, the default) or all")
+      ->type_name("KIND")
+      ->check(one_of("kind", {"own", "all"}));
+  command
+      .add_option("--operations", arguments->operations,
+                  "operations with a row of their own in the profile; the others within each operation share one (default: " +
+                      std::to_string(memprof::imported_operations) + ")")
+      ->type_name("N")
+      ->check(whole_number(1, std::numeric_limits<std::uint32_t>::max()));
   command.callback([arguments, &status] { status = run_import(*arguments); });
 }
 

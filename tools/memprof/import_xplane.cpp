@@ -7,9 +7,11 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/xplane.hpp>
 #include <memprof/format/xplane_trace.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -18,13 +20,15 @@
 namespace memprof_tool {
 
 std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, const std::string& program,
-                                     const std::string& rules, memprof::trace& trace) {
+                                     const std::string& rules, memprof::trace& trace, std::uint32_t operations) {
   const memprof::hlo_class_rules classes = read_class_rules(rules);
   const memprof::xplane_file profile{file, path};
   memprof::xplane_trace_options options;
   options.program = program;
   memprof::xplane_trace source{profile, options};
-  memprof::trace_writer writer{trace, source.info()};
+  memprof::capture_info info = source.info();
+  info.operations = operations;
+  memprof::trace_writer writer{trace, info};
   source.write_to(
       writer, [&](memprof::hlo_group group, std::string_view op_name) { return memprof::category_of(classes, group, op_name); });
   writer.finish("");

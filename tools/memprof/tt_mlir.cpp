@@ -14,6 +14,7 @@
 #include <memprof/format/tt_log.hpp>
 #include <memprof/format/tt_log_json.hpp>
 #include <memprof/report/html.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -248,9 +249,11 @@ int run(const tt_arguments& arguments, bool only_logs) {
 
 }  // namespace
 
-tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace) {
+tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace, std::uint32_t operations) {
   memprof::tt_log_source source{file, path};
-  memprof::trace_writer writer{trace, memprof::tt_log_source::info()};
+  memprof::capture_info info = memprof::tt_log_source::info();
+  info.operations = operations;
+  memprof::trace_writer writer{trace, info};
   writer.finish(source.write_to(writer));
   return {memprof::remarks_on(source), source.status().damage, memprof::is_whole(source.status())};
 }

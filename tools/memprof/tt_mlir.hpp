@@ -1,8 +1,10 @@
 #pragma once
 
+#include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <CLI/App.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -16,8 +18,10 @@ struct tt_reading {
   bool is_whole = true;  ///< false: the end is missing, or some lines could not be read
 };
 
-/// Reads a log of tt-mlir's runtime into `trace`. Throws `memprof::error` if it has no memory states.
-[[nodiscard]] tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace);
+/// Reads a log of tt-mlir's runtime into `trace`, whose profile has rows for `operations`. Throws `memprof::error` if it has no
+/// memory states.
+[[nodiscard]] tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace,
+                                     std::uint32_t operations = memprof::imported_operations);
 
 /// Adds `memprof tt-mlir`, which does what tt-mlir's own profiler does and uses its names and folders.
 void add_tt_mlir(CLI::App& program, int& status);

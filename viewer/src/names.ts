@@ -1,9 +1,27 @@
 import { shortened } from './format';
 
-/** Names shortened so that rows can still be told apart, as in shortened_names.hpp. */
+/** Names shortened so that rows can still be told apart and the last component of a path stays, as in shortened_names.hpp. */
 
 const leastEnd = 6;
-const mostRounds = 8;
+const mostRounds = 16;
+
+/** The last component of a path: the innermost operation, or the frame that asked for memory. */
+function lastComponent(name: string): string {
+  let slash = name.lastIndexOf('/');
+  while (slash > 0 && name[slash - 1] === '\\') slash = name.lastIndexOf('/', slash - 1);
+  return name.slice(slash + 1);
+}
+
+const end = (text: string, length: number): string => (length > 0 ? text.slice(-length) : '');
+
+/** A name without its middle, but of a path the last component stays, or else its end. */
+export function shortenedName(name: string, length: number): string {
+  if (name.length <= length) return name;
+  const last = lastComponent(name);
+  if (last.length === name.length || last.length * 2 < length) return shortened(name, length);
+  const room = length - 1 - last.length;
+  return room < leastEnd ? `\u2026${end(name, length - 1)}` : `${name.slice(0, room)}\u2026${last}`;
+}
 
 interface Range {
   begin: number;
@@ -11,8 +29,7 @@ interface Range {
 }
 
 /** Where a name differs from others: from its first component that they do not all share to the last such component. */
-function differenceOf(name: string, others: string[], length: number): Range {
-  const longestCommonPart = Math.floor(length / 2);
+function differenceOf(name: string, others: string[], longestCommonPart: number): Range {
   let prefix = name.length;
   let suffix = name.length;
   for (const other of others) {
@@ -30,20 +47,23 @@ function differenceOf(name: string, others: string[], length: number): Range {
   return { begin, end: end < 0 ? name.length : end };
 }
 
-function shortenedAround(name: string, { begin, end }: Range, length: number): string {
+/** The part that distinguishes a name from others, but its last characters, as many as are kept, stay. */
+function shortenedAround(name: string, difference: Range, length: number, kept: number): string {
+  const { begin } = difference;
   const before = begin === 0 ? '' : '\u2026';
   const room = length - before.length;
   const rest = name.slice(begin);
   if (rest.length <= room) return before + rest;
-  const middle = rest.slice(0, end - begin);
-  if (middle.length + 1 >= room) return `${before}${middle.slice(0, Math.max(1, room - 1))}\u2026`;
+  const middle = rest.slice(0, Math.min(difference.end - begin, Math.max(1, room - 1 - kept)));
   const left = room - middle.length - 1;
-  return left < leastEnd ? `${before}${middle}\u2026` : `${before}${middle}\u2026${rest.slice(rest.length - left)}`;
+  return left < leastEnd ? `${before}${middle}\u2026` : `${before}${middle}\u2026${end(rest.slice(middle.length), left)}`;
 }
 
 /** The names in at most that many characters. Names that would look alike show where they differ. */
 export function shortenedApart(names: string[], length: number): string[] {
-  const shown = names.map((name) => shortened(name, length));
+  const shown = names.map((name) => shortenedName(name, length));
+  const lasts = names.map((name) => (lastComponent(name) === name ? 0 : lastComponent(name).length));
+  let kept = Math.min(Math.max(0, ...lasts), Math.floor(length / 2));
   for (let round = 0; round < mostRounds; round += 1) {
     const alike = new Map<string, number[]>();
     shown.forEach((text, index) => {
@@ -56,11 +76,14 @@ export function shortenedApart(names: string[], length: number): string[] {
       const same = indices.map((index) => names[index]);
       if (same.every((name) => name === same[0])) continue;
       for (const index of indices) {
-        shown[index] = shortenedAround(names[index], differenceOf(names[index], same, length), length);
+        const difference = differenceOf(names[index], same, Math.floor((length - kept) / 2));
+        shown[index] = shortenedAround(names[index], difference, length, kept);
         changed ||= shown[index] !== text;
       }
     }
-    if (!changed) break;
+    if (changed) continue;
+    if (kept === 0) break;
+    kept = kept / 2 < leastEnd ? 0 : Math.floor(kept / 2);
   }
   return shown;
 }

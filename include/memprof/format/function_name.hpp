@@ -2,12 +2,25 @@
 
 #include <memprof/config.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 /// @file
 /// How readers of other tools' recordings name operations after stack frames.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Which frames of a recorded stack become operations.
+enum class stack_frames : std::uint8_t {
+  own,  ///< without functions of the C++ standard library and allocators, so that a block belongs to who asked for it
+  all
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -46,6 +59,26 @@ namespace memprof::inline MEMPROF_ABI::detail {
     }
   }
   return result.empty() ? std::string{name} : result;
+}
+
+/// Whether the function with this short name is of the C++ standard library, or allocates for whoever calls it: a frame that does
+/// not say who asked for memory.
+[[nodiscard]] inline bool is_library_function(std::string_view name) {
+  const auto begins_with = [&](std::string_view part) { return name.starts_with(part); };
+  const auto ends_with = [&](std::string_view part) { return name.ends_with(part); };
+  constexpr std::array<std::string_view, 3> namespaces{"std::", "__gnu_cxx::", "__cxxabiv1::"};
+  if (std::any_of(namespaces.begin(), namespaces.end(), begins_with)) return true;
+  // Allocators are named after C's functions: `je_malloc`, `PyObject_Malloc`.
+  constexpr std::array<std::string_view, 9> allocators{
+      "malloc", "calloc", "realloc", "memalign", "aligned_alloc", "valloc", "operator new", "operator new[]", "c10::alloc_cpu"};
+  if (std::any_of(allocators.begin(), allocators.end(), ends_with)) return true;
+  constexpr std::array<std::string_view, 3> capitalized{"Malloc", "Calloc", "Realloc"};
+  if (std::any_of(capitalized.begin(), capitalized.end(), ends_with)) return true;
+  const std::size_t member = name.rfind("::");
+  if (member == name.npos || name.find("lloc", member) == name.npos) return false;
+  name = name.substr(0, member);
+  constexpr std::array<std::string_view, 4> classes{"Allocator", "allocator", "allocator_traits", "memory_resource"};
+  return std::any_of(classes.begin(), classes.end(), ends_with);
 }
 
 /// The operation of a stack frame: `function (file:line)`, with the file's base name and a short function name. An empty file and

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/format/function_name.hpp>
 #include <memprof/format/heaptrack_blocks.hpp>
 #include <memprof/format/heaptrack_stacks.hpp>
 #include <memprof/format/line_reader.hpp>
@@ -103,7 +104,9 @@ class heaptrack_open_stack {
 class heaptrack_source {
  public:
   /// Reads the lines that describe the recording. The caller keeps the file; `path` is its name for messages.
-  heaptrack_source(std::FILE* file, const std::filesystem::path& path) : lines_(file, path, longest_line) {
+  heaptrack_source(std::FILE* file, const std::filesystem::path& path, stack_frames frames = stack_frames::own)
+      : lines_(file, path, longest_line), stacks_(frames) {
+    info_.operations = imported_operations;
     const bool has_line = lines_.next();
     if (has_line && lines_.line().starts_with("\xEF\xBB\xBFv "))
       lines_.fail("begins with a byte order mark, which heaptrack does not write; an editor has changed the file");

@@ -47,8 +47,10 @@ class heaptrack_stacks {
  public:
   /// The most frames of a stack: heaptrack records 64 calls, each with the functions inlined there.
   static constexpr std::size_t max_frames = 4096;
-  /// The outermost frames of a stack become operations, up to this many: the ledger's limit.
+  /// The most operations that a stack becomes. A deeper one keeps its outermost frames and its innermost.
   static constexpr std::size_t max_operations = 256;
+
+  explicit heaptrack_stacks(stack_frames frames) noexcept : kept_(frames) {}
 
   // Each of these takes a line without its kind, and returns what is wrong with it, or null.
 
@@ -102,22 +104,31 @@ class heaptrack_stacks {
   [[nodiscard]] bool contains(std::uint64_t stack) const noexcept { return stack <= calls_.size(); }
 
   /// The names of the operations that a stack stands for, outermost first: from `main`, or whatever else heaptrack takes for the
-  /// start of a program, to the caller of `operator new`. Valid until the next call.
+  /// start of a program, to the caller of `operator new` or of the library that called it. Valid until the next call.
   [[nodiscard]] const std::vector<std::uint32_t>& operations_of(std::uint32_t stack) {
     expanded_.clear();
     bool is_complete = false;
+    std::uint32_t outermost = no_name;  // of the library's frames
     for (; stack != 0 && !is_complete; stack = calls_[stack - 1].around) {
       if (calls_[stack - 1].pointer == 0) continue;
       const instruction& called = instructions_[calls_[stack - 1].pointer - 1];
       for (std::size_t index = called.first; index < called.first + called.count && !is_complete; ++index) {
         const name& found = names_[frames_[index]];
-        if (found.is_operator_new && expanded_.empty()) continue;
-        expanded_.push_back(frames_[index]);
         is_complete = found.is_outermost;
+        if (found.is_operator_new && expanded_.empty()) continue;
+        if (found.is_library && kept_ == stack_frames::own) {
+          outermost = frames_[index];
+        } else {
+          expanded_.push_back(frames_[index]);
+        }
       }
     }
+    if (expanded_.empty() && outermost != no_name) expanded_.push_back(outermost);
     std::reverse(expanded_.begin(), expanded_.end());
-    if (expanded_.size() > max_operations) expanded_.resize(max_operations);
+    if (expanded_.size() > max_operations) {
+      expanded_[max_operations - 1] = expanded_.back();
+      expanded_.resize(max_operations);
+    }
     return expanded_;
   }
   [[nodiscard]] std::string_view name_of(std::uint32_t operation) const noexcept { return *names_[operation].text; }
@@ -135,8 +146,11 @@ class heaptrack_stacks {
   struct name {
     const std::string* text;
     bool is_operator_new;
+    bool is_library;
     bool is_outermost;
   };
+
+  static constexpr std::uint32_t no_name = std::numeric_limits<std::uint32_t>::max();
 
   template <class Table>
   [[nodiscard]] static bool has_room(const Table& table) noexcept {
@@ -155,12 +169,13 @@ class heaptrack_stacks {
     const auto [known, is_new] = ids_.try_emplace(std::move(text), static_cast<std::uint32_t>(names_.size()));
     if (is_new) {
       const std::string bare = short_function_name(function);
-      names_.push_back({&known->first, bare == "operator new" || bare == "operator new[]",
+      names_.push_back({&known->first, bare == "operator new" || bare == "operator new[]", is_library_function(bare),
                         bare == "main" || bare == "__libc_start_main" || bare == "__static_initialization_and_destruction_0"});
     }
     return known->second;
   }
 
+  stack_frames kept_;
   std::string strings_;  ///< concatenated: most are short, and there are many
   std::vector<std::size_t> string_ends_;
   std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first

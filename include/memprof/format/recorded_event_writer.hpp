@@ -10,6 +10,10 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+/// The operations that have a row of their own in the profile of an imported recording: stacks and compiled graphs have many
+/// more than a program marks. The table of a program with libtorch's 70,000 takes 100 MB.
+inline constexpr std::uint32_t imported_operations = 131'072;
+
 /// An `event_writer` for events recorded elsewhere: it takes their time and thread, and any kind of event. `trace_writer` is one.
 template <class T>
 concept recorded_event_writer = event_writer<T> &&

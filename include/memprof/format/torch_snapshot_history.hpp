@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
+#include <memprof/format/function_name.hpp>
 #include <memprof/format/quoted_text.hpp>
 #include <memprof/format/torch_snapshot_facts.hpp>
 #include <memprof/format/torch_snapshot_records.hpp>
@@ -56,7 +57,7 @@ class torch_history {
     std::unordered_set<std::uint64_t> segments_;          // addresses of the snapshot's segments
   };
 
-  explicit torch_history(std::filesystem::path path) : path_(std::move(path)) {}
+  torch_history(std::filesystem::path path, stack_frames frames) : stacks(frames), path_(std::move(path)) {}
 
   // --- a sink of records --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/byte_reader.hpp>
+#include <memprof/format/function_name.hpp>
 #include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/format/torch_snapshot_facts.hpp>
 #include <memprof/format/torch_snapshot_history.hpp>
@@ -246,7 +247,8 @@ class torch_snapshot_source {
  public:
   /// Reads the file for the first time. The caller keeps the file, which must be seekable. Raises an error with file and place if
   /// it holds no snapshot.
-  torch_snapshot_source(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)), history_(path_) {
+  torch_snapshot_source(std::FILE* file, std::filesystem::path path, stack_frames frames = stack_frames::own)
+      : file_(file), path_(std::move(path)), history_(path_, frames) {
     damage_ = read(history_);
     history_.finish();
     if (!damage_.empty() && history_.devices.empty()) detail::raise("cannot read '" + path_.string() + "': " + damage_);
@@ -267,6 +269,7 @@ class torch_snapshot_source {
     capture_info made;
     made.library_version = version_string;
     made.begin_unix_ns = history_.begin_us * 1000;
+    made.operations = imported_operations;
     return made;
   }
   /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.

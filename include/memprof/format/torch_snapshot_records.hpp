@@ -21,9 +21,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Distinct stacks of frames: a stack is its innermost frame and the stack around it; 0 is the empty stack.
 ///
-/// Frames that PyTorch's own viewer omits are left out: the unwinder, the interpreter, dispatch.
+/// Frames that PyTorch's own viewer omits are left out: the unwinder, the interpreter, dispatch. So are those of the library,
+/// unless `stack_frames::all` are asked for.
 class torch_stacks {
  public:
+  explicit torch_stacks(stack_frames frames = stack_frames::own) noexcept : kept_(frames) {}
+
   struct node {
     std::uint32_t around = 0;
     label name = 0;
@@ -32,6 +35,7 @@ class torch_stacks {
   /// The id of a frame, `name (file:line)` with the file's base name and a short function name; 0 if it is left out.
   [[nodiscard]] label frame(std::string_view name, std::string_view file, std::int64_t line) {
     if (is_noise(name, file)) return 0;
+    if (kept_ == stack_frames::own && is_library_function(short_function_name(name))) return 0;
     return names_.intern(frame_name(name, file, std::to_string(line)));
   }
   /// The stack of a frame called within another stack.
@@ -71,6 +75,7 @@ class torch_stacks {
     return false;
   }
 
+  stack_frames kept_;
   label_table names_;
   std::vector<node> nodes_{node{}};
   std::unordered_map<std::uint64_t, std::uint32_t> ids_;

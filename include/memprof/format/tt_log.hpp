@@ -172,6 +172,7 @@ class tt_log_source {
   [[nodiscard]] static capture_info info() {
     capture_info made;
     made.library_version = version_string;
+    made.operations = imported_operations;
     return made;
   }
   [[nodiscard]] const tt_log_status& status() const noexcept { return status_; }

@@ -250,6 +250,7 @@ class ttnn_graph_source {
   [[nodiscard]] static capture_info info() {
     capture_info made;
     made.library_version = version_string;
+    made.operations = imported_operations;
     return made;
   }
   /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.

@@ -203,6 +203,7 @@ class xplane_trace {
     capture_info made;
     made.library_version = version_string;
     made.process.host = profile_.host();
+    made.operations = imported_operations;
     return made;
   }
 

@@ -5,6 +5,7 @@
 namespace memprof_tests::format_function_name {
 
 using memprof::detail::frame_name;
+using memprof::detail::is_library_function;
 using memprof::detail::short_function_name;
 
 TEST_CASE("function name: functions of C++ lose arguments, template arguments and result", "[format]") {
@@ -27,6 +28,37 @@ TEST_CASE("function name: functions of C++ lose arguments, template arguments an
   // Not a name of any language; the rest is all that matters.
   for (const char* const odd : {"(", ")))(((", "<<<::", "operator", "operator<", "a::operator", "::"})
     (void)short_function_name(odd);
+}
+
+TEST_CASE("function name: the standard library and allocators work for whoever calls them", "[format]") {
+  for (const char* const library : {"std::vector<int, std::allocator<int> >::push_back(int&&)",
+                                    "void std::__invoke_impl<void, f>(std::__invoke_other, f&&)",
+                                    "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
+                                    "std::__1::vector<int>::reserve(unsigned long)",
+                                    "operator new(unsigned long)",
+                                    "operator new[](unsigned long, std::align_val_t)",
+                                    "non-virtual thunk to std::stringbuf::str()",
+                                    "malloc",
+                                    "calloc",
+                                    "realloc",
+                                    "posix_memalign",
+                                    "aligned_alloc",
+                                    "__libc_memalign",
+                                    "gomp_malloc",
+                                    "mi_heap_malloc",
+                                    "dnnl::impl::malloc(unsigned long, int)",
+                                    "PyObject_Malloc",
+                                    "c10::alloc_cpu(unsigned long)",
+                                    "c10::DefaultCPUAllocator::allocate(unsigned long)",
+                                    "rmm::mr::cuda_memory_resource::do_allocate(unsigned long)",
+                                    "arrow::SystemAllocator::AllocateAligned(long)",
+                                    "boost::allocator_traits<int>::allocate"})
+    CHECK(is_library_function(short_function_name(library)));
+  for (const char* const own :
+       {"main", "std_sum(int)", "fasttext::Dictionary::Dictionary(std::shared_ptr<fasttext::Args>)", "my::stdlib::f()",
+        "my::std::f()", "std", "allocate", "make_allocator()", "model::allocate_weights(int)", "allocator_test::allocate_all()",
+        "malloc_stats", "std::vector<int> numbers()", "operator new_order", "??", ""})
+    CHECK_FALSE(is_library_function(short_function_name(own)));
 }
 
 TEST_CASE("function name: a frame has the file's own name and the line, as far as they are known", "[format]") {

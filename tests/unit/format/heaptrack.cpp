@@ -47,10 +47,10 @@ memprof::detail::file_handle file_of(const std::string& text, const std::string&
   return memprof::detail::file_handle{std::fopen(path.c_str(), "rb")};
 }
 
-reading read(const std::string& text) {
+reading read(const std::string& text, memprof::stack_frames frames = memprof::stack_frames::own) {
   const memprof_tests::scratch_folder folder;
   const memprof::detail::file_handle file = file_of(text, folder.file("app.heaptrack"));
-  memprof::heaptrack_source source{file.get(), "app.heaptrack"};
+  memprof::heaptrack_source source{file.get(), "app.heaptrack", frames};
   memprof::trace made;
   memprof::trace_writer writer{made, source.info()};
   source.write_to(writer);
@@ -172,7 +172,45 @@ TEST_CASE("heaptrack: what a program had before heaptrack was attached is in no 
   CHECK(read("v 10000 1\n" + tables + "A\n+ 0\n" + ending).is_attached);
 }
 
-TEST_CASE("heaptrack: a stack deeper than the ledger keeps apart has its outermost operations", "[format]") {
+/// A recording of one block whose stack has these functions, the outermost first, each with its number as its line.
+std::string recording_of(const std::vector<std::string>& functions) {
+  std::string text = "v 10000 1\ns /bin/app\n";
+  std::uint32_t number = 0;
+  for (const std::string& function : functions) {
+    char line[64];
+    ++number;
+    std::snprintf(line, sizeof line, "\ni %x 1 %x 1 %x\nt %x %x\n", number, number + 1, number, number, number - 1);
+    text += "s " + function + line;
+  }
+  char last[32];
+  std::snprintf(last, sizeof last, "a 8 %x\n+ 0\n", number);
+  return text + last + ending;
+}
+
+TEST_CASE("heaptrack: a block belongs to the program's innermost function, not to the library that served it", "[format]") {
+  const std::string text = recording_of(
+      {"main", "void std::for_each<int*, f>(int*, int*, f)", "app::visit(int)", "app::table::table(unsigned long)",
+       "std::vector<int>::vector(unsigned long, int const&)", "std::allocator_traits<std::allocator<int> >::allocate(int)",
+       "__gnu_cxx::new_allocator<int>::allocate(unsigned long)", "operator new(unsigned long)"});
+  const std::string own = "main (app:1)/app::visit (app:3)/app::table::table (app:4)";
+  const reading got = read(text);
+  CHECK(got.paths() == std::multiset<std::string>{"main (app:1)", "main (app:1)/app::visit (app:3)", own});
+  CHECK(got.cpu().live_at_peak.by_operation.at(0).owner == own);
+
+  const reading all = read(text, memprof::stack_frames::all);
+  CHECK(all.profile.operations.size() == 7);  // heaptrack itself leaves `operator new` out
+  CHECK(all.cpu().live_at_peak.by_operation.at(0).owner ==
+        "main (app:1)/std::for_each (app:2)/app::visit (app:3)/app::table::table (app:4)/std::vector::vector (app:5)/"
+        "std::allocator_traits::allocate (app:6)/__gnu_cxx::new_allocator::allocate (app:7)");
+}
+
+TEST_CASE("heaptrack: a stack of library functions only belongs to the outermost", "[format]") {
+  CHECK(read(recording_of({"std::locale::classic()", "std::locale::_S_initialize_once()", "operator new(unsigned long)"}))
+            .paths() == std::multiset<std::string>{"std::locale::classic (app:1)"});
+  CHECK(read(recording_of({"operator new(unsigned long)"})).paths().empty());
+}
+
+TEST_CASE("heaptrack: a stack deeper than the ledger keeps apart has its outermost operations and its innermost", "[format]") {
   std::string text = "v 10000 1\ns /bin/app\ns f\n";
   for (int frame = 1; frame <= 300; ++frame) {
     char line[64];
@@ -183,6 +221,8 @@ TEST_CASE("heaptrack: a stack deeper than the ledger keeps apart has its outermo
   const reading got = read(text + "a 8 12c\n+ 0\n" + ending);
   CHECK(got.profile.operations.size() == 256);
   CHECK(got.profile.operations.front().name == "f (app:1)");
+  CHECK(got.profile.operations.at(254).name == "f (app:255)");
+  CHECK(got.profile.operations.back().name == "f (app:300)");
   CHECK(got.cpu().cumulative_peak == 8);
 }
 

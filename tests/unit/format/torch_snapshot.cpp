@@ -66,6 +66,9 @@ TEST_CASE("torch snapshot: frames that PyTorch's viewer hides are left out, and 
   CHECK(stacks.frame("torch::unwind::unwind()", "??", 0) == 0);
   CHECK(stacks.frame("PyEval_EvalFrame", "", 0) == 0);
   CHECK(stacks.frame("call", "/build/aten/src/ATen/core/boxing/impl.h", 3) == 0);
+  CHECK(stacks.frame("std::function<void ()>::operator()() const", "", 0) == 0);
+  CHECK(stacks.frame("c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::malloc(void**, int)", "", 0) == 0);
+  CHECK(memprof::detail::torch_stacks{memprof::stack_frames::all}.frame("std::sort", "", 0) != 0);
   const memprof::label forward = stacks.frame("forward", R"(D:\model\net.py)", 54);
   CHECK(stacks.name(forward) == "forward (net.py:54)");
   CHECK(stacks.name(stacks.frame("at::add(at::Tensor)", "??", 0)) == "at::add");

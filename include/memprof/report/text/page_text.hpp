@@ -3,6 +3,7 @@
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/laid_out.hpp>
 #include <memprof/report/text/page.hpp>
+#include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/table_text.hpp>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ class line_breaker {
   [[nodiscard]] std::vector<laid_out> operator()(const auto& line) {
     for (const Part& part : line.parts()) {
       if (part.is_name) {
-        word_.push_back({shortened(part.text, longest_name_), part.how, true});
+        word_.push_back({shortened_name(part.text, longest_name_), part.how, true});
         continue;
       }
       std::string_view rest = part.text;
@@ -74,7 +75,7 @@ class line_breaker {
     for (Part& part : word_) {  // what is attached to a name, such as a colon, stays
       if (width <= columns_ || !part.is_name) continue;
       const std::size_t whole = display_width(part.text);
-      part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
+      part.text = shortened_name(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
       width -= whole - display_width(part.text);
     }
     if (lines_.empty() || lines_.back().width + 1 + width > columns_) {
@@ -84,7 +85,8 @@ class line_breaker {
       lines_.back().add(" ", goes_on ? word_.front().how : emphasis::none, is_colored_);
     }
     for (const Part& part : word_) {
-      lines_.back().add(shortened(part.text, columns_ - std::min(columns_, lines_.back().width)), part.how, is_colored_);
+      const std::size_t room = columns_ - std::min(columns_, lines_.back().width);
+      lines_.back().add(part.is_name ? shortened_name(part.text, room) : shortened(part.text, room), part.how, is_colored_);
     }
     word_.clear();
   }

@@ -10,11 +10,46 @@
 #include <vector>
 
 /// @file
-/// Names shortened to fit their column but kept distinct: stacks often begin with the same frames and end in the same allocator.
+/// Names shortened to fit their column but kept distinct: stacks often begin with the same frames. The last component of a path
+/// stays as long as it can, for it is the innermost operation, or the frame that asked for memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr bool continues_utf8(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+inline constexpr std::string_view ellipsis = "\xe2\x80\xa6";
+/// Less than this of one end of a name is not worth showing.
+inline constexpr std::size_t least_end = 6;
+
+/// The longest end of a text that takes at most `columns`.
+[[nodiscard]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
+  const std::size_t width = display_width(text);
+  if (width <= columns) return text;
+  text.remove_prefix(bytes_within(text, width - columns));
+  while (display_width(text) > columns) {  // a wide character that would be cut in half
+    text.remove_prefix(1);
+    while (!text.empty() && continues_utf8(text.front())) text.remove_prefix(1);
+  }
+  return text;
+}
+
+/// The last component of a path, behind its last slash that is not escaped; the whole name if it has no other.
+[[nodiscard]] constexpr std::string_view last_component(std::string_view name) noexcept {
+  std::size_t slash = name.rfind('/');
+  while (slash != name.npos && slash > 0 && name[slash - 1] == '\\') slash = name.rfind('/', slash - 1);
+  return slash == name.npos ? name : name.substr(slash + 1);
+}
+
+/// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end.
+[[nodiscard]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
+  const std::string_view last = last_component(name);
+  const std::size_t width = display_width(last);
+  if (columns == 0 || last.size() == name.size() || 2 * width < columns) return shortened(name, columns);
+  if (display_width(name) <= columns) return std::string{name};
+  const std::size_t room = columns - 1 - std::min(columns - 1, width);
+  if (room < least_end) return std::string{ellipsis} + std::string{end_within(name, columns - 1)};
+  return std::string{name.substr(0, bytes_within(name, room))} + std::string{ellipsis} + std::string{last};
+}
 
 /// A range of bytes in a text.
 struct text_range {
@@ -41,37 +76,42 @@ struct text_range {
   return {begin, std::min(end, name.size())};
 }
 
-/// The part that distinguishes a name from others, with as much as fits of what follows it, or else of what precedes it.
-[[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns) {
+/// The part that distinguishes a name from others, with as much as fits of what follows it, or else of what precedes it; but the
+/// last `kept_end` columns stay.
+[[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns,
+                                                  std::size_t kept_end) {
   constexpr std::size_t ellipses = 2;
-  constexpr std::string_view ellipsis = "\xe2\x80\xa6";
   if (columns <= ellipses) return shortened(name, columns);
   const std::string_view rest = name.substr(difference.begin);
   const std::string begin{difference.begin == 0 ? std::string_view{} : ellipsis};
   const std::size_t room = columns - display_width(begin);
   if (display_width(rest) <= room) return begin + std::string{rest};
-  const std::string_view middle = rest.substr(0, difference.end - difference.begin);
-  const std::size_t used = display_width(middle);
-  if (used + 1 >= room) return begin + std::string{middle.substr(0, bytes_within(middle, room - 1))} + std::string{ellipsis};
-  // An end shorter than this is not worth showing.
-  constexpr std::size_t least_end = 6;
-  if (room - used - 1 < least_end) return begin + std::string{middle} + std::string{ellipsis};
-  std::string_view end = rest.substr(middle.size());
-  end.remove_prefix(bytes_within(end, display_width(end) - (room - used - 1)));
-  while (display_width(end) > room - used - 1) {  // a wide character that would be cut in half
-    end.remove_prefix(1);
-    while (!end.empty() && continues_utf8(end.front())) end.remove_prefix(1);
+  std::string_view middle = rest.substr(0, difference.end - difference.begin);
+  middle = middle.substr(0, bytes_within(middle, room - 1 - std::min(room - 1, kept_end)));
+  const std::size_t left = room - 1 - display_width(middle);
+  if (left < least_end) return begin + std::string{middle} + std::string{ellipsis};
+  return begin + std::string{middle} + std::string{ellipsis} + std::string{end_within(rest.substr(middle.size()), left)};
+}
+
+/// How much of the ends of names stays beside their difference: the last components if they take no more than half.
+[[nodiscard]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
+  std::size_t longest = 0;
+  for (const std::string& name : names) {
+    const std::string_view last = last_component(name);
+    if (last.size() != name.size()) longest = std::max(longest, display_width(last));
   }
-  return begin + std::string{middle} + std::string{ellipsis} + std::string{end};
+  return std::min(longest, columns / 2);
 }
 
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
 template <class Names = std::vector<std::string>>
 [[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
-  constexpr int max_rounds = 8;
+  constexpr int max_rounds = 16;
   std::vector<std::string> shown(names.size());
-  std::transform(names.begin(), names.end(), shown.begin(), [&](const std::string& name) { return shortened(name, columns); });
+  std::transform(names.begin(), names.end(), shown.begin(),
+                 [&](const std::string& name) { return shortened_name(name, columns); });
+  std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
     std::map<std::string, std::vector<std::size_t>> alike;
     for (std::size_t index = 0; index < shown.size(); ++index) alike[shown[index]].push_back(index);
@@ -82,12 +122,15 @@ template <class Names = std::vector<std::string>>
                      [&](std::size_t index) { return std::string_view{names[index]}; });
       if (std::all_of(same.begin(), same.end(), [&](std::string_view name) { return name == same.front(); })) continue;
       for (const std::size_t index : indices) {
-        std::string next = shortened_around(names[index], difference_of(names[index], same, columns / 2), columns);
+        const text_range difference = difference_of(names[index], same, (columns - kept_end) / 2);
+        std::string next = shortened_around(names[index], difference, columns, kept_end);
         has_changed = has_changed || next != text;
         shown[index] = std::move(next);
       }
     }
-    if (!has_changed) break;
+    if (has_changed) continue;
+    if (kept_end == 0) break;
+    kept_end = kept_end / 2 < least_end ? 0 : kept_end / 2;
   }
   return shown;
 }

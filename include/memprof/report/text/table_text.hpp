@@ -67,17 +67,16 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A cell in at most `columns`: its longest names are shortened first, then its end is cut. Names that are all it has give way.
 [[nodiscard]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
-  constexpr std::string_view ellipsis = "\xe2\x80\xa6";
   const std::size_t longest = longest_name_within(cell, columns, has_words(cell) ? least_name : 1);
   laid_out result;
   bool has_begun = false;  // with words, so that a name may be left out
   for (const page_part& part : cell.parts()) {
-    const std::string text = part.is_name ? shortened(part.text, longest) : part.text;
+    const std::string text = part.is_name ? shortened_name(part.text, longest) : part.text;
     const std::size_t room = columns - std::min(columns, result.width);
     if (display_width(text) <= room) {
       result.add(text, part.how, is_colored);
     } else if (part.is_name && !has_begun) {
-      result.add(shortened(text, room), part.how, is_colored);
+      result.add(shortened_name(text, room), part.how, is_colored);
       break;
     } else {
       const std::size_t begin = part.is_name || room == 0 ? 0 : bytes_within(text, room - 1);

@@ -13,6 +13,7 @@ namespace memprof_tests::report_text_shortened_names {
 
 using memprof::detail::display_width;
 using memprof::detail::shortened_apart;
+using memprof::detail::shortened_name;
 
 using names = std::vector<std::string>;
 
@@ -27,7 +28,38 @@ TEST_CASE("shortened names: those that would look alike show where they differ")
         names{"…layer 1…cate/malloc", "…layer 2…cate/malloc", "c"});
   // Of a long component that differs only what there is room for, from shortly before the difference.
   CHECK(shortened_apart({"model/forward_of_the_first_layer/allocate", "model/forward_of_the_other_layer/allocate"}, 16) ==
-        names{"…_of_the_first_…", "…_of_the_other_…"});
+        names{"…the_fi…allocate", "…the_ot…allocate"});
+}
+
+TEST_CASE("shortened names: of a stack, the innermost frame stays, with its file and line") {
+  const std::string outer = "main (main.cc:430)/train (main.cc:380)/fasttext::FastText::train (fasttext.cc:745)/";
+  const std::string inner = "fasttext::Dictionary::Dictionary (dictionary.cc:28)";
+  CHECK(shortened_name(outer + inner, 80) == "main (main.cc:430)/train (ma…" + inner);
+  CHECK(shortened_name(outer + inner, 54) == "…)/" + inner);  // so little of the beginning says nothing
+  CHECK(shortened_name(outer + inner, 36) == "…nary::Dictionary (dictionary.cc:28)");
+  CHECK(shortened_name(outer + inner, 2) == "…)");
+  CHECK(shortened_name(outer + inner, 0).empty());
+  CHECK(shortened_name("a/b with a \\/ in its name", 12) == "…in its name");
+  for (std::size_t columns = 20; columns < outer.size() + inner.size(); ++columns) {
+    CHECK(display_width(shortened_name(outer + inner, columns)) == columns);
+    CHECK(shortened_name(outer + inner, columns).ends_with(" (dictionary.cc:28)"));
+  }
+}
+
+TEST_CASE("shortened names: stacks that end in the same frame show it beside where they differ") {
+  const auto stack = [](const char* between) {
+    return std::string{"main (main.cc:430)/train (main.cc:380)/"} + between +
+           "/fasttext::DenseMatrix::DenseMatrix (densematrix.cc:28)";
+  };
+  for (const std::size_t columns : {40U, 60U, 80U}) {
+    const names shown = shortened_apart(
+        {stack("createRandomMatrix (fasttext.cc:761)"), stack("createTrainOutputMatrix (fasttext.cc:763)")}, columns);
+    CHECK(shown[0] != shown[1]);
+    for (const std::string& name : shown) {
+      CHECK(name.ends_with(" (densematrix.cc:28)"));
+      CHECK(display_width(name) <= columns);
+    }
+  }
 }
 
 TEST_CASE("shortened names: equal names stay equal") {
