@@ -26,10 +26,10 @@ class Importer:
         self.memprof, self.folder = memprof, pathlib.Path(folder)
         self.trace = self.folder / "out.memtrace"
 
-    def profile(self, source, expected=0, form="auto"):
+    def profile(self, source, expected=0, form="auto", options=()):
         """The profile of an import, by way of the trace; and what was said."""
         self.trace.unlink(missing_ok=True)
-        self.said = run(self.memprof, "import", form, source, "-o", self.trace, expected=expected).stderr
+        self.said = run(self.memprof, "import", form, source, "-o", self.trace, *options, expected=expected).stderr
         out = self.folder / "out.json"
         run(self.memprof, "profile", self.trace, "-o", out)
         return json.loads(out.read_text())
@@ -125,6 +125,24 @@ def check_made(into):
             if into.can_unpack(form):
                 source.write_bytes(form)
                 assert into.profile(source) == profile, number
+    # A program with more functions than a capture keeps apart.
+    texts = ["/bin/app", "std::vector<int>::vector(unsigned long)"] + [f"f{number}" for number in range(6000)]
+    lines = ["v 10400 1"] + [f"s {text}" for text in texts] + ["i 1 1 2"]
+    for number in range(6000):
+        lines += [f"i 2 1 {number + 3:x}", f"t {number + 2:x} 0", f"t 1 {2 * number + 1:x}", f"a 8 {2 * number + 2:x}", f"+ {number:x}"]
+    source.write_text("\n".join(lines) + "\n# ips: 0\n")
+    names = lambda *options: {operation["name"] for operation in into.profile(source, options=options)["operations"]}
+    assert names() == {f"f{number} (app)" for number in range(6000)}
+    assert "std::vector::vector (app)" in names("--frames", "all") and "std::vector::vector (app)" not in names("--frames", "own")
+    few = into.profile(source, options=("--operations", "10"))
+    assert len(few["operations"]) == 11 and few["operations"][-1]["path"] == "\\other", few["operations"][-1]
+    assert few["anomalies"]["other_operations"] == 5990 and few["spaces"][0]["cumulative_peak"] == 48000, few["anomalies"]
+    for options, complaint in ((("--operations", "0"), "'0' is not a whole number from 1"), (("--frames", "some"), "own, all")):
+        said = run(into.memprof, "import", "heaptrack", source, "-o", into.trace, *options, expected=2).stderr
+        assert complaint in said, said
+    source.write_text("Thread,Time,Action,Pointer,Size,Stream\n")
+    said = run(into.memprof, "import", "rmm", source, "-o", into.trace, "--frames", "all", expected=2).stderr
+    assert "--frames applies to heaptrack and torch-snapshot" in said, said
     # What is attached to does not begin at the program's begin.
     source.write_bytes(content.replace(b"\nI 1000", b"\nA\nI 1000"))
     into.profile(source)

@@ -14,7 +14,7 @@ async function load(name) {
 const { bytes, percent, time } = await load('format.ts');
 const { csvRecord } = await load('csv.ts');
 const { splitPath } = await load('data/path.ts');
-const { shortenedApart } = await load('names.ts');
+const { shortenedApart, shortenedName } = await load('names.ts');
 
 describe('numbers', () => {
   it('have three significant digits in a unit that fits', () => {
@@ -71,6 +71,20 @@ describe('names', () => {
     assert.deepEqual(shortenedApart(['train/gpt/layer 1/linear/allocate/malloc', 'train/gpt/layer 2/linear/allocate/malloc', 'c'], 20), ['\u2026layer 1\u2026cate/malloc', '\u2026layer 2\u2026cate/malloc', 'c']);
     const equal = shortenedApart(['step/with/a/long/path', 'step/with/a/long/path'], 12);
     assert.equal(equal[0], equal[1]);
+  });
+
+  it('of a stack keep the innermost frame, with its file and line', () => {
+    const outer = 'main (main.cc:430)/train (main.cc:380)/fasttext::FastText::train (fasttext.cc:745)/';
+    const inner = 'fasttext::Dictionary::Dictionary (dictionary.cc:28)';
+    assert.equal(shortenedName(outer + inner, 80), `main (main.cc:430)/train (ma\u2026${inner}`);
+    assert.equal(shortenedName(outer + inner, 54), `\u2026)/${inner}`);
+    assert.equal(shortenedName(outer + inner, 36), '\u2026nary::Dictionary (dictionary.cc:28)');
+    for (const length of [32, 42, 56, 80]) {
+      assert.equal(shortenedName(outer + inner, length).length, length);
+      const alike = shortenedApart(['a (fasttext.cc:761)', 'createTrainOutputMatrix (fasttext.cc:763)'].map((frame) => `${outer}${frame}/${inner}`), length);
+      assert.notEqual(alike[0], alike[1]);
+      for (const name of alike) assert.match(name, length < 40 ? /.cc:28\)$/ : /ary.cc:28\)$/);
+    }
   });
 
   it('of any stacks fit and differ', () => {

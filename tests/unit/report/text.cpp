@@ -415,11 +415,12 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   endless.anomalies.other_operations = 1200;
   endless.anomalies.other_names = 7;
   endless.spaces.emplace_back().stands_for_others = true;
-  CHECK(contains(memprof::to_text(endless, {.columns = 200}),
-                 "          1 segment without a row of their own: give the phases of each step the same names\n"
-                 "          1,200 operations without a row of their own: keep growing numbers out of their names\n"
-                 "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"
-                 "          memory spaces beyond the 254th share one: give blocks of the same kind one space\n"));
+  CHECK(contains(
+      memprof::to_text(endless, {.columns = 200}),
+      "          1 segment without a row of their own: give the phases of each step the same names\n"
+      "          1,200 operations without a row of their own: keep growing numbers out of their names, or set a higher limit\n"
+      "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"
+      "          memory spaces beyond the 254th share one: give blocks of the same kind one space\n"));
   memprof::profile unexplained = training();
   unexplained.exact = false;
   CHECK(contains(memprof::to_text(unexplained, {.columns = 200}), "too large; the profile does not say why;"));

@@ -3,7 +3,7 @@ import { type Answer, answersFor, ownersAtPeak, whereIsPeak } from '../data/answ
 import type { Model } from '../data/model';
 import { bar, h, swatch } from '../dom';
 import { bytes, categoryName, exactBytes, hasCategories, number, percent, shortened, shown, time } from '../format';
-import { shortenedApart } from '../names';
+import { shortenedApart, shortenedName } from '../names';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
 
@@ -52,7 +52,7 @@ function peakCard(model: Model, store: Store): HTMLElement {
     { class: 'answer peak', 'data-answer': 'peak' },
     h('h2', {}, `Peak of ${shown(space.name)}`),
     h('p', { class: 'value', title: exactBytes(peak) }, h('a', { href: store.link('timeline', { at: 'peak' }) }, bytes(peak))),
-    ...whereIsPeak(model, space).map((line) => h('p', { title: line }, shortened(line, 90))),
+    ...whereIsPeak(model, space).map((line) => h('p', { title: line }, shortenedName(line, 90))),
     ...(hasCategories(space.profile.live_at_peak.by_category) ? [whole, legend] : []),
   );
 }

@@ -161,7 +161,7 @@ struct tally_of_spaces {
   add_count(source.anomalies.other_segments, "segment", "segments",
             "without a row of their own: give the phases of each step the same names");
   add_count(source.anomalies.other_operations, "operation", "operations",
-            "without a row of their own: keep growing numbers out of their names");
+            "without a row of their own: keep growing numbers out of their names, or set a higher limit");
   add_count(source.anomalies.other_names, "event", "events",
             "with names beyond the limit of 65,536 per process: keep growing numbers out of names");
   for (const space_profile& in : source.spaces) {

@@ -20,6 +20,7 @@ struct page_part {
   std::string text;
   emphasis how = emphasis::none;
   bool is_name = false;
+  bool is_path = false;  ///< a name that may be a path of operations, whose last component counts most
 };
 
 /// A line of prose, or a cell of a table.
@@ -30,11 +31,16 @@ class page_line {
   page_line(const char* text) { add(std::string{text}); }
 
   page_line& add(std::string text, emphasis how = emphasis::none) {
-    if (!text.empty()) parts_.push_back({std::move(text), how, false});
+    if (!text.empty()) parts_.push_back({std::move(text), how});
     return *this;
   }
   page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
-    parts_.push_back({on_one_line(name), how, true});
+    parts_.push_back({on_one_line(name), how, true, true});
+    return *this;
+  }
+  /// A command line is shortened like a name, but its slashes are those of files.
+  page_line& add_command(std::string_view command) {
+    parts_.push_back({on_one_line(command), emphasis::none, true, false});
     return *this;
   }
   page_line& append(const page_line& other) {

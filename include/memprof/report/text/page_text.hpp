@@ -42,7 +42,7 @@ class line_breaker {
   [[nodiscard]] std::vector<laid_out> operator()(const auto& line) {
     for (const Part& part : line.parts()) {
       if (part.is_name) {
-        word_.push_back({shortened_name(part.text, longest_name_), part.how, true});
+        word_.push_back({shortened_part(part, longest_name_), part.how, true, part.is_path});
         continue;
       }
       std::string_view rest = part.text;
@@ -65,7 +65,7 @@ class line_breaker {
 
  private:
   void add_to_word(std::string_view text, emphasis how) {
-    if (!text.empty()) word_.push_back({std::string{text}, how, false});
+    if (!text.empty()) word_.push_back({std::string{text}, how});
   }
 
   void end_word() {
@@ -75,7 +75,7 @@ class line_breaker {
     for (Part& part : word_) {  // what is attached to a name, such as a colon, stays
       if (width <= columns_ || !part.is_name) continue;
       const std::size_t whole = display_width(part.text);
-      part.text = shortened_name(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
+      part.text = shortened_part(part, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
       width -= whole - display_width(part.text);
     }
     if (lines_.empty() || lines_.back().width + 1 + width > columns_) {
@@ -86,7 +86,7 @@ class line_breaker {
     }
     for (const Part& part : word_) {
       const std::size_t room = columns_ - std::min(columns_, lines_.back().width);
-      lines_.back().add(part.is_name ? shortened_name(part.text, room) : shortened(part.text, room), part.how, is_colored_);
+      lines_.back().add(shortened_part(part, room), part.how, is_colored_);
     }
     word_.clear();
   }

@@ -23,7 +23,7 @@ inline constexpr std::string_view run_heading = "memprof";
   section.heading = run_heading;
   page_line line;
   if (!source.process.command_line.empty()) {
-    line.add_name(source.process.command_line);
+    line.add_command(source.process.command_line);
     if (source.process.rank >= 0) {
       line.add(", rank " + std::to_string(source.process.rank));
       if (source.process.world_size > 0) line.add(" of " + std::to_string(source.process.world_size));

@@ -51,6 +51,11 @@ inline constexpr std::size_t least_end = 6;
   return std::string{name.substr(0, bytes_within(name, room))} + std::string{ellipsis} + std::string{last};
 }
 
+/// A part of a page in at most `columns`.
+[[nodiscard]] std::string shortened_part(const auto& part, std::size_t columns) {
+  return part.is_path ? shortened_name(part.text, columns) : shortened(part.text, columns);
+}
+
 /// A range of bytes in a text.
 struct text_range {
   std::size_t begin;

@@ -71,12 +71,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   laid_out result;
   bool has_begun = false;  // with words, so that a name may be left out
   for (const page_part& part : cell.parts()) {
-    const std::string text = part.is_name ? shortened_name(part.text, longest) : part.text;
+    const std::string text = part.is_name ? shortened_part(part, longest) : part.text;
     const std::size_t room = columns - std::min(columns, result.width);
     if (display_width(text) <= room) {
       result.add(text, part.how, is_colored);
     } else if (part.is_name && !has_begun) {
-      result.add(shortened_name(text, room), part.how, is_colored);
+      result.add(shortened_part(part, room), part.how, is_colored);
       break;
     } else {
       const std::size_t begin = part.is_name || room == 0 ? 0 : bytes_within(text, room - 1);

@@ -36,6 +36,16 @@ TEST_CASE("page text: in a line that is too long, the longest names are shortene
   CHECK(text_of(memprof::detail::broken(line, 40, 1, false)) == "in TWELVE_CHARS of aaaaaa…zzzzz, …\n");
 }
 
+TEST_CASE("page text: a command line that is cut keeps both ends, a path of operations its last component") {
+  const std::string text = "./train --a-long-option --another --yet another";
+  page_line command;
+  command.add_command(text);
+  CHECK(memprof::detail::cell_text(command, 20, false).text == "./train --…t another");
+  page_line path;
+  path.add_name("train/a_step_of_many/the_innermost");
+  CHECK(memprof::detail::cell_text(path, 22, false).text == "train/a_…the_innermost");
+}
+
 TEST_CASE("page text: a cell keeps its short names and loses its end") {
   page_line cell{"63.2 ms in "};
   cell.add_name("STEP").add(", step 20 of 20");
