@@ -64,15 +64,16 @@ function ownersCard(store: Store, colours: OperationColours): HTMLElement {
   const list = h('table', { class: 'owners', 'aria-label': 'Largest owners at the peak' });
   const most = owners[0]?.bytes ?? 1;
   const first = owners.slice(0, 7);
-  const short = shortenedApart(first.map((owner) => shown(owner.label)), matchMedia('(max-width: 640px)').matches ? 22 : 42);
+  const times = first.map((owner) => (owner.paths > 1 ? ` \u00d7${owner.paths}` : ''));
+  const letters = (matchMedia('(max-width: 640px)').matches ? 22 : 42) - Math.max(0, ...times.map((text) => text.length));
+  const short = shortenedApart(first.map((owner) => shown(owner.label)), letters);
   for (const [index, owner] of first.entries()) {
     const name = shown(owner.label);
-    const times = owner.paths > 1 ? ` \u00d7${owner.paths}` : '';
     list.append(
       h(
         'tr',
         {},
-        h('td', { title: name + times }, h('a', { href: store.link('live', { at: 'peak', find: owner.paths > 1 ? owner.label.split('*')[0] : owner.label }) }, short[index] + times)),
+        h('td', { title: name + times[index] }, h('a', { href: store.link('live', { at: 'peak', find: owner.paths > 1 ? owner.label.split('*')[0] : owner.label }) }, short[index] + times[index])),
         h('td', { class: 'bar-cell' }, bar(owner.bytes / most, owner.path === null ? categoryColour('other') : colours.colour(owner.path))),
         h('td', { class: 'number', title: exactBytes(owner.bytes) }, bytes(owner.bytes)),
         h('td', { class: 'number' }, percent(owner.bytes, set.bytes)),
