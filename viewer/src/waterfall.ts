@@ -79,6 +79,10 @@ function remarks(waterfall: Waterfall): string[] {
   const notes: string[] = [];
   if (columns.some((column) => column.peak_segment !== columns[0].peak_segment)) notes.push('The peaks are in different phases: each column has what was live at its own.');
   if (columns.some((column) => column.space !== columns[0].space)) notes.push(`The columns are of different memory spaces: ${columns.map((column) => shown(column.space)).join(', ')}.`);
+  for (const { title, resident_bytes: resident, unrecorded_heap_bytes: heap } of columns) {
+    if (!resident || !heap || heap < 2 ** 20 || heap <= resident / 20) continue;
+    notes.push(`The process of ${shown(title)} held ${bytes(resident)}, of which ${bytes(heap)} were heap that no source recorded: its peak lacks them.`);
+  }
   const lacks = columns.find((column) => !column.has_categories);
   if (lacks) notes.push(`For ${shown(lacks.title)} it is unknown which operation held which category, so parts go by name alone; a trace records it.`);
   return notes;

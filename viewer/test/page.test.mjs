@@ -109,6 +109,19 @@ describe('answers', () => {
     });
   });
 
+  it('say how much heap was not recorded', async () => {
+    const reading = (moment, resident, recorded, heap) => ({ moment, resident_bytes: resident, recorded_bytes: recorded, unrecorded_heap_bytes: heap });
+    const seen = (heap) => runOf(training(), { facts: { process_memory: [reading('most_resident', 2 * GiB, GiB, heap), reading('most_unrecorded', 2 * GiB, GiB, heap)] } });
+    await on('unrecorded', seen(GiB / 2), {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=exact] .value'), 'Only for what was recorded');
+      assert.match(await text(page, '[data-answer=exact]'), /process 2\.00 GiB resident: 1\.00 GiB recorded, 512 MiB heap not recorded/);
+    });
+    await on('recorded', seen(GiB / 50), {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=exact] .value'), 'Yes');
+      assert.match(await page.locator('#facts').innerText(), /Process 2\.00 GiB resident: 1\.00 GiB recorded/);
+    });
+  });
+
   it('say why numbers are not exact, and what would not fit', async () => {
     const made = runOf(training(), { capacities: [0, 10_000_000], exact: false, anomalies: { dropped_events: 7 }, notes: ['The clock was set back.'] });
     main(made.run).first_shortfall = { ...main(made.run).first_shortfall, requested: 1_500_000, shortfall: 400_000, operation: 'forward/layer0', time_ns: 9000, remedy: [{ owner: 'model', bytes: 12_000_000, blocks: 6 }] };

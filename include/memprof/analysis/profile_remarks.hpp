@@ -1,10 +1,14 @@
 #pragma once
 
+#include <memprof/analysis/process_account.hpp>
 #include <memprof/profile/contradictions.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/memory_name.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +61,11 @@ namespace detail {
   if (!of.exact) remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
   for (const auto& [path] : rows_of<unrecorded_module>(of.facts)) {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+  }
+  if (const std::optional<process_account> process = process_account_of(of);
+      process && has_unrecorded_heap(*process) && !detail::is_device_name(space.name)) {
+    remarks.push_back(std::to_string(process->reading.unrecorded_heap_bytes) +
+                      " bytes of malloc's blocks were not recorded: the bytes here lack them");
   }
   if (!of.complete && of.provenance.format.empty()) {
     remarks.emplace_back("the capture had not ended: these are the bytes so far");

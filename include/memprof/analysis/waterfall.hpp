@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memprof/analysis/process_account.hpp>
 #include <memprof/analysis/waterfall/operation_part.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/format/stack_table.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
+#include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -44,6 +47,8 @@ struct waterfall_column {
   bool has_categories = false;  ///< whether `held` has them, as from a trace; a profile has only sums by category
   std::vector<owned_bytes> by_category;
   std::vector<held_bytes> held;
+  /// What the process held, if the blocks of the space were really in it and the capture looked.
+  std::optional<process_account> process;
 };
 
 /// Bytes in each column of a waterfall. `change(n)` is the difference between columns n - 1 and n.
@@ -108,6 +113,7 @@ struct waterfall {
   column.operation = space.peak_operation;
   column.has_categories = stacks.has_categories;
   column.by_category = space.live_at_peak.by_category;
+  if (source.mode == run_mode::normal && !detail::is_device_name(space.name)) column.process = process_account_of(source);
   const auto segment = static_cast<std::size_t>(space.peak_segment);
   if (space.peak_segment >= 0 && segment < source.segments.size()) column.segment = source.segments[segment].name;
   std::int64_t sum = 0;

@@ -17,8 +17,11 @@
 #include <memprof/record/no_dispatch_fault.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/process_life.hpp>
+#include <memprof/record/process_memory.hpp>
+#include <memprof/record/process_reading.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/segment_end.hpp>
 #include <memprof/record/start_recording.hpp>
 #include <memprof/record/this_process.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -183,6 +186,8 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   const lock_guard serial{shared.backend_lock};
   finish_file(shared);
   kept_backends of_last_capture;  // destroyed after the lock is released
+  process_schedule.restart(monotonic_ns());
+  const process_reading first_reading = read_process(heap_reading::always);
   const internal_guard hidden;
   const process_info process = describe_process();
   std::uint32_t number = 0;
@@ -204,6 +209,8 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
   begin_trace(shared, *state, options, mode, process);
   put_incomplete_file(*state);
+  keep_reading(shared, *state, first_reading);
+  put_process_memory(*state);
   state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
   shared.reentrant_events.store(0, std::memory_order_relaxed);
@@ -211,6 +218,8 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
   start_recording<no_pauses>(shared);
   connect_capture(shared);
+  // Release pairs with the acquire in `record_segment_end`.
+  snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
   return number;
 }
 
@@ -296,12 +305,16 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
   wait_for_file_of(number);
+  const process_reading last_reading = read_process(heap_reading::always);
   const control_guard control;
   if (active_capture() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
+  snapshot_reader.store(nullptr, std::memory_order_relaxed);
   shared.drain(shared);
   put_unrecorded_modules(*state_of(shared), unrecorded);
+  keep_reading(shared, *state_of(shared), last_reading);
+  put_process_memory(*state_of(shared));
   end_trace(shared, *state_of(shared), name);
   state_of(shared)->file.close(shared.rings.load(std::memory_order_relaxed));
   shared.places = nullptr;
@@ -337,6 +350,7 @@ bool read_session(std::uint32_t number, profile& result) {
   if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
+  const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(heap_reading::if_cheap);
   const internal_guard hidden;
   const registry_guard lock{shared};
   capture_state* const state = state_of(shared);
@@ -344,6 +358,8 @@ bool read_session(std::uint32_t number, profile& result) {
   if (shared.drain != nullptr) {
     shared.drain(shared);
     put_unrecorded_modules(*state, unrecorded);  // for an ended capture, the modules loaded at its end count
+    keep_reading(shared, *state, reading);
+    put_process_memory(*state);
   }
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
   if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);

@@ -13,6 +13,7 @@
 #include <memprof/record/live_trace.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/phantom_addresses.hpp>
+#include <memprof/record/process_readings.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/record/rings.hpp>
@@ -53,11 +54,13 @@ struct capture_state {
   std::uint64_t reentrant_events = 0;
   bool lacks_modules = false;  ///< some libraries record elsewhere
   bool has_ended = false;
+  bool is_simulated = false;  ///< `run_mode::no_dispatch`
   double record_ns = 0;
   trace* kept;  ///< null: not kept
   live_trace file;
   std::uint64_t reported_missing_events = 0;  ///< as last reported in the facts; likewise the problem, by hash
   std::uint32_t reported_problem = 0;
+  process_readings process;
   kept_backends backends;
   trace_fold fold;
 
@@ -266,6 +269,7 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.operations = options.operations;
   info.process = process;
   state.begin_stamp = info.begin_stamp;
+  state.is_simulated = mode == run_mode::no_dispatch;
   state.info(info);
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {

@@ -121,6 +121,10 @@ class live_trace {
     });
     if (definitions_ != nullptr) definitions_->facts(table);
   }
+  /// A whole table that is encoded already. Allocates nothing.
+  void encoded_facts(std::string_view payload) noexcept {
+    if (!define(control::facts, payload)) lacks_facts_ = true;
+  }
   /// After a gap: the number of events of the ring that precede what follows, whether or not the trace has them.
   void position(std::uint32_t ring, std::uint64_t events) noexcept {
     define(control::position, small_payload{}.number(ring).number(events).view());

@@ -5,6 +5,7 @@
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -38,8 +39,15 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
   return true;
 }
 
+/// Reads the process's memory now and then; null while no capture is active. A pointer, so that files which only mark segments
+/// do not compile captures.
+inline constinit std::atomic<void (*)() noexcept> snapshot_reader{nullptr};
+
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
-  return record_moment(number, event_kind::segment_end, name);
+  if (!record_moment(number, event_kind::segment_end, name)) return false;
+  // Acquire pairs with the release in `start_capture`.
+  if (auto* const read = snapshot_reader.load(std::memory_order_acquire)) read();
+  return true;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <memprof/detail/process.hpp>
+#include <memprof/detail/succeeds.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/write_json.hpp>
 #include <memprof/record/capture_control.hpp>
 #include <memprof/record/clock.hpp>
+#include <memprof/record/process_reading.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/session_files.hpp>
 #include <memprof/record/session_options.hpp>
@@ -11,6 +14,7 @@
 #include <memprof/record/session_signals.hpp>
 #include <memprof/trace/capture_info.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -25,25 +29,6 @@
 /// A session's thread: it sleeps until the interval is over or a profile is requested.
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-#if defined(__cpp_exceptions)
-/// Whether `act` completed without an exception. The only expected failure is lack of memory.
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  try {
-    act();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-#else
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  act();
-  return true;
-}
-#endif
 
 /// Adds a periodic checkpoint to capture `number`. False if that capture has ended.
 inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
@@ -139,7 +124,9 @@ struct running_session {
     ::prctl(PR_SET_NAME, "memprof session", 0, 0, 0);
 #endif
     const recording_suppressor hidden;
+    thread_without_handlers.store(thread_id(), std::memory_order_relaxed);
     static_cast<running_session*>(self)->serve();
+    thread_without_handlers.store(0, std::memory_order_relaxed);
     return nullptr;
   }
 

@@ -125,8 +125,11 @@ inline void append_markdown_section(std::string& text, const page_section& secti
   std::string text = "# Memory profile\n";
   if (spaces.empty()) {
     append_markdown_section(text, run_section(source, steps));
+    append_markdown_section(text, process_section(source));
     append_markdown_section(text, check_section(source, limits.faults));
-    return text + "\nNo allocations recorded.\n";
+    text += "\nNo allocations recorded.\n";
+    for (const std::string& cause : causes_of_silence(source)) text += cause + '\n';
+    return text;
   }
   for (const page_section& section : summary_sections(source, spaces, steps, options, limits))
     append_markdown_section(text, section);

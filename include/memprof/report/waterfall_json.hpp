@@ -39,7 +39,11 @@ namespace detail {
           {"peak_bytes", column.peak},
           {"peak_segment", text_or_null(column.segment)},
           {"peak_operation", text_or_null(column.operation)},
-          {"has_categories", column.has_categories}};
+          {"has_categories", column.has_categories},
+          {"resident_bytes", column.process ? nlohmann::ordered_json(column.process->reading.resident_bytes) : nullptr},
+          {"unrecorded_heap_bytes", column.process && column.process->is_heap_known()
+                                        ? nlohmann::ordered_json(column.process->reading.unrecorded_heap_bytes)
+                                        : nullptr}};
 }
 
 [[nodiscard]] inline nlohmann::ordered_json to_value(const waterfall_part& part) {

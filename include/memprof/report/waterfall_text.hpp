@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/analysis/process_account.hpp>
 #include <memprof/analysis/waterfall.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/page_text.hpp>
@@ -9,8 +10,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -81,6 +85,30 @@ namespace detail {
     line.add(", " + grouped(static_cast<std::int64_t>(parts.size() - most), "other part", "other parts") + " " +
              signed_short_bytes(rest));
   }
+  return line;
+}
+
+/// By how much the process of column `column` differs from that of the one before, if that is notable and both are known.
+[[nodiscard]] inline page_line process_change_line(const waterfall& of, std::size_t column) {
+  page_line line;
+  const std::optional<process_account>& process = of.columns[column].process;
+  const std::optional<process_account>& before = of.columns[column - 1].process;
+  if (!process || !before) return line;
+  const auto change = [&](auto bytes_of) { return bytes_of(*process) - bytes_of(*before); };
+  const auto heap_of = [](const process_account& each) { return std::max<std::int64_t>(0, each.reading.unrecorded_heap_bytes); };
+  const std::int64_t resident = change([](const process_account& each) { return each.reading.resident_bytes; });
+  const std::int64_t heap = change(heap_of);
+  const std::int64_t largest = std::max(process->reading.resident_bytes, before->reading.resident_bytes);
+  if (!is_notable(std::max(std::abs(resident), std::abs(heap)), largest)) return line;
+  const std::int64_t recorded = change([](const process_account& each) { return each.recorded; });
+  const std::int64_t resident_heap = change([](const process_account& each) { return each.unrecorded_heap; });
+  line.add(of.columns[column].title + " " + short_bytes(process->reading.resident_bytes) + " resident, ");
+  line.add(short_bytes(std::abs(resident)), emphasis::strong).add(resident < 0 ? " less" : " more");
+  line.add(" than " + of.columns[column - 1].title + ": recorded " + signed_short_bytes(recorded));
+  if (process->is_heap_known() && before->is_heap_known())
+    line.add(", heap not recorded ").add(signed_short_bytes(resident_heap), emphasis::alarm);
+  line.add(", others " + signed_short_bytes(resident - recorded - resident_heap));
+  if (heap != resident_heap) line.add("; " + signed_short_bytes(heap - resident_heap) + " of unrecorded heap not resident");
   return line;
 }
 
@@ -211,8 +239,15 @@ template <class IsThere>
          detail::section_text(section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored))
       text += line + '\n';
   };
+  detail::page_section processes;
+  processes.heading = "Process";
+  for (std::size_t column = 1; column < of.columns.size(); ++column) {
+    if (detail::page_line line = detail::process_change_line(of, column); !line.empty())
+      processes.lines.push_back(std::move(line));
+  }
   add(peaks);
   add(reasons);
+  add(processes);
   add(detail::waterfall_notes(of, shows_all));
   text += '\n';
   add(detail::part_section(of, shows_all));

@@ -1,6 +1,7 @@
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
@@ -568,6 +569,75 @@ TEST_CASE("text: megabytes of any bytes") {
   CHECK(signed_megabytes(-3 * mib / 2) == "-1.50 MB");
   CHECK(megabytes(std::numeric_limits<std::int64_t>::max()) == "8796093022208.00 MB");
   CHECK(signed_megabytes(std::numeric_limits<std::int64_t>::min()) == "-8796093022208.00 MB");
+}
+
+TEST_CASE("text: heap that no source recorded is a line with its parts, and ends \"exact\"") {
+  memprof::profile profile = training();
+  const auto with = [&](memprof::process_memory reading) {
+    reading.moment = "most_resident";
+    profile.facts = {memprof::to_table<memprof::process_memory>({std::move(reading)})};
+    return to_text(profile);
+  };
+  memprof::process_memory reading;
+  reading.resident_bytes = 2048 * mib;
+  reading.anonymous_bytes = 1900 * mib;
+  reading.heap_bytes = 1800 * mib;
+  reading.free_heap_bytes = 0;
+  reading.heap_before_bytes = 0;
+  reading.recorded_bytes = 1229 * mib;
+  reading.unrecorded_heap_bytes = 410 * mib;
+  reading.records_operator_new = 1;
+  const std::string text = with(reading);
+  // 2048 - 1229 - 410 = 409, of which 1900 - 1229 - 410 = 261 belong to no file.
+  CHECK(text.find("Process   2.00 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 261 MiB other\n"
+                  "          mappings, 148 MiB code and files\n") != std::string::npos);
+  CHECK(text.find("Numbers   incomplete: exact for what was captured") != std::string::npos);
+  CHECK(text.find("410 MiB of heap not recorded: memory from malloc, calloc or posix_memalign") != std::string::npos);
+  CHECK(text.find("Facts") == std::string::npos);
+
+  reading.records_operator_new = 0;
+  CHECK(with(reading).find("add #include <memprof/backend/new_delete.hpp>") != std::string::npos);
+
+  reading.unrecorded_heap_bytes = 102 * mib;  // 5 % of 2 GiB are 102.4 MiB
+  CHECK(with(reading).find("Process") == std::string::npos);
+  reading.unrecorded_heap_bytes = 103 * mib;
+  CHECK(with(reading).find("Process") != std::string::npos);
+  reading.resident_bytes = 4 * mib;
+  reading.unrecorded_heap_bytes = mib - 1;  // what any program has
+  CHECK(with(reading).find("Process") == std::string::npos);
+}
+
+TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is shown, and nothing is called incomplete") {
+  memprof::profile profile = training();
+  memprof::process_memory reading;
+  reading.moment = "most_resident";
+  reading.resident_bytes = 100 * mib;
+  reading.anonymous_bytes = 90 * mib;
+  reading.recorded_bytes = 30 * mib;
+  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  const std::string text = to_text(profile);
+  CHECK(text.find("Process   100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap), 10.0\n"
+                  "          MiB code and files\n") != std::string::npos);
+  CHECK(text.find("incomplete") == std::string::npos);
+}
+
+TEST_CASE("text: \"No allocations recorded\" names the cause and the line to add") {
+  memprof::profile profile;
+  profile.complete = true;
+  memprof::process_memory reading;
+  reading.moment = "last";
+  reading.resident_bytes = 4 * mib;
+  const auto text_with = [&](std::int64_t records_operator_new) {
+    reading.records_operator_new = records_operator_new;
+    profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+    return to_text(profile);
+  };
+  CHECK(text_with(0).find("No allocations recorded.\n"
+                          "Nothing in this program records its allocations. Add to one .cpp file, for operator new:\n"
+                          "  #include <memprof/backend/new_delete.hpp>\n"
+                          "or allocate from a memprof::memory_resource.\n") != std::string::npos);
+  CHECK(text_with(1).find("No allocations recorded.\n"
+                          "operator new is recorded, but was not called during the capture:\n") != std::string::npos);
 }
 
 }  // namespace memprof_tests::report_text

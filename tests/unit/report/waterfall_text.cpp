@@ -1,5 +1,7 @@
 #include <memprof/report/waterfall_text.hpp>
 
+#include <memprof/analysis/process_account.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/waterfall_json.hpp>
 
@@ -141,6 +143,33 @@ TEST_CASE("waterfall JSON: rows sum to parts and parts to peaks, and the keys ar
   check_keys(document["parts"][0]["operations"][0], definitions.at("operation"));
   check_keys(document["categories"][0], definitions.at("category"));
   CHECK(schema["properties"]["version"]["const"] == memprof::waterfall_json_version);
+}
+
+TEST_CASE("waterfall text: two runs whose processes differ by 100 MiB say so, whatever little was recorded") {
+  constexpr std::int64_t mib = std::int64_t{1} << 20;
+  const auto of_process = [](std::string title, std::int64_t bytes, std::int64_t resident, std::int64_t heap) {
+    memprof::waterfall_column made = column(std::move(title), {{{"index"}, category::other, bytes, 1}}, "BUILD");
+    memprof::process_memory reading;
+    reading.resident_bytes = resident;
+    reading.anonymous_bytes = resident - 3 * mib;
+    reading.recorded_bytes = bytes;
+    reading.unrecorded_heap_bytes = heap;
+    made.process = memprof::account_of(reading);
+    return made;
+  };
+  const auto small = of_process("small", 1000, 123 * mib, 110 * mib);
+  const auto large = of_process("large", 1224, 232 * mib, 218 * mib);
+  const memprof::waterfall differ = make_waterfall({small, large});
+  const std::string text = to_text(differ);
+  CHECK_THAT(text, ContainsSubstring("large is 224 B more than small"));
+  CHECK_THAT(text, ContainsSubstring("large 232 MiB resident, 109 MiB more than small: recorded +224 B, heap not recorded +108"));
+  CHECK_THAT(text, ContainsSubstring("others +1024 KiB"));
+  CHECK(to_json(differ)["columns"][1]["resident_bytes"] == 232 * mib);
+  CHECK(to_json(differ)["columns"][1]["unrecorded_heap_bytes"] == 218 * mib);
+  CHECK(to_json(sample())["columns"][1]["resident_bytes"].is_null());
+  // Within 5 % of each other, and where one of them is unknown.
+  CHECK_THAT(to_text(make_waterfall({small, of_process("like", 1224, 124 * mib, 111 * mib)})), !ContainsSubstring("resident"));
+  CHECK_THAT(to_text(make_waterfall({small, column("unknown", {}, "BUILD")})), !ContainsSubstring("resident"));
 }
 
 }  // namespace memprof_tests::report_waterfall_text

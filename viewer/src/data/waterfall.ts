@@ -27,6 +27,9 @@ export interface WaterfallColumn {
   peak_segment: string | null;
   peak_operation: string | null;
   has_categories: boolean;
+  /** Of the process; null if unknown. Not in waterfalls of older versions, like the next. */
+  resident_bytes?: number | null;
+  unrecorded_heap_bytes?: number | null;
 }
 
 export interface WaterfallPart extends Bytes {

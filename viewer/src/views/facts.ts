@@ -1,5 +1,6 @@
 import { reservations } from '../data/answers';
 import type { Model } from '../data/model';
+import { processLine } from '../data/process';
 import { h } from '../dom';
 import { address, bytes, count, exactBytes, exactTime, shown, time } from '../format';
 import { type ColumnOf, DataTable } from '../table';
@@ -14,6 +15,7 @@ const titles: Record<string, string> = {
   torch_segments: "PyTorch's segments of device memory",
   torch_allocator_settings: "Settings of PyTorch's allocator",
   unrecorded_modules: 'Libraries whose events are missing',
+  process_memory: 'Memory of the whole process, -1 where unknown',
 };
 
 /** What the run has besides memory over time, and reasons to doubt its numbers. */
@@ -53,6 +55,8 @@ function run(model: Model): HTMLElement {
   add('memprof', shown(profile.library_version));
   const events = model.events || (profile.cost.events ?? 0);
   add('Events', events > 0 ? count(events) : '');
+  const process = processLine(profile);
+  add('Memory', process.charAt(0).toUpperCase() + process.slice(1), true);
   if ((profile.cost.memory_bytes ?? 0) > 0) add('Profiler memory', bytes(profile.cost.memory_bytes));
   if ((profile.cost.record_ns_per_event ?? 0) > 0) add('Recording time per event', `${profile.cost.record_ns_per_event.toFixed(1)} ns`);
   return list;
@@ -68,7 +72,7 @@ function factTable(name: string, rows: Row[]): DataTable<Row> {
     const of = (row: Row): number => row[key] as number;
     if (key.endsWith('_ns')) return { title: shownTitle, value: of, text: (row) => time(of(row)), exact: (row) => exactTime(of(row)) };
     if (key === 'address') return { title: shownTitle, value: of, text: (row) => address(of(row)), exact: () => '' };
-    if (/bytes|memory|_size$/.test(key)) return { title: shownTitle, value: of, text: (row) => bytes(of(row)), exact: (row) => exactBytes(of(row)) };
+    if (/bytes|memory|_size$/.test(key)) return { title: shownTitle, value: of, text: (row) => (of(row) === -1 && name === 'process_memory' ? '-1' : bytes(of(row))), exact: (row) => exactBytes(of(row)) };
     return { title: shownTitle, value: of, text: (row) => count(of(row)), exact: () => '' };
   });
   const table = new DataTable<Row>({ label: titles[name] ?? shown(name), noun: 'row', empty: '', columns });

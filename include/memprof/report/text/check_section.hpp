@@ -1,19 +1,23 @@
 #pragma once
 
+#include <memprof/analysis/process_account.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/page.hpp>
+#include <memprof/report/text/process_section.hpp>
 #include <memprof/report/text/quantity.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +34,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
     lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
   }
+  if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process))
+    lines.push_back(unrecorded_heap_line(*process));
   const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
     if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);
   };
@@ -226,13 +232,13 @@ struct tally_of_spaces {
   return section;
 }
 
-/// The tables of facts: what sources know that is not memory over time.
+/// The tables of facts: what sources know that is not memory over time. Every capture has `process_memory`, so it says nothing.
 [[nodiscard]] page_section fact_section(const auto& source) {
   page_section section;
   section.heading = "Facts";
   page_line line;
   for (const fact_table& table : source.facts) {
-    if (table.rows.empty()) continue;
+    if (table.rows.empty() || table.name == process_memory::table) continue;
     if (!line.empty()) line.add(", ");
     line.add_name(table.name).add(" (" + grouped(static_cast<std::int64_t>(table.rows.size()), "row", "rows") + ")");
   }

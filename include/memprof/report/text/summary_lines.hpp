@@ -14,6 +14,7 @@
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/page_text.hpp>
 #include <memprof/report/text/peak_section.hpp>
+#include <memprof/report/text/process_section.hpp>
 #include <memprof/report/text/run_section.hpp>
 #include <memprof/report/text/segment_section.hpp>
 #include <memprof/report/text/space_section.hpp>
@@ -102,6 +103,7 @@ inline constexpr std::size_t least_segment_rows = 8;
   }
   if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
   sections.push_back(together_section(source, steps));
+  sections.push_back(process_section(source));
   sections.push_back(check_section(source, limits.faults));
   sections.push_back(fact_section(source));
   return sections;
@@ -127,6 +129,8 @@ inline constexpr std::size_t least_segment_rows = 8;
   if (spaces.empty()) {
     add(run_section(source, steps), 2);
     lines.emplace_back("No allocations recorded.");
+    for (std::string& cause : causes_of_silence(source)) lines.push_back(std::move(cause));
+    add(process_section(source), 2);
     add(check_section(source, summary_levels[0].faults), 2);
     add(fact_section(source), 2);
     return lines;

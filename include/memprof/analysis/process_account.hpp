@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memprof/profile/fact/process_memory.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/trace/fact_table.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What the resident memory of a process consisted of, as far as its capture knows, and how much of its heap no source recorded.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The parts of a reading. They add up to `resident_bytes`: memory that was allocated but never touched, or swapped out, is left
+/// out of the later ones.
+struct process_account {
+  process_memory reading;
+  std::int64_t recorded = 0;
+  std::int64_t unrecorded_heap = 0;
+  std::int64_t heap_before = 0;      ///< blocks of `malloc` from before the capture
+  std::int64_t free_heap = 0;        ///< kept by `malloc` for later blocks
+  std::int64_t profiler = 0;         ///< the profiler's own
+  std::int64_t other_anonymous = 0;  ///< mappings and stacks; the whole unrecorded heap if `malloc` said nothing of it
+  std::int64_t files = 0;            ///< code and files
+  std::int64_t not_resident = 0;     ///< bytes of blocks, recorded or not, that are not resident
+
+  /// Whether `malloc` told how much of the heap was not recorded.
+  [[nodiscard]] bool is_heap_known() const noexcept { return reading.unrecorded_heap_bytes >= 0; }
+};
+
+namespace detail {
+
+/// Whether bytes are worth a remark about a process: more than 5 %, and more than a program has without allocating anything.
+[[nodiscard]] constexpr bool is_notable(std::int64_t bytes, std::int64_t resident) noexcept {
+  return bytes >= (std::int64_t{1} << 20) && bytes > resident / 20;
+}
+
+}  // namespace detail
+
+[[nodiscard]] inline process_account account_of(const process_memory& reading) {
+  process_account account;
+  account.reading = reading;
+  const std::int64_t resident = std::max<std::int64_t>(reading.resident_bytes, 0);
+  std::int64_t left = resident;
+  const auto take = [&](std::int64_t bytes) {
+    const std::int64_t taken = std::clamp<std::int64_t>(bytes, 0, left);
+    left -= taken;
+    return taken;
+  };
+  account.recorded = take(reading.recorded_bytes);
+  account.unrecorded_heap = take(reading.unrecorded_heap_bytes);
+  const std::int64_t missing = std::max<std::int64_t>(reading.recorded_bytes, 0) - account.recorded;
+  account.not_resident = missing + std::max<std::int64_t>(reading.unrecorded_heap_bytes, 0) - account.unrecorded_heap;
+  account.profiler = take(reading.profiler_bytes);
+  account.heap_before = take(reading.heap_before_bytes);
+  const std::int64_t of_files = reading.anonymous_bytes < 0 ? 0 : std::max<std::int64_t>(0, resident - reading.anonymous_bytes);
+  account.files = take(of_files);
+  account.free_heap = take(reading.free_heap_bytes);
+  if (reading.anonymous_bytes < 0) {
+    account.files = left;
+  } else {
+    account.other_anonymous = left;
+  }
+  return account;
+}
+
+/// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
+/// notable unrecorded heap. None if the capture did not look, as in an imported trace.
+[[nodiscard]] inline std::optional<process_account> process_account_of(const profile& source) {
+  std::optional<process_account> found;
+  for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
+    for (const process_memory& row : rows_of<process_memory>(source.facts)) {
+      if (row.moment != moment || row.resident_bytes < 0) continue;
+      if (!found || detail::is_notable(row.unrecorded_heap_bytes, row.resident_bytes)) found = account_of(row);
+    }
+    if (found && detail::is_notable(found->reading.unrecorded_heap_bytes, found->reading.resident_bytes)) break;
+  }
+  return found;
+}
+
+/// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
+[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
+  return detail::is_notable(of.reading.unrecorded_heap_bytes, of.reading.resident_bytes);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memprof/detail/errno_guard.hpp>
+#include <memprof/detail/succeeds.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
+#include <memprof/record/capture_state.hpp>
+#include <memprof/record/clock.hpp>
+#include <memprof/record/process_reading.hpp>
+#include <memprof/record/process_readings.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/fact_payload.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/memory_name.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+/// @file
+/// How a capture's readings of the process's memory become facts of its trace.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What the capture itself knows at this moment. Under the lock, after a drain.
+[[nodiscard]] inline capture_moment this_moment(registry& shared, capture_state& state) noexcept {
+  capture_moment now;
+  now.time_ns = monotonic_ns() - state.begin_ns;
+  now.profiler_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  // Set by the first block that the profiler takes from the replaced operators.
+  now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;
+  if (state.is_simulated) return now;  // nothing of what is recorded is in the process
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    if (shared.space_memories[id] != host_memory) continue;
+    const space_ledger* const space = state.fold.events().space(id);
+    if (space == nullptr) continue;
+    now.recorded_bytes += space->live();
+    now.recorded_blocks += static_cast<std::int64_t>(space->blocks().size());
+  }
+  return now;
+}
+
+/// Keeps a reading. Under the lock, after a drain.
+inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading) noexcept {
+  state.process.add(reading, this_moment(shared, state));
+}
+
+/// Puts the kept readings into the trace, if there are new ones and there is memory for them. Under the lock, where no hook sees
+/// what it allocates.
+inline void put_process_memory(capture_state& state) noexcept {
+  if (!state.process.take_new()) return;
+  (void)succeeds([&] { state.facts(to_table(std::vector<process_memory>(state.process.begin(), state.process.end()))); });
+}
+
+/// The same for the trace file alone, in which they survive if the process is killed. Allocates nothing.
+inline void write_process_memory(capture_state& state) noexcept {
+  if (!state.file.takes_events()) return;
+  fact_payload<2048> rows;
+  state.file.encoded_facts(rows.encode(state.process.begin(), state.process.end()));
+  state.file.commit();
+}
+
+/// Reads the process's memory at a snapshot, if the schedule allows. `snapshot_reader` points here while a capture is active.
+inline void read_process_at_snapshot() noexcept {
+  registry& shared = abi_1::process_registry;
+  if (!is_outside(abi_1::this_thread)) return;
+  const std::int64_t begin_ns = monotonic_ns();
+  if (!process_schedule.claim(begin_ns)) return;
+  const errno_guard kept;
+  const process_reading reading = read_process(heap_reading::if_cheap);
+  process_schedule.finish(begin_ns, monotonic_ns());
+  const control_guard control{shared};
+  capture_state* const state = state_of(shared);
+  if (shared.drain == nullptr || state == nullptr || state->has_ended || !reading.is_there()) return;
+  shared.drain(shared);
+  keep_reading(shared, *state, reading);
+  write_process_memory(*state);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail

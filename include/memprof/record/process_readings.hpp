@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memprof/profile/fact/process_memory.hpp>
+#include <memprof/record/process_reading.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What a capture knows about itself at the moment of a reading.
+struct capture_moment {
+  std::int64_t time_ns = 0;
+  std::int64_t recorded_bytes = 0;
+  std::int64_t recorded_blocks = 0;
+  std::int64_t profiler_bytes = 0;
+  bool records_operator_new = false;
+};
+
+/// The readings of a capture that are kept (`process_moments`), however many there are. Adding one allocates nothing.
+class process_readings {
+ public:
+  static constexpr std::size_t moments = std::size(process_moments);
+
+  process_readings() {
+    for (std::size_t index = 0; index < moments; ++index) rows_[index].moment = process_moments[index];
+  }
+
+  void add(const process_reading& reading, const capture_moment& at) noexcept {
+    if (!reading.is_there()) return;
+    const std::int64_t recorded_heap = at.recorded_bytes + overhead_of_block * at.recorded_blocks;
+    if (heap_before_ < 0 && reading.heap >= 0) heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+    process_memory row;
+    row.time_ns = at.time_ns;
+    row.resident_bytes = reading.resident;
+    row.peak_resident_bytes = reading.peak_resident;
+    row.anonymous_bytes = reading.anonymous;
+    row.swapped_bytes = reading.swapped;
+    row.heap_bytes = reading.heap;
+    row.free_heap_bytes = reading.free_heap;
+    row.heap_before_bytes = heap_before_;
+    row.recorded_bytes = at.recorded_bytes;
+    row.profiler_bytes = at.profiler_bytes;
+    row.records_operator_new = at.records_operator_new ? 1 : 0;
+    // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
+    if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2)
+      row.unrecorded_heap_bytes = std::max<std::int64_t>(0, reading.heap - heap_before_ - recorded_heap);
+    const bool is_first = is_empty();
+    const auto keep = [&](std::size_t index, bool is_kept) {
+      if (!is_kept && !is_first) return;
+      std::string moment = std::move(rows_[index].moment);
+      rows_[index] = row;
+      rows_[index].moment = std::move(moment);
+    };
+    keep(0, false);
+    keep(1, true);
+    keep(2, row.resident_bytes > rows_[2].resident_bytes);
+    keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
+    keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
+    is_new_ = true;
+  }
+
+  [[nodiscard]] bool is_empty() const noexcept { return rows_[1].resident_bytes < 0; }
+  /// Whether there was a reading since the last call.
+  [[nodiscard]] bool take_new() noexcept { return std::exchange(is_new_, false); }
+  [[nodiscard]] const process_memory* begin() const noexcept { return rows_.data(); }
+  [[nodiscard]] const process_memory* end() const noexcept { return rows_.data() + moments; }
+
+ private:
+  /// `malloc` adds a header to each block and rounds it up to 16 bytes: 16 on average.
+  static constexpr std::int64_t overhead_of_block = 16;
+
+  std::array<process_memory, moments> rows_;
+  std::int64_t heap_before_ = -1;
+  bool is_new_ = false;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memprof/analysis/process_account.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/quantity.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// @file
+/// What the process held beside the recorded blocks.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks".
+[[nodiscard]] inline page_line process_line(const process_account& of) {
+  const std::int64_t resident = of.reading.resident_bytes;
+  page_line line;
+  line.add(short_bytes(resident), emphasis::strong).add(" resident: " + short_bytes(of.recorded) + " recorded");
+  if (of.is_heap_known()) {
+    const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
+    line.add(", ").add(short_bytes(of.unrecorded_heap) + " heap not recorded", how).add(" (malloc)");
+  }
+  // Small parts are in the last one.
+  std::int64_t rest = of.files;
+  bool has_mappings = false;
+  const auto add = [&](std::int64_t bytes, const char* what) {
+    const bool is_shown = is_notable(bytes, resident);
+    if (is_shown) {
+      line.add(", " + short_bytes(bytes) + " " + what);
+    } else {
+      rest += bytes;
+    }
+    return is_shown;
+  };
+  add(of.heap_before, "heap from before the capture");
+  add(of.free_heap, "free heap");
+  add(of.profiler, "memprof");
+  has_mappings = add(of.other_anonymous, of.is_heap_known() ? "other mappings" : "not recorded (another malloc, or mmap)");
+  line.add(", " + short_bytes(rest) + (has_mappings ? " code and files" : " code, files and stacks"));
+  if (is_notable(of.not_resident, resident)) line.add("; a further " + short_bytes(of.not_resident) + " of blocks not resident");
+  return line;
+}
+
+/// Nothing if the recorded blocks explain the process.
+[[nodiscard]] page_section process_section(const auto& source) {
+  page_section section;
+  section.heading = "Process";
+  const std::optional<process_account> found = process_account_of(source);
+  if (!found) return section;
+  const bool is_unexplained = has_unrecorded_heap(*found) ||
+                              (!found->is_heap_known() && is_notable(found->other_anonymous, found->reading.resident_bytes));
+  if (is_unexplained) section.lines.push_back(process_line(*found));
+  return section;
+}
+
+/// What was not recorded, and how to record it.
+[[nodiscard]] inline page_line unrecorded_heap_line(const process_account& of) {
+  page_line line{short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "};
+  if (of.reading.records_operator_new == 0)
+    return line.add("add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new");
+  return line.add(
+      "memory from malloc, calloc or posix_memalign, as in C libraries; `heaptrack PROGRAM` records it for "
+      "`memprof report`");
+}
+
+/// Why nothing was recorded, and the line to add; nothing if that is not known.
+[[nodiscard]] std::vector<std::string> causes_of_silence(const auto& source) {
+  const std::vector<process_memory> readings = rows_of<process_memory>(source.facts);
+  if (readings.empty()) return {};
+  for (const process_memory& reading : readings) {
+    if (reading.records_operator_new == 0) continue;
+    return {"operator new is recorded, but was not called during the capture:",
+            "  hold the guard until the work is done: auto capture = memprof::begin_capture();"};
+  }
+  return {"Nothing in this program records its allocations. Add to one .cpp file, for operator new:",
+          "  #include <memprof/backend/new_delete.hpp>", "or allocate from a memprof::memory_resource."};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,0 +1,164 @@
+#include <memprof/record/process_reading.hpp>
+
+#include <memprof/profile/fact/process_memory.hpp>
+#include <memprof/record/process_readings.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/fact_payload.hpp>
+#include <memprof/trace/fact_table.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace memprof_tests::record_process_reading {
+
+using memprof::process_memory;
+using memprof::detail::capture_moment;
+using memprof::detail::process_reading;
+using memprof::detail::process_readings;
+using memprof::detail::reading_of_status;
+using memprof::detail::reading_schedule;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+
+process_reading reading(std::int64_t resident, std::int64_t heap) {
+  process_reading made;
+  made.resident = resident;
+  made.heap = heap;
+  return made;
+}
+
+/// A row, as it was kept.
+process_memory row(const process_readings& of, std::size_t index) { return of.begin()[index]; }
+
+}  // namespace
+
+TEST_CASE("process reading: the lines of /proc/self/status are read, in whatever order and width") {
+  const process_reading found = reading_of_status(
+      "Name:\tVmRSS:\nUmask:\t0022\nVmHWM:\t    3000 kB\nVmRSS:\t    2976 kB\nRssAnon:\t     216 kB\nVmSwap:\t0 kB\n");
+  CHECK(found.resident == 2976 * 1024);
+  CHECK(found.peak_resident == 3000 * 1024);
+  CHECK(found.anonymous == 216 * 1024);
+  CHECK(found.swapped == 0);
+  CHECK(found.heap == -1);
+}
+
+TEST_CASE("process reading: what is missing, cut off or no number is unknown") {
+  CHECK_FALSE(reading_of_status("").is_there());
+  CHECK_FALSE(reading_of_status("Name:\tx\nVmRSS:").is_there());
+  CHECK_FALSE(reading_of_status("Name:\tx\nVmRSS:\t kB\n").is_there());
+  CHECK_FALSE(reading_of_status("Name:\tx\nVmRSS:\t99999999999999999999999 kB\n").is_there());
+  CHECK(reading_of_status("Name:\tx\nVmRSS:\t12 kB\n").anonymous == -1);
+}
+
+TEST_CASE("process reading: this process is larger than nothing") {
+  const process_reading found = memprof::detail::read_process_status();
+#if defined(__linux__)
+  CHECK(found.resident > 0);
+  CHECK(found.peak_resident >= found.resident);
+#else
+  CHECK_FALSE(found.is_there());
+#endif
+}
+
+TEST_CASE("process readings: what recorded blocks cost malloc is not called unrecorded") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {});
+  // A million blocks of 24 bytes take 32 each; 5,000,000 bytes more are somebody else's.
+  kept.add(reading(50'000'000, 100'000 + 40'000'000 + 5'000'000), {1, 24'000'000, 1'000'000, 0, true});
+  CHECK(row(kept, 4).moment == "most_unrecorded");
+  CHECK(row(kept, 4).unrecorded_heap_bytes == 5'000'000);
+  CHECK(row(kept, 4).heap_before_bytes == 100'000);
+}
+
+TEST_CASE("process readings: the first, the last and the greatest are kept, however many there are") {
+  process_readings kept;
+  CHECK(kept.is_empty());
+  for (std::int64_t time = 0; time < 1000; ++time) {
+    const std::int64_t height = time < 500 ? time : 1000 - time;
+    kept.add(reading(1'000'000 + height, 10'000 + time % 7), {time, 5000 - height, 0, 0, false});
+  }
+  CHECK(row(kept, 0).time_ns == 0);
+  CHECK(row(kept, 1).time_ns == 999);
+  CHECK(row(kept, 2).time_ns == 500);  // most resident
+  CHECK(row(kept, 3).time_ns == 0);    // most recorded
+  CHECK(kept.take_new());
+  CHECK_FALSE(kept.take_new());
+  kept.add({}, {});  // the system gave nothing
+  CHECK_FALSE(kept.take_new());
+}
+
+TEST_CASE("process readings: a heap that was unknown when the capture began counts from the first time it is known") {
+  process_readings kept;
+  kept.add(reading(5000, -1), {});
+  CHECK(row(kept, 1).unrecorded_heap_bytes == -1);
+  kept.add(reading(9000, 4000), {1, 1000, 0, 0, false});
+  CHECK(row(kept, 1).unrecorded_heap_bytes == 0);
+  kept.add(reading(9000, 6000), {1, 1000, 0, 0, false});
+  CHECK(row(kept, 1).unrecorded_heap_bytes == 2000);
+}
+
+TEST_CASE("process readings: another malloc than that which answers leaves the heap unknown") {
+  process_readings kept;
+  kept.add(reading(5000, 100), {});
+  kept.add(reading(900'000, 200), {1, 800'000, 10, 0, false});
+  CHECK(row(kept, 1).unrecorded_heap_bytes == -1);
+}
+
+TEST_CASE("process readings: the record for the trace file is that of the table") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {123, 456, 7, 89, true});
+  memprof::detail::fact_payload<2048> payload;
+  const std::string_view made = payload.encode(kept.begin(), kept.end());
+  std::string expected;
+  memprof::detail::for_each_part(memprof::to_table(std::vector<process_memory>(kept.begin(), kept.end())),
+                                 [&](const std::string& part) { expected += part; });
+  CHECK(made == expected);
+  memprof::detail::fact_payload<100> small;
+  CHECK(small.encode(kept.begin(), kept.end()).empty());
+}
+
+TEST_CASE("process readings: the record has room for the largest numbers") {
+  process_readings kept;
+  constexpr std::int64_t most = INT64_MIN;  // as a varint the longest
+  process_memory largest{"most_unrecorded", most, most, most, most, most, most, most, most, most, most, most, most};
+  const std::vector<process_memory> rows(process_readings::moments, largest);
+  memprof::detail::fact_payload<2048> payload;
+  CHECK_FALSE(payload.encode(rows.data(), rows.data() + rows.size()).empty());
+}
+
+TEST_CASE("reading schedule: a short run is read at each snapshot, a long one for a thousandth of its time") {
+  reading_schedule schedule;
+  CHECK_FALSE(schedule.claim(0));  // no capture
+  schedule.restart(0);
+  for (std::int64_t time = 0; time < 50; ++time) {
+    REQUIRE(schedule.claim(time * ms / 10));
+    CHECK_FALSE(schedule.claim(time * ms / 10));  // another thread reads
+    schedule.finish(time * ms / 10, time * ms / 10 + ms / 10);
+  }
+  std::int64_t spent = 0;
+  for (std::int64_t now = 5 * ms; now < 10'000 * ms; now += ms / 10) {
+    if (!schedule.claim(now)) continue;
+    schedule.finish(now, now + ms / 10);
+    spent += ms / 10;
+  }
+  CHECK(spent >= 9 * ms);
+  CHECK(spent <= 11 * ms);
+}
+
+TEST_CASE("reading schedule: a malloc that took 20 ms is left alone for 20 s") {
+  reading_schedule schedule;
+  schedule.restart(0);
+  CHECK(schedule.is_heap_due(0));
+  schedule.note_heap(0, 20 * ms);
+  CHECK_FALSE(schedule.is_heap_due(19'000 * ms));
+  CHECK(schedule.is_heap_due(20'020 * ms));
+  schedule.note_heap(0, ms / 2);
+  CHECK(schedule.is_heap_due(ms));
+}
+
+}  // namespace memprof_tests::record_process_reading
