@@ -3,6 +3,8 @@
 #include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/memory_name.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -71,9 +73,13 @@ namespace detail {
 }
 
 /// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
-/// notable unrecorded heap. None if the capture did not look, as in an imported trace.
+/// notable unrecorded heap. None if the capture did not look, as in an imported trace, or if what it recorded lies elsewhere: in
+/// the memory of devices, or nowhere, as in a simulated run.
 [[nodiscard]] inline std::optional<process_account> process_account_of(const profile& source) {
   std::optional<process_account> found;
+  const auto is_elsewhere = [](const space_profile& space) { return detail::is_device_name(space.name); };
+  if (source.mode == run_mode::no_dispatch) return found;
+  if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
   for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
     for (const process_memory& row : rows_of<process_memory>(source.facts)) {
       if (row.moment != moment || row.resident_bytes < 0) continue;

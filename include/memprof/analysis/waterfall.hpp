@@ -113,7 +113,7 @@ struct waterfall {
   column.operation = space.peak_operation;
   column.has_categories = stacks.has_categories;
   column.by_category = space.live_at_peak.by_category;
-  if (source.mode == run_mode::normal && !detail::is_device_name(space.name)) column.process = process_account_of(source);
+  if (!detail::is_device_name(space.name)) column.process = process_account_of(source);
   const auto segment = static_cast<std::size_t>(space.peak_segment);
   if (space.peak_segment >= 0 && segment < source.segments.size()) column.segment = source.segments[segment].name;
   std::int64_t sum = 0;

@@ -105,7 +105,7 @@ inline constinit std::atomic<std::uint64_t> thread_without_handlers{0};
 
 /// Asks `malloc` for the sums over all its arenas. It holds an arena's lock while it walks through the free blocks there, some 20
 /// to 50 ns each. Never under a lock of the profiler, for which a signal handler may wait that interrupted `malloc`.
-inline void add_heap(process_reading& reading) noexcept {
+inline void add_heap([[maybe_unused]] process_reading& reading) noexcept {
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 33)
   const struct mallinfo2 found = ::mallinfo2();
@@ -125,7 +125,6 @@ class reading_schedule {
     heap_due_ns_.store(now_ns, std::memory_order_relaxed);
     due_ns_.store(now_ns, std::memory_order_release);
   }
-  void stop() noexcept { due_ns_.store(never, std::memory_order_relaxed); }
 
   /// True if a reading is due; then call `finish`.
   [[nodiscard]] bool claim(std::int64_t now_ns) noexcept {

@@ -573,6 +573,7 @@ TEST_CASE("text: megabytes of any bytes") {
 
 TEST_CASE("text: heap that no source recorded is a line with its parts, and ends \"exact\"") {
   memprof::profile profile = training();
+  profile.spaces[0].name = "cpu";
   const auto with = [&](memprof::process_memory reading) {
     reading.moment = "most_resident";
     profile.facts = {memprof::to_table<memprof::process_memory>({std::move(reading)})};
@@ -602,6 +603,12 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   CHECK(with(reading).find("Process") == std::string::npos);
   reading.unrecorded_heap_bytes = 103 * mib;
   CHECK(with(reading).find("Process") != std::string::npos);
+  profile.mode = memprof::run_mode::no_dispatch;  // the process does not hold what it records
+  CHECK(with(reading).find("Process") == std::string::npos);
+  profile.mode = memprof::run_mode::normal;
+  profile.spaces[0].name = "cuda:0";
+  CHECK(with(reading).find("Process") == std::string::npos);
+  profile.spaces[0].name = "cpu";
   reading.resident_bytes = 4 * mib;
   reading.unrecorded_heap_bytes = mib - 1;  // what any program has
   CHECK(with(reading).find("Process") == std::string::npos);
@@ -609,15 +616,16 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
 
 TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is shown, and nothing is called incomplete") {
   memprof::profile profile = training();
+  profile.spaces[0].name = "cpu";
   memprof::process_memory reading;
   reading.moment = "most_resident";
   reading.resident_bytes = 100 * mib;
   reading.anonymous_bytes = 90 * mib;
   reading.recorded_bytes = 30 * mib;
   profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
-  const std::string text = to_text(profile);
-  CHECK(text.find("Process   100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap), 10.0\n"
-                  "          MiB code and files\n") != std::string::npos);
+  const std::string text = to_text(profile, {.columns = 200});
+  CHECK(text.find("Process   100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap), 10.0 MiB "
+                  "code and files\n") != std::string::npos);
   CHECK(text.find("incomplete") == std::string::npos);
 }
 

@@ -12,8 +12,9 @@ interface Reading {
 const mebibyte = 2 ** 20;
 const isNotable = (of: Reading): boolean => of.unrecorded_heap_bytes >= mebibyte && of.unrecorded_heap_bytes > of.resident_bytes / 20;
 
-/** What the process held when it held most; where heap that no source recorded is more than 5 % of it only at another moment, then. */
+/** What the process held when it held most; where heap that no source recorded is more than 5 % of it only at another moment, then. Nothing where the blocks are not in the process. */
 function reading(profile: Profile): Reading | null {
+  if (profile.mode === 'no_dispatch' || (profile.spaces.length > 0 && profile.spaces.every(({ name }) => /^.+:\d+$/s.test(name)))) return null;
   const rows = (profile.facts.process_memory ?? []) as unknown as Reading[];
   const [resident, unrecorded] = ['most_resident', 'most_unrecorded'].map((moment) => rows.find((row) => row.moment === moment));
   const found = [resident, unrecorded].find((row) => row !== undefined && isNotable(row)) ?? resident;
