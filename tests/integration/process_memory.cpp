@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
@@ -195,7 +196,7 @@ TEST_CASE("process memory: the heap of all threads counts") {
 
 TEST_CASE("process memory: live capture, kept trace and trace file say the same") {
   const memprof_tests::scratch_folder folder;
-  const std::string file = (folder.path() / "run.memtrace").string();
+  const std::string file = folder.file("run.memtrace");
   const std::uint64_t limit = GENERATE(std::uint64_t{0}, std::uint64_t{1} << 16);
   memprof::trace kept;
   auto capture = memprof::begin_capture({.trace = &kept, .trace_file = file, .trace_limit = limit});
@@ -216,7 +217,7 @@ TEST_CASE("process memory: live capture, kept trace and trace file say the same"
 TEST_CASE("process memory: a trace file of a killed process has the readings up to the last snapshot") {
   REQUIRE_KNOWN_HEAP();
   const memprof_tests::scratch_folder folder;
-  const std::string file = (folder.path() / "run.memtrace").string();
+  const std::string file = folder.file("run.memtrace");
   const ::pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -229,7 +230,17 @@ TEST_CASE("process memory: a trace file of a killed process has the readings up 
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFSIGNALED(status));
-  CHECK(row(memprof::profile_of(file), "last").unrecorded_heap_bytes >= 20 * mib);
+  const process_memory last = row(memprof::profile_of(file), "last");
+  CHECK(last.unrecorded_heap_bytes >= 20 * mib);
+  CHECK(last.records_operator_new == 1);
+}
+
+TEST_CASE("process memory: a trace file of many small segments stays small") {
+  const memprof_tests::scratch_folder folder;
+  auto capture = memprof::begin_capture({.trace_file = folder.file("run.memtrace")});
+  for (int step = 0; step < 300; ++step) memprof::snapshot("STEP");
+  capture.end();
+  CHECK(std::filesystem::file_size(folder.file("run.memtrace")) < 20'000);
 }
 
 TEST_CASE("process memory: nothing that a reading allocates is the program's") {

@@ -210,7 +210,6 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   begin_trace(shared, *state, options, mode, process);
   put_incomplete_file(*state);
   keep_reading(shared, *state, first_reading);
-  put_process_memory(*state);
   state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
   shared.reentrant_events.store(0, std::memory_order_relaxed);
@@ -218,6 +217,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
   start_recording<no_pauses>(shared);
   connect_capture(shared);
+  show_block_to_hooks();
   // Release pairs with the acquire in `record_segment_end`.
   snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
   return number;

@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 /// @file
@@ -28,7 +29,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   capture_moment now;
   now.time_ns = monotonic_ns() - state.begin_ns;
   now.profiler_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
-  // Set by the first block that the profiler takes from the replaced operators.
+  // See `show_block_to_hooks`.
   now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;
   if (state.is_simulated) return now;  // nothing of what is recorded is in the process
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
@@ -39,6 +40,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
     now.recorded_blocks += static_cast<std::int64_t>(space->blocks().size());
   }
   return now;
+}
+
+/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::hidden` exists
+/// from then on. Hidden from the hooks, during a capture.
+inline void show_block_to_hooks() noexcept {
+  void* block = ::operator new(1, std::nothrow);
+  asm volatile("" : "+r"(block) : : "memory");  // or the compiler leaves out both calls
+  ::operator delete(block);
 }
 
 /// Keeps a reading. Under the lock, after a drain.
@@ -53,9 +62,10 @@ inline void put_process_memory(capture_state& state) noexcept {
   (void)succeeds([&] { state.facts(to_table(std::vector<process_memory>(state.process.begin(), state.process.end()))); });
 }
 
-/// The same for the trace file alone, in which they survive if the process is killed. Allocates nothing.
+/// The same for the trace file alone, in which they survive if the process is killed, if they say something new: a run of many
+/// small segments must not have a large file. Allocates nothing.
 inline void write_process_memory(capture_state& state) noexcept {
-  if (!state.file.takes_events()) return;
+  if (!state.file.takes_events() || !state.process.take_notable()) return;
   fact_payload<2048> rows;
   state.file.encoded_facts(rows.encode(state.process.begin(), state.process.end()));
   state.file.commit();

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -68,16 +69,38 @@ class process_readings {
   [[nodiscard]] bool is_empty() const noexcept { return rows_[1].resident_bytes < 0; }
   /// Whether there was a reading since the last call.
   [[nodiscard]] bool take_new() noexcept { return std::exchange(is_new_, false); }
+  /// Whether the last reading differs from the one at which this was last true by a megabyte, or comes a second later.
+  [[nodiscard]] bool take_notable() noexcept {
+    constexpr std::int64_t most_bytes = std::int64_t{1} << 20;
+    constexpr std::int64_t most_ns = 1'000'000'000;
+    const process_memory& last = rows_[1];
+    const auto differs = [](std::int64_t bytes, std::int64_t before) { return std::abs(bytes - before) >= most_bytes; };
+    if (notable_.resident_bytes >= 0 && last.time_ns - notable_.time_ns < most_ns &&
+        !differs(last.resident_bytes, notable_.resident_bytes) && !differs(last.heap_bytes, notable_.heap_bytes) &&
+        !differs(last.recorded_bytes, notable_.recorded_bytes)) {
+      return false;
+    }
+    notable_ = {last.time_ns, last.resident_bytes, last.heap_bytes, last.recorded_bytes};
+    return true;
+  }
   [[nodiscard]] const process_memory* begin() const noexcept { return rows_.data(); }
   [[nodiscard]] const process_memory* end() const noexcept { return rows_.data() + moments; }
 
  private:
+  struct noted {
+    std::int64_t time_ns = 0;
+    std::int64_t resident_bytes = -1;
+    std::int64_t heap_bytes = -1;
+    std::int64_t recorded_bytes = 0;
+  };
+
   /// `malloc` adds a header to each block and rounds it up to 16 bytes: 16 on average.
   static constexpr std::int64_t overhead_of_block = 16;
 
   std::array<process_memory, moments> rows_;
   std::int64_t heap_before_ = -1;
   bool is_new_ = false;
+  noted notable_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

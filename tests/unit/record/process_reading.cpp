@@ -92,6 +92,24 @@ TEST_CASE("process readings: the first, the last and the greatest are kept, howe
   CHECK_FALSE(kept.take_new());
 }
 
+TEST_CASE("process readings: those that say nothing new are not written to the file") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {});
+  CHECK(kept.take_notable());
+  kept.add(reading(5'500'000, 900'000), {ms, 300'000, 0, 0, false});
+  CHECK_FALSE(kept.take_notable());
+  kept.add(reading(6'100'000, 900'000), {2 * ms, 300'000, 0, 0, false});  // more than 1 MiB above the last one written
+  CHECK(kept.take_notable());
+  kept.add(reading(6'100'000, 2'100'000), {3 * ms, 300'000, 0, 0, false});
+  CHECK(kept.take_notable());
+  kept.add(reading(6'100'000, 2'100'000), {4 * ms, 2'300'000, 0, 0, false});
+  CHECK(kept.take_notable());
+  kept.add(reading(6'100'000, 2'100'000), {1003 * ms, 2'300'000, 0, 0, false});
+  CHECK_FALSE(kept.take_notable());
+  kept.add(reading(6'100'000, 2'100'000), {1004 * ms, 2'300'000, 0, 0, false});
+  CHECK(kept.take_notable());
+}
+
 TEST_CASE("process readings: a heap that was unknown when the capture began counts from the first time it is known") {
   process_readings kept;
   kept.add(reading(5000, -1), {});
