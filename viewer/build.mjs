@@ -1,7 +1,7 @@
-// Builds the page: dist/template.html to look at, and the C++ header that memprof writes pages from.
-//   node build.mjs                     both
-//   node build.mjs --check             fails if the committed header is not what the sources give
-//   node build.mjs ... --header FILE   the header, where the sources do not lie in the project
+// Builds the page: dist/template.html to look at, and the C++ headers that memprof writes pages from and draws pictures with.
+//   node build.mjs                      all
+//   node build.mjs --check              fails if a committed header is not what the sources give
+//   node build.mjs ... --into FOLDER    the folder of the headers, where the sources do not lie in the project
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -9,8 +9,8 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const option = process.argv.indexOf('--header');
-const header = option > 0 ? process.argv[option + 1] : join(here, '../include/memprof/report/html/page_template.hpp');
+const option = process.argv.indexOf('--into');
+const folder = option > 0 ? process.argv[option + 1] : join(here, '../include/memprof/report');
 /** MSVC ends at 16,380 bytes a literal. */
 const longestPiece = 15_000;
 const delimiter = 'memprof';
@@ -61,6 +61,39 @@ function literals(text) {
   return pieces.join('\n');
 }
 
+/** The colours of pictures: the light ones. */
+function paletteOf({ categories, rest, plain }) {
+  const cases = Object.entries(categories).map(([name, [light]]) => `    case category::${name}: return "${light}";`);
+  return `#pragma once
+
+#include <memprof/trace/category.hpp>
+
+// Made by viewer/build.mjs from viewer/src/palette.json: change it there.
+
+#include <string_view>
+
+/// @file
+/// The colours of pages in light colours, for pictures. Those of categories are by Okabe and Ito, "Color Universal Design"
+/// (2008).
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+inline constexpr std::string_view rest_colour = "${rest[0]}";
+inline constexpr std::string_view plain_colour = "${plain[0]}";  ///< of bars whose names say what they are
+
+[[nodiscard]] constexpr std::string_view colour_of(category of) noexcept {
+  // clang-format off
+  switch (of) {
+${cases.join('\n')}
+  }
+  // clang-format on
+  return rest_colour;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+`;
+}
+
 function headerOf({ head, tail }) {
   return `#pragma once
 
@@ -92,17 +125,18 @@ ${literals(tail)}
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const made = await template();
-  const text = headerOf(made);
+  const palette = JSON.parse(await readFile(join(here, 'src/palette.json'), 'utf8'));
+  const headers = [[join(folder, 'html/page_template.hpp'), headerOf(made)], [join(folder, 'palette.hpp'), paletteOf(palette)]];
   if (process.argv.includes('--check')) {
-    const committed = await readFile(header, 'utf8').catch(() => '');
-    if (committed !== text) {
+    for (const [header, text] of headers) {
+      if ((await readFile(header, 'utf8').catch(() => '')) === text) continue;
       console.error(`${relative(process.cwd(), header)} is not what viewer/src gives: run 'npm run build' in viewer/ and commit it`);
-      process.exit(1);
+      process.exitCode = 1;
     }
   } else {
     await mkdir(join(here, 'dist'), { recursive: true });
     await writeFile(join(here, 'dist/template.html'), made.head + made.tail);
-    await writeFile(header, text);
+    for (const [header, text] of headers) await writeFile(header, text);
     console.log(`script ${made.sizes.script} bytes, style ${made.sizes.style} bytes`);
   }
 }

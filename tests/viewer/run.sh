@@ -32,7 +32,7 @@ fi
 case $what in
   check)
     node_modules/.bin/tsc --noEmit
-    node build.mjs --check --header "$source/include/memprof/report/html/page_template.hpp"
+    node build.mjs --check --into "$source/include/memprof/report"
     ;;
   chromium | firefox)
     MEMPROF_TEST_SCREENSHOTS=$folder/pages MEMPROF_TEST_NANO_GPT=${4:-} exec node test/run.mjs "$what"

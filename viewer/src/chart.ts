@@ -1,6 +1,8 @@
 import { themeColours, type ThemeColours } from './colours';
+import type { Moment } from './data/live';
 import { h } from './dom';
 import { count, ticks, timeTick } from './format';
+import { say } from './status';
 import type { Store } from './store';
 import { hideTip, showTip, type Tip } from './tip';
 
@@ -140,6 +142,16 @@ export abstract class TimeChart extends Chart {
     return from + ((x - this.left) / (this.right - this.left)) * (to - from);
   }
 
+  /** Whether tooltips should leave the chart uncovered. */
+  protected get keptClear(): boolean {
+    return false;
+  }
+
+  /** The moment that a point shows; null: that of its place on the axis. */
+  protected shownAt(_x: number): Moment | null {
+    return null;
+  }
+
   /** The tooltip for a point; null for none. */
   protected abstract tip(x: number, y: number): Tip | null;
 
@@ -187,7 +199,7 @@ export abstract class TimeChart extends Chart {
     this.canvas.setPointerCapture(event.pointerId);
     this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     const { from, to } = this.store.state;
-    const pan = event.shiftKey || event.pointerType === 'touch';
+    const pan = !event.shiftKey || event.pointerType === 'touch';
     this.drag = { x: event.offsetX, y: event.offsetY, from, to, pan, moved: false };
   }
 
@@ -202,7 +214,11 @@ export abstract class TimeChart extends Chart {
       this.pinch(event);
       return;
     }
-    if (Math.abs(event.offsetX - drag.x) > 4) drag.moved = true;
+    if (Math.abs(event.offsetX - drag.x) > 4 && !drag.moved) {
+      drag.moved = true;
+      this.canvas.classList.toggle('panned', drag.pan);
+      if (drag.pan && this.store.showsAll) say('This is the whole run: zoom with the wheel, or by dragging with Shift.');
+    }
     if (!drag.moved) return;
     hideTip();
     if (drag.pan) {
@@ -234,8 +250,7 @@ export abstract class TimeChart extends Chart {
     const { drag } = this;
     this.pointers.delete(event.pointerId);
     if (!drag || this.pointers.size > 0) return;
-    this.drag = null;
-    this.rubber.classList.remove('shown');
+    this.endDrag();
     if (!drag.moved) this.click(this.clampX(event.offsetX), event.offsetY);
     else if (!drag.pan) {
       const [a, b] = [this.clampX(Math.min(drag.x, event.offsetX)), this.clampX(Math.max(drag.x, event.offsetX))];
@@ -243,11 +258,16 @@ export abstract class TimeChart extends Chart {
     }
   }
 
+  private endDrag(): void {
+    this.drag = null;
+    this.rubber.classList.remove('shown');
+    this.canvas.classList.remove('panned');
+  }
+
   private leave(event: PointerEvent): void {
     this.pointers.delete(event.pointerId);
-    if (event.type === 'pointercancel') this.drag = null;
+    if (event.type === 'pointercancel') this.endDrag();
     if (this.drag) return;
-    this.rubber.classList.remove('shown');
     this.store.setHover(null);
     hideTip();
   }
@@ -258,9 +278,9 @@ export abstract class TimeChart extends Chart {
       hideTip();
       return;
     }
-    this.store.setHover(this.value(this.clampX(x)));
+    this.store.setHover(this.value(this.clampX(x)), this.shownAt(this.clampX(x)));
     const tip = this.tip(this.clampX(x), y);
-    if (tip) showTip(tip, event.clientX, event.clientY);
+    if (tip) showTip(tip, event.clientX, event.clientY, this.keptClear ? this.canvas.getBoundingClientRect() : null);
     else hideTip();
   }
 

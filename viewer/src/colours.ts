@@ -1,37 +1,18 @@
+import palette from './palette.json';
+
 /**
  * Colours that can be told apart with any kind of colour vision: those of Okabe and Ito for categories, with some of Tol's
- * for operations. Neighbours in a stack have a line between them, and no view relies on colour alone.
+ * for operations. Neighbours in a stack have a line between them, and no view relies on colour alone. The pictures of
+ * `memprof plot` have the same ones: palette.json is the only place.
  */
 
 export const categories = ['parameter', 'optimizer_state', 'gradient', 'activation', 'temporary', 'input', 'kv_cache', 'other'] as const;
 
-const categoryColours: Record<string, [light: string, dark: string]> = {
-  parameter: ['#0072b2', '#3d97d3'],
-  optimizer_state: ['#009e73', '#1fae85'],
-  gradient: ['#e69f00', '#e6a117'],
-  activation: ['#56b4e9', '#7cc5ee'],
-  temporary: ['#d55e00', '#dd6b1f'],
-  input: ['#cc79a7', '#cf86b0'],
-  kv_cache: ['#cfc100', '#e5dc4d'],
-  other: ['#8b929b', '#7b838d'],
-};
+type Pair = [light: string, dark: string];
+const { operations, rest, plain } = palette as unknown as { operations: Pair[]; rest: Pair; plain: Pair };
+const categoryColours = palette.categories as unknown as Record<string, Pair>;
 
-const operationColours: [light: string, dark: string][] = [
-  ['#0072b2', '#3d97d3'],
-  ['#e69f00', '#e6a117'],
-  ['#009e73', '#1fae85'],
-  ['#cc79a7', '#cf86b0'],
-  ['#56b4e9', '#7cc5ee'],
-  ['#d55e00', '#dd6b1f'],
-  ['#999933', '#b3b34a'],
-  ['#882255', '#b8528a'],
-  ['#44aa99', '#63c0b0'],
-  ['#ddcc77', '#d9ca82'],
-  ['#6a5acd', '#9488e8'],
-];
-const restColours: [light: string, dark: string] = ['#b4bac2', '#5d6570'];
-
-export const distinctOperations = operationColours.length;
+export const distinctOperations = operations.length;
 
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
 
@@ -40,11 +21,13 @@ export function isDark(): boolean {
   return chosen ? chosen === 'dark' : systemIsDark.matches;
 }
 
-const pick = (pair: [string, string]): string => pair[isDark() ? 1 : 0];
+const pick = (pair: Pair): string => pair[isDark() ? 1 : 0];
 
 export const categoryColour = (category: string): string => pick(categoryColours[category] ?? categoryColours.other);
 /** The colour of the n-th largest operation; -1 and those beyond the palette share the colour for the rest. */
-export const operationColour = (rank: number): string => pick(operationColours[rank] ?? restColours);
+export const operationColour = (rank: number): string => pick(operations[rank] ?? rest);
+/** For bars whose names say what they are: beside colours of categories, those of operations would be taken for them. */
+export const plainColour = (): string => pick(plain);
 
 /** Black or white, whichever is more legible on the colour. */
 export function inkOn(colour: string): string {

@@ -41,6 +41,11 @@ export function count(value: number): string {
   return (value < 0 ? minus : '') + grouped.format(Math.abs(value));
 }
 
+/** A number that need not be whole, with three decimals as in memprof's text: "0.119". */
+export function decimal(value: number): string {
+  return Math.abs(value) < 1000 ? (value < 0 ? minus : '') + fixed(Math.abs(value), 3) : count(value);
+}
+
 export function number(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }

@@ -1,5 +1,6 @@
 import { Data, readPage } from './data/decode';
 import { Model } from './data/model';
+import type { Step } from './data/steps';
 import { copy, h, swatch } from './dom';
 import { bytes, categoryName, count, exactBytes, number, percent, shortened, shown, time } from './format';
 import { longestLabel, OperationColours, stackOf } from './groups';
@@ -34,7 +35,7 @@ const keys: [string, string][] = [
   ['X', 'time or events along the axis'],
   ['C', 'colours by category, operation or memory space'],
   ['Wheel', 'zoom; sideways or with Shift, pan; with Alt over the blocks, zoom their addresses'],
-  ['Drag', 'zoom into a range; with Shift, pan; double-click for the whole run'],
+  ['Drag', 'pan; with Shift, zoom into a range; double-click for the whole run'],
   ['1 \u2026 9', 'go to a section'],
   ['/', 'search the nearest table'],
   ['?', 'this list'],
@@ -49,12 +50,11 @@ function start(model: Model): void {
   const heading = shown(model.run.title) || 'memprof';
   document.title = `${heading} \u2013 memprof`;
 
-  const sections: [id: string, title: string, content: () => HTMLElement][] = [['answers', 'Answers', () => answersView(model, store, colours)]];
+  const sections: [id: string, title: string, content: () => HTMLElement][] = [['answers', 'Answers', () => answersView(model, store)]];
   if (model.spaces.length > 0) {
     sections.push(['timeline', 'Timeline', () => timelineSection(model, store, colours)], ['live', 'Live', () => titled('live', 'What was live at the selected moment', new LiveView(model, store, colours).element)]);
-    if (model.detail) {
-      sections.push(['lanes', 'Lanes', () => lanesSection(model, store, colours)], ['blocks', 'Blocks', () => blocksSection(model, store, colours)]);
-    }
+    sections.push(['lanes', 'Lanes', () => lanesSection(model, store, colours)]);
+    if (model.detail) sections.push(['blocks', 'Blocks', () => blocksSection(model, store, colours)]);
     sections.push(
       ['segments', 'Segments', () => titled('segments', model.steps.length > 0 ? 'Segments and steps' : 'Segments', new SegmentsView(model, store).element)],
       ['operations', 'Operations', () => titled('operations', 'Operations over the whole run', operationsView(model, store, colours))],
@@ -136,7 +136,7 @@ function timelineSection(model: Model, store: Store, colours: OperationColours):
   };
   store.on(['by'], arrange);
   arrange();
-  return titled('timeline', 'Live bytes over time', toolbar(model, store), chart.element, ...(lanes ? [lanes] : []), new Band(store, model).element, legend);
+  return titled('timeline', 'Live bytes over time', toolbar(model, store), rangeNote(model, store), chart.element, ...(lanes ? [lanes] : []), new Band(store, model).element, legend);
 }
 
 function toolbar(model: Model, store: Store): HTMLElement {
@@ -165,6 +165,43 @@ function toolbar(model: Model, store: Store): HTMLElement {
   );
 }
 
+/** The first and the last step of which at least a quarter is visible; null where there is none. */
+function visibleSteps(model: Model, store: Store): [Step | null, Step | null] {
+  const { from, to, unit } = store.state;
+  const axis = unit === 'event' ? 'event' : 'ns';
+  const quarter = (step: Step | null): number => (step === null ? 0 : (axis === 'event' ? step.endEvent - step.beginEvent : step.endNs - step.beginNs) / 4);
+  const at = (value: number): Step | null => model.steps.on(axis, value);
+  return [at(from + quarter(at(from))), at(to - quarter(at(to)))];
+}
+
+/** Where there are too many steps to be seen at once: which are shown, and the way to the others. */
+function rangeNote(model: Model, store: Store): HTMLElement {
+  const note = h('p', { class: 'about range-note' });
+  const go = (text: string, range: [number, number]): HTMLElement => h('button', { type: 'button', click: () => store.setRange(...range) }, text);
+  const draw = (): void => {
+    const peak = store.peakRange;
+    note.hidden = peak === null;
+    if (!peak) return;
+    const all = `of ${count(model.steps.count)} steps`;
+    if (store.showsAll) {
+      note.replaceChildren(`The whole run, each ${all} as its largest moment. `, go('Show the step with the peak', peak));
+      return;
+    }
+    const [first, last] = visibleSteps(model, store);
+    const held = model.stepAt(model.peak(store.space!))?.row;
+    const hasPeak = first !== null && last !== null && held !== undefined && first.row <= held && held <= last.row;
+    const numbers = first && last ? (first.row === last.row ? `Step ${count(first.number)} ${all}` : `Steps ${count(first.number)} to ${count(last.number)} ${all}`) : '';
+    note.replaceChildren(
+      numbers && `${numbers}${hasPeak ? `, which ${first.row === last.row ? 'holds' : 'hold'} the peak` : ''}. `,
+      go('Show the whole run', [0, store.full]),
+      ...(hasPeak && first.row === last.row ? [] : [' \u00b7 ', go('Show the step with the peak', peak)]),
+    );
+  };
+  store.on(['from', 'to', 'unit', 'space'], draw);
+  draw();
+  return note;
+}
+
 function larger(store: Store, direction: 1 | -1): void {
   if (!store.selectLarger(direction)) say(direction > 0 ? 'Nothing larger comes later.' : 'Nothing larger came before.');
 }
@@ -173,8 +210,7 @@ function larger(store: Store, direction: 1 | -1): void {
 function drawLegend(model: Model, store: Store, colours: OperationColours, legend: HTMLElement): void {
   const { space } = store;
   if (!space) return;
-  const at = store.hover !== null ? store.momentOf(store.hover) : store.state.at;
-  const found = model.locate(space, at);
+  const found = model.locate(space, store.lookedAt);
   if (!found) {
     legend.replaceChildren();
     return;
@@ -205,7 +241,8 @@ function lanesSection(model: Model, store: Store, colours: OperationColours): HT
   const gantt = new Gantt(store, model, colours);
   const table = model.invocationsOf(0);
   const notes: string[] = [];
-  if (table && table.left > 0) notes.push(`${count(table.left)} of ${count(table.frame.invocations)} invocations were too short to keep.`);
+  if (!model.detail) notes.push(`${table ? `A profile has of each operation the first, the last and the largest invocation, here ${count(table.length)} of ${count(table.invocations)}.` : 'This profile has no invocations.'} A trace has all, and blocks over time too: set trace_file in capture_options, or MEMPROF_TRACE=1 for a session, and give the file to memprof report.`);
+  else if (table && table.left > 0) notes.push(`${count(table.left)} of ${count(table.invocations)} invocations were too short to keep.`);
   if (gantt.leftOut > 0) notes.push(`${count(gantt.leftOut)} deeper lanes not drawn.`);
   return titled('lanes', 'Operations over time', h('div', { class: 'scrolled' }, gantt.element), notes.length > 0 ? h('p', { class: 'about' }, notes.join(' ')) : h('span'), invocationsInRange(model, store, gantt));
 }

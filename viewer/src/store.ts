@@ -38,10 +38,23 @@ function defaultGrouping(model: Model): Grouping {
   return known || model.profile.operations.length === 0 ? 'category' : 'operation';
 }
 
+/** Side by side, more steps than this are a pattern of pixels that says nothing. */
+const leastStepWidth = 24;
+
+/** The step that holds a moment, with a margin; null if the whole run can be seen at once, or the moment is in no step. */
+export function stepRange(model: Model, unit: Unit, at: Moment): [from: number, to: number] | null {
+  const step = model.stepAt(at);
+  if (!step || model.steps.count * leastStepWidth <= innerWidth) return null;
+  const [begin, end] = unit === 'event' ? [step.beginEvent, step.endEvent] : [step.beginNs, step.endNs];
+  const margin = (end - begin) * 0.02;
+  return [Math.max(0, begin - margin), end + margin];
+}
+
 export class Store {
   readonly state: State;
   /** The position of the pointer on the shared axis; null if it is not over a chart. */
   hover: number | null = null;
+  private hoverMoment: Moment | null = null;
   private readonly listeners: [Set<Part>, () => void][] = [];
   private lastAddress = '';
   private writing: ReturnType<typeof setTimeout> | undefined;
@@ -58,15 +71,23 @@ export class Store {
       at: model.spaces.length > 0 ? model.peak(model.spaces[space]) : { event: 0, ns: 0 },
       find: '',
     };
-    this.state.to = this.full;
+    [this.state.from, this.state.to] = stepRange(model, this.state.unit, this.state.at) ?? [0, this.full];
     this.readAddress();
     addEventListener('hashchange', () => {
       if (location.hash !== this.lastAddress) this.readAddress();
+    });
+    // Who leaves the page, or looks elsewhere to copy its address, finds the view there.
+    addEventListener('pagehide', () => {
+      if (this.writing !== undefined) this.writeAddressNow();
     });
   }
 
   get space(): SpaceModel | undefined {
     return this.model.spaces[this.state.space];
+  }
+
+  get showsAll(): boolean {
+    return this.state.from <= 0 && this.state.to >= this.full;
   }
 
   /** The end of the axis, which starts at 0. */
@@ -93,10 +114,17 @@ export class Store {
     if (changed.length > 0) this.writeAddress();
   }
 
-  setHover(value: number | null): void {
-    if (this.hover === value) return;
+  /** `moment`: what the chart under the pointer shows there, where it is known. */
+  setHover(value: number | null, moment: Moment | null = null): void {
+    if (this.hover === value && this.hoverMoment?.event === moment?.event && this.hoverMoment?.ns === moment?.ns) return;
     this.hover = value;
+    this.hoverMoment = moment;
     this.notify(['hover']);
+  }
+
+  /** The moment under the pointer, or the selected one. */
+  get lookedAt(): Moment {
+    return this.hoverMoment ?? (this.hover !== null ? this.momentOf(this.hover) : this.state.at);
   }
 
   private notify(parts: Part[]): void {
@@ -151,7 +179,7 @@ export class Store {
     if (unit === this.state.unit || (unit === 'event' && !this.model.hasEvents)) return;
     const { from, to } = this.state;
     const { model } = this;
-    const whole = from <= 0 && to >= this.full;
+    const whole = this.showsAll;
     const convert = (value: number): number => (unit === 'event' ? model.eventOfNs(value) : model.nsOfEvent(value));
     const range: [number, number] = whole ? [0, this.fullOf(unit)] : [convert(from), convert(to)];
     this.set({ unit });
@@ -175,6 +203,11 @@ export class Store {
 
   selectPeak(): void {
     if (this.space) this.select(this.model.peak(this.space));
+  }
+
+  /** The step of the selected space's peak, where steps are too many to be seen side by side. */
+  get peakRange(): [from: number, to: number] | null {
+    return this.space ? stepRange(this.model, this.state.unit, this.model.peak(this.space)) : null;
   }
 
   /** The drawn moment `by` rows from the selected one. */
@@ -242,11 +275,15 @@ export class Store {
 
   writeAddressNow(): void {
     clearTimeout(this.writing);
-    this.lastAddress = this.link(this.state.view || 'timeline', { find: this.state.find });
-    history.replaceState(null, '', this.lastAddress);
+    this.writing = undefined;
+    // A link was followed, and the browser has yet to say so: what it leads to is not to be lost.
+    if (location.hash !== this.lastAddress) return;
+    history.replaceState(null, '', this.link(this.state.view || 'timeline', { find: this.state.find }));
+    this.lastAddress = location.hash;
   }
 
   private readAddress(): void {
+    this.lastAddress = location.hash;
     const [view, query] = location.hash.replace(/^#/, '').split('?', 2);
     if (!view) return;
     const { model } = this;

@@ -1,5 +1,6 @@
+import { plainColour } from './colours';
 import { csvRecord } from './csv';
-import { bar, copy, h, setText } from './dom';
+import { bar, copy, h, setText, swatch } from './dom';
 import { count, number as numberOf } from './format';
 import { shortenedApart } from './names';
 import { say } from './status';
@@ -15,6 +16,7 @@ export interface ColumnOf<Row> {
   exact?: (row: Row) => string;
   /** A bar behind the number, from 0 to 1. */
   part?: (row: Row) => number;
+  /** Of its bar, or of a mark before its text; empty: none of its own. */
   colour?: (row: Row) => string;
   /** Hidden if the page is narrow. */
   minor?: boolean;
@@ -82,6 +84,7 @@ export class DataTable<Row> {
       this.scroller,
     );
     new ResizeObserver(() => this.render(true)).observe(this.scroller);
+    addEventListener('themechange', () => this.refresh());
     addEventListener('beforeprint', () => this.print(true));
     addEventListener('afterprint', () => this.print(false));
   }
@@ -91,6 +94,11 @@ export class DataTable<Row> {
     this.rows = rows;
     this.note = note;
     this.update();
+  }
+
+  /** Draws the same rows again, as their colours have changed. */
+  refresh(): void {
+    this.render(true);
   }
 
   find(text: string): void {
@@ -194,12 +202,9 @@ export class DataTable<Row> {
     columns.forEach((column, place) => {
       const text = (column.text ?? ((r: Row) => String(column.value(r))))(row);
       const cell = h('td', { class: `${this.isNumber(place) ? 'number' : 'text'}${column.minor ? ' minor' : ''}`, title: column.exact ? column.exact(row) : text });
-      if (column.part) cell.append(bar(column.part(row), column.colour?.(row) ?? 'var(--bar)'));
-      else if (column.colour) {
-        const mark = h('span', { class: 'swatch', 'aria-hidden': 'true' });
-        mark.style.backgroundColor = column.colour(row);
-        cell.append(mark);
-      }
+      const colour = column.colour?.(row) ?? '';
+      if (column.part) cell.append(bar(column.part(row), colour || plainColour()));
+      else if (colour) cell.append(swatch(colour));
       if (place === 0 && indent) cell.style.paddingLeft = `${8 + 14 * Math.min(indent(row), 16)}px`;
       const short = this.names[place]?.[index] ?? text;
       if (place === 0 && activate) {

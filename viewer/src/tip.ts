@@ -19,7 +19,8 @@ export function hideTip(): void {
   box.hidden = true;
 }
 
-export function showTip(tip: Tip, x: number, y: number): void {
+/** Beside the pointer or, where there is room, above what is to be kept clear. */
+export function showTip(tip: Tip, x: number, y: number, clear: DOMRect | null = null): void {
   const list = h('dl');
   for (const [name, value, colour] of tip.lines) {
     list.append(h('dt', {}, colour ? swatch(colour) : null, name), h('dd', {}, value));
@@ -28,6 +29,7 @@ export function showTip(tip: Tip, x: number, y: number): void {
   box.hidden = false;
   const { offsetWidth: width, offsetHeight: height } = box;
   const left = x + 16 + width > innerWidth ? Math.max(4, x - 16 - width) : x + 16;
-  const top = Math.min(Math.max(4, y + 16), innerHeight - height - 4);
+  const above = clear ? clear.top - height : 0;
+  const top = clear && above >= 4 ? above : Math.min(Math.max(4, y + 16), innerHeight - height - 4);
   box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
 }

@@ -20,7 +20,7 @@ export async function findChromium() {
 }
 
 /** Nothing but what is measured is about time: on a machine that is busy with other tests it may take long. */
-const patience = 120_000;
+export const patience = 120_000;
 
 export const launch = async () => chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', '--disable-gpu'], timeout: patience });
 
@@ -50,9 +50,14 @@ export async function open(browser, path, { hash = '', width = 1280, height = 90
   });
   await prepare(page);
   await page.goto(pathToFileURL(path).href + hash);
-  await page.waitForSelector('main, [role=alert]');
-  await settle(page);
+  await painted(page);
   return page;
+}
+
+/** Waits for the page's own word that it was painted, or for its message that it cannot be. */
+export async function painted(page) {
+  await page.waitForFunction(() => document.querySelector('[role=alert]') || performance.getEntriesByName('memprof-first-paint').length > 0);
+  await settle(page);
 }
 
 /** Pages that memprof made: those that MEMPROF_TEST_PAGES names, and one of a training of examples/nano_gpt. */
@@ -66,8 +71,54 @@ export async function realPages() {
   return pages;
 }
 
-/** After two frames everything that was to be drawn is drawn. */
-export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+/** Whatever was to be drawn is drawn: two frames, with a task between them, since observers report after a frame. */
+export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done))))));
+
+/** Follows a link within the page. The browser says so later, after any number of frames where the machine is busy. */
+export async function goTo(page, hash) {
+  await page.evaluate(
+    (to) =>
+      new Promise((done) => {
+        if (location.hash === to) return done();
+        addEventListener('hashchange', () => done(), { once: true });
+        location.hash = to;
+      }),
+    hash,
+  );
+  await settle(page);
+}
+
+/** Clicks on a link to another view, and waits until the page is there. */
+export async function follow(page, selector) {
+  await page.evaluate(() => {
+    window.arrived = false;
+    addEventListener('hashchange', () => (window.arrived = true), { once: true });
+  });
+  await (page.locator ? page.locator(selector).first() : page).click(page.locator ? undefined : selector);
+  await page.waitForFunction(() => window.arrived);
+  await settle(page);
+}
+
+/** Repeats a check until it holds: what follows from a pointer, or is filled in later, comes when the browser has time. */
+export async function eventually(check) {
+  for (const end = Date.now() + patience; ; ) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+/** The text of the tooltip at a point of the window. */
+export async function tipAt(page, x, y) {
+  await page.mouse.move(1, 1);
+  await page.evaluate(() => dispatchEvent(new Event('scroll')));  // which hides one that another pointer left
+  await page.mouse.move(x, y);
+  await page.waitForFunction(() => !document.querySelector('#tip').hidden);
+  return page.evaluate(() => document.querySelector('#tip').innerText);
+}
 
 /** Starts to count the processor time of the page's main thread, which does not depend on what else the machine does. */
 export async function countProcessorTime(page) {
@@ -124,9 +175,12 @@ export const rowsOf = (page, label) =>
     label,
   );
 
-/** What the address says of the state. The page writes it 250 ms after a change: a later timer of its own comes after that. */
+/** What the address says of the state, which the page writes at once when it is left. */
 export async function state(page) {
-  const hash = await page.evaluate(() => new Promise((done) => setTimeout(() => done(location.hash), 300)));
+  const hash = await page.evaluate(() => {
+    dispatchEvent(new Event('pagehide'));
+    return location.hash;
+  });
   const [view, query] = hash.slice(1).split('?');
   return { view, ...Object.fromEntries(new URLSearchParams(query)) };
 }

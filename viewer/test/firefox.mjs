@@ -2,6 +2,7 @@
 import { access } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import puppeteer from 'puppeteer-core';
+import { painted, patience } from './browser.mjs';
 
 export async function findFirefox() {
   for (const path of [process.env.MEMPROF_TEST_FIREFOX, '/usr/bin/firefox-esr', '/usr/bin/firefox']) {
@@ -9,9 +10,6 @@ export async function findFirefox() {
   }
   return null;
 }
-
-/** Nothing here is about time: on a machine that is busy with other tests it may take long. */
-const patience = 120_000;
 
 export const launch = async () => puppeteer.launch({ browser: 'firefox', executablePath: await findFirefox(), headless: true, timeout: patience });
 
@@ -35,6 +33,6 @@ export async function open(browser, path, { hash = '', width = 1280, height = 90
   });
   await page.setViewport({ width, height });
   await page.goto(pathToFileURL(path).href + hash);
-  await page.waitForSelector('main, [role=alert]');
+  await painted(page);
   return page;
 }

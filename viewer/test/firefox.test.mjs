@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { exactBytes, folder, realPages, rowsOf, runIn, settle, shownBytes, state, write } from './browser.mjs';
+import { eventually, exactBytes, folder, follow, goTo, realPages, rowsOf, runIn, settle, shownBytes, state, tipAt, write } from './browser.mjs';
 import { launch, open } from './firefox.mjs';
 import { huge, Recorder, runOf, training } from './sample.mjs';
 
@@ -36,30 +36,7 @@ const shot = async (page, name) => {
   await page.screenshot({ path: join(folder, `firefox-${name}.png`) });
 };
 const liveRows = 'What was live at the selected moment, by operation and category';
-const isZoomed = () => location.hash.includes('from=');
 const digits = (value) => Number(value.replace('\u2212', '-').replace(/[^0-9-]/g, ''));
-
-/** Follows a link within the page. The browser says so later, after any number of frames where the machine is busy. */
-async function goTo(page, hash) {
-  await page.evaluate(
-    (to) =>
-      new Promise((done) => {
-        if (location.hash === to) return done();
-        addEventListener('hashchange', () => done(), { once: true });
-        location.hash = to;
-      }),
-    hash,
-  );
-  await settle(page);
-}
-
-/** Clicks on a link. */
-async function follow(page, selector) {
-  const before = await page.evaluate(() => location.hash);
-  await page.click(selector);
-  await page.waitForFunction((hash) => location.hash !== hash, {}, before);
-  await settle(page);
-}
 
 describe('in Firefox a page', () => {
   it('answers what the profile says', async () => {
@@ -129,22 +106,28 @@ describe('in Firefox a page', () => {
       const canvas = await page.$('#timeline canvas');
       await canvas.scrollIntoView();
       const box = await canvas.boundingBox();
-      // Firefox hands pointers to the page when it has time.
-      await page.mouse.move(box.x + box.width / 2, box.y + 100);
-      await page.waitForFunction(() => /\([\d,]+ B\)/.test(document.querySelector('#tip').innerText));
+      assert.match(await tipAt(page, box.x + box.width / 2, box.y + 100), /\([\d,]+ B\)/);
       await page.mouse.wheel({ deltaY: -200 });
-      await page.waitForFunction(isZoomed);
-      assert.ok(Number((await state(page)).from) > 0, 'the wheel zooms in');
+      await eventually(async () => assert.ok(Number((await state(page)).from) > 0, 'the wheel zooms in'));
       await press(page, '0');
       assert.equal((await state(page)).from, undefined);
-      await page.mouse.move(box.x + 300, box.y + 100);
-      await page.mouse.down();
-      await page.mouse.move(box.x + 500, box.y + 100, { steps: 4 });
-      await page.mouse.up();
-      await page.waitForFunction(isZoomed);
-      const { from, to } = await state(page);
+      const drag = async (from, to) => {
+        await page.mouse.move(box.x + from, box.y + 100);
+        await page.mouse.down();
+        await page.mouse.move(box.x + to, box.y + 100, { steps: 4 });
+        await page.mouse.up();
+      };
+      await page.keyboard.down('Shift');
+      await drag(300, 500);
+      await page.keyboard.up('Shift');
       const scale = (await page.evaluate(() => Number(/([\d,]+) events/.exec(document.querySelector('.about').textContent)[1].replaceAll(',', '')))) / (box.width - 84);
-      assert.ok(Math.abs(from - (300 - 72) * scale) < 2 && Math.abs(to - (500 - 72) * scale) < 2, 'a drag zooms to what was dragged over');
+      await eventually(async () => {
+        const { from, to } = await state(page);
+        assert.ok(Math.abs(from - (300 - 72) * scale) < 2 && Math.abs(to - (500 - 72) * scale) < 2, 'a drag with Shift zooms to what was dragged over');
+      });
+      const before = Number((await state(page)).from);
+      await drag(500, 600);
+      await eventually(async () => assert.ok(Number((await state(page)).from) < before, 'a drag pans'));
     });
   });
 

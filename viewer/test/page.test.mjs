@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
-import { countProcessorTime, exactBytes, launch, open, rowsOf, runIn, settle, shot, shownBytes, state, write } from './browser.mjs';
+import { countProcessorTime, eventually, exactBytes, follow, goTo, launch, open, rowsOf, runIn, settle, shot, shownBytes, state, tipAt, write } from './browser.mjs';
 import { huge, Recorder, runOf, training } from './sample.mjs';
 
 const GiB = 2 ** 30;
@@ -102,8 +102,7 @@ describe('answers', () => {
         '+1.00 KiB per step in cpu: first 1.00 KiB, last 20.0 KiB',
         '+512 B per step in pinned: first 512 B, last 10.0 KiB',
       ]);
-      await page.locator('[data-answer=spaces] a', { hasText: 'cpu' }).click();
-      await settle(page);
+      await follow(page, '[data-answer=spaces] tr:nth-child(2) a');
       assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes, in cpu: +1.00 KiB per step');
       assert.match(await text(page, '[data-answer=growth]'), /live in cpu after STEP: first 1\.00 KiB, last 20\.0 KiB\n+\+512 B per step in pinned/);
     });
@@ -160,18 +159,51 @@ describe('answers', () => {
 
   it('link to what shows them', async () => {
     await on('training', trained(), {}, async (page) => {
-      await page.locator('[data-answer=growth] a').click();
+      await follow(page, '[data-answer=growth] a');
       assert.equal((await state(page)).view, 'segments');
-      await page.locator('[data-answer=end] a').click();
+      await follow(page, '[data-answer=end] a');
       assert.match(await text(page, '#live .lead'), /^17\.2 MiB|^1[0-9.]+ MiB|^2[0-9.]+ MiB/);
-      await page.locator('[data-answer=peak] .value a').click();
-      await settle(page);
+      await follow(page, '[data-answer=peak] .value a');
       assert.match(await text(page, '#live .lead'), /This is the peak\./);
-      await page.locator('[data-answer=owners] a').first().click();
+      await follow(page, '[data-answer=owners] a');
       const { find } = await state(page);
       assert.ok(find.length > 0);
       assert.equal(await page.locator('#live input[type=search]').inputValue(), find);
     });
+  });
+});
+
+describe('the answer about the peak', () => {
+  it('has its phase, however late that is and however few segments the page has', async () => {
+    const recorder = new Recorder();
+    for (let number = 0; number < 100; number += 1) {
+      recorder.allocate(1, number === 70 ? 900 : 100);
+      recorder.free(1);
+      recorder.segment(number === 70 ? 'LATE' : 'OTHER');
+    }
+    const made = runOf(recorder, { bare: true });
+    const { profile } = made.run;
+    made.run.kept_segments = [0, 1, 70, 98, 99];
+    for (const of of [profile, ...profile.spaces]) of.segments = made.run.kept_segments.map((number) => of.segments[number]);
+    profile.spaces[0].peak_segment = 2;
+    await on('late', made, {}, async (page) => assert.match(await text(page, '[data-answer=peak]'), /in LATE/));
+  });
+
+  it('has bars for owners in no colour that stands for a category', async () => {
+    for (const scheme of ['light', 'dark']) {
+      await on('training', trained(), { scheme }, async (page) => {
+        const colours = (selector) => page.locator(selector).evaluateAll((all) => [...new Set(all.map((each) => getComputedStyle(each).backgroundColor))]);
+        const categories = await colours('[data-answer=peak] .swatch');
+        assert.equal(categories.length, main(trained().run).live_at_peak.by_category.length);
+        const bars = await colours('[data-answer=owners] .bar-fill');
+        assert.equal(bars.length, 1);
+        assert.ok(!categories.includes(bars[0]), bars[0]);
+        // Nor do the tables below mark operations with them, unless the stack has the colours of operations.
+        assert.equal(await page.locator('#operations .swatch, #live td:first-child .swatch').count(), 0);
+        await press(page, 'c');
+        assert.ok((await page.locator('#live td:first-child .swatch').count()) > 0);
+      });
+    }
   });
 });
 
@@ -187,8 +219,7 @@ describe('what was live', () => {
         if (event.space !== 1) continue;
         if (event.kind === 'allocate') live.set(event.address, event);
         else if (event.kind === 'free') live.delete(event.address);
-        await page.evaluate((hash) => (location.hash = hash), `#live?space=cuda%3A0&by=category&at=e${index}`);
-        await settle(page);
+        await goTo(page, `#live?space=cuda%3A0&by=category&at=e${index}`);
         const expected = new Map();
         for (const block of live.values()) {
           const key = `${block.operation < 0 ? '(outside every operation)' : recorder.operations[block.operation].path}|${block.category.replaceAll('_', ' ')}`;
@@ -232,8 +263,7 @@ describe('what was live', () => {
     for (const bare of [true, false]) {
       await on(bare ? 'end-profile' : 'end', runOf(recorder, { bare }), {}, async (page) => {
         assert.match(await text(page, '[data-answer=end]'), /500 B\s+parameter 300 B, gradient 200 B\s+200 B by work\s+300 B outside every operation/);
-        await page.locator('[data-answer=end] a').click();
-        await settle(page);
+        await follow(page, '[data-answer=end] a');
         assert.match(await text(page, '#live .lead'), /^500 B \(500 B\) in 2 blocks/);
         const rows = await rowsOf(page, 'What was live at the selected moment, by operation and category');
         assert.deepEqual(rows.map((r) => [r.cells[0], r.titles[2]]), [['(outside every operation)', '300 B'], ['work', '200 B']]);
@@ -275,9 +305,44 @@ describe('what was live', () => {
       assert.ok((await text(page, '#live .lead')).includes(exactBytes(space.cumulative_peak)));
       const rows = await rowsOf(page, 'What was live at the selected moment, by operation and category');
       assert.equal(rows.reduce((sum, r) => sum + Number(r.titles[2].replace(/[^0-9]/g, '')), 0), space.cumulative_peak);
-      assert.equal(await page.locator('#lanes').count(), 0);
       await shot(page, 'profile');
     });
+  });
+
+  it('is filtered by a click in the flame, and comes back', async () => {
+    for (const bare of [false, true]) {
+      await on(bare ? 'flame-profile' : 'flame', runOf(training(), { bare }), { hash: '#live?at=peak' }, async (page) => {
+        const label = 'What was live at the selected moment, by operation and category';
+        const names = async () => (await rowsOf(page, label)).map((row) => row.cells[0]);
+        await page.locator('#live [data-value=operations]').click();
+        const all = await names();
+        assert.ok(all.includes('model') && all.includes('forward/layer0'));
+        assert.ok(!(await page.locator('.crumbs').isVisible()));
+        const canvas = page.locator('.icicle canvas');
+        await canvas.focus();
+        // Its second level, from the left: the operation with the most.
+        for (const key of ['ArrowDown', 'Enter']) await press(page, key);
+        const first = (await page.locator('.crumbs .current').innerText()).trim();
+        const shown = await names();
+        assert.ok(shown.length > 0 && shown.length < all.length);
+        assert.deepEqual(shown, all.filter((name) => name === first || name.startsWith(`${first}/`)));
+        await page.locator('#live [data-value=blocks]').click();
+        const blocks = (await rowsOf(page, 'Blocks live at the selected moment')).filter((row) => row.cells.length > 2);
+        assert.ok(blocks.every((row) => row.cells[2] === first || row.cells[2].startsWith(`${first}/`)));
+        await page.locator('#live [data-value=operations]').click();
+        await page.locator('.crumbs button', { hasText: 'Show everything' }).click();
+        assert.deepEqual(await names(), all);
+        assert.ok(!(await page.locator('.crumbs').isVisible()));
+        // The same with the pointer, down to a leaf and back by one level.
+        const box = await canvas.boundingBox();
+        await canvas.click({ position: { x: 20, y: 36 } });
+        assert.deepEqual(await names(), shown);
+        await canvas.click({ position: { x: box.width / 2, y: 60 } });
+        assert.ok((await names()).length <= shown.length);
+        await page.locator('.crumbs button', { hasText: first }).first().click();
+        assert.deepEqual(await names(), shown);
+      });
+    }
   });
 });
 
@@ -312,8 +377,7 @@ describe('the timeline', () => {
       assert.equal((await state(page)).at, `e${peak}`);
       // Whatever the range, some column of pixels shows the largest moment in it.
       for (const [from, to] of [[0, 6001], [1000, 4000], [peak - 100, peak + 100], [peak - 20, peak + 15]]) {
-        await page.evaluate((hash) => (location.hash = hash), `#timeline?unit=event&from=${Math.max(0, from)}&to=${to}&at=e0`);
-        await settle(page);
+        await goTo(page, `#timeline?unit=event&from=${Math.max(0, from)}&to=${to}&at=e0`);
         const greatest = await page.evaluate((wanted) => {
           const canvas = document.querySelector('#timeline canvas');
           const box = canvas.getBoundingClientRect();
@@ -331,19 +395,37 @@ describe('the timeline', () => {
     });
   });
 
-  it('shows in its tooltip the composition, which sums to what is live', async () => {
+  it('shows below it the composition under the pointer, which sums to what is live, and in its tooltip the part', async () => {
     await on('training', trained(), { hash: '#timeline?unit=event' }, async (page) => {
       const canvas = page.locator('#timeline canvas').first();
       const box = await canvas.boundingBox();
       for (const part of [0.1, 0.33, 0.5, 0.77]) {
-        await page.mouse.move(box.x + 72 + part * (box.width - 84), box.y + 120);
-        await settle(page);
-        const values = await page.evaluate(() => [...document.querySelectorAll('#tip dt')].map((dt) => [dt.textContent, dt.nextSibling.textContent]));
-        const exact = Number(/\(([\d,]+) B\)/.exec(values[0][1])[1].replaceAll(',', ''));
-        const percents = values.filter(([, v]) => v.endsWith(' %')).reduce((sum, [, v]) => sum + Number(/([\d.]+) %/.exec(v)[1]), 0);
-        assert.ok(exact > 0 && Math.abs(percents - 100) < 0.5, `${percents} % of ${exact}`);
+        const tip = await tipAt(page, box.x + 72 + part * (box.width - 84), box.y + box.height - 24);
+        const exact = Number(/\(([\d,]+) B\)/.exec(tip)[1].replaceAll(',', ''));
+        const legend = await page.locator('.legend > div').evaluateAll((all) => all.map((each) => [each.querySelector('.name').textContent, Number(each.title.split('\n')[1].replace(/[^0-9]/g, ''))]));
+        assert.ok(exact > 0);
+        assert.equal(legend.reduce((sum, [, bytes]) => sum + bytes, 0), exact);
+        // At the bottom lies the first part.
+        assert.ok(tip.includes(`parameter\n${shownBytes(legend[0][1])}, `) || tip.includes(`parameter\t${shownBytes(legend[0][1])}, `), tip);
       }
     });
+  });
+
+  it('is not covered by its tooltip', async () => {
+    for (const [width, height] of [[1400, 900], [900, 900], [400, 800]]) {
+      await on('training', trained(), { width, height, hash: '#timeline?at=peak' }, async (page) => {
+        const box = await page.locator('#timeline canvas').first().boundingBox();
+        for (const [across, down] of [[0.3, 0.2], [0.5, 0.5], [0.9, 0.7]]) {
+          await tipAt(page, box.x + across * box.width, box.y + down * box.height);
+          const covered = await page.evaluate(() => {
+            const [a, b] = ['#tip', '#timeline canvas'].map((selector) => document.querySelector(selector).getBoundingClientRect());
+            const overlap = (from, to) => Math.max(0, to - from);
+            return (overlap(Math.max(a.left, b.left), Math.min(a.right, b.right)) * overlap(Math.max(a.top, b.top), Math.min(a.bottom, b.bottom))) / (b.width * b.height);
+          });
+          assert.ok(covered < 1 / 7, `${(100 * covered).toFixed(0)} % at ${width}`);
+        }
+      });
+    }
   });
 
   it('zooms by wheel, drag and keys, pans, and comes back', async () => {
@@ -357,28 +439,41 @@ describe('the timeline', () => {
       const box = await canvas.boundingBox();
       await page.mouse.move(box.x + box.width / 2, box.y + 100);
       await page.mouse.wheel(0, -200);
-      let [from, to] = await range();
-      assert.ok(from > 0 && to < runEvents, 'the wheel zooms in');
-      const width = to - from;
+      let [from, to] = [0, 0];
+      await eventually(async () => {
+        [from, to] = await range();
+        assert.ok(from > 0 && to < runEvents, 'the wheel zooms in');
+      });
       await page.mouse.wheel(120, 0);
-      const [panned, pannedTo] = await range();
-      assert.ok(panned > from && Math.abs(pannedTo - panned - width) <= 2, 'a sideways wheel pans');
+      await eventually(async () => {
+        const [panned, pannedTo] = await range();
+        assert.ok(panned > from && Math.abs(pannedTo - panned - (to - from)) <= 2, 'a sideways wheel pans');
+      });
       await canvas.dblclick();
       assert.deepEqual(await range(), [0, runEvents], 'a double click shows the whole run');
-      await page.mouse.move(box.x + 300, box.y + 100);
-      await page.mouse.down();
-      await page.mouse.move(box.x + 500, box.y + 100, { steps: 4 });
-      await page.mouse.up();
-      [from, to] = await range();
-      const scale = runEvents / (box.width - 84);
-      assert.ok(Math.abs(from - (300 - 72) * scale) < 2 && Math.abs(to - (500 - 72) * scale) < 2, 'a drag zooms to what was dragged over');
+      const drag = async (begin, end) => {
+        await page.mouse.move(box.x + begin, box.y + 100);
+        await page.mouse.down();
+        await page.mouse.move(box.x + end, box.y + 100, { steps: 4 });
+        await page.mouse.up();
+      };
+      await drag(300, 500);
+      assert.deepEqual(await range(), [0, runEvents], 'the whole run cannot be panned');
+      await eventually(async () => assert.match(await text(page, '.status'), /dragging with Shift/));
       await page.keyboard.down('Shift');
-      await page.mouse.move(box.x + 500, box.y + 100);
-      await page.mouse.down();
-      await page.mouse.move(box.x + 600, box.y + 100, { steps: 4 });
-      await page.mouse.up();
+      await drag(300, 500);
       await page.keyboard.up('Shift');
-      assert.ok((await range())[0] < from, 'a drag with Shift pans');
+      const scale = runEvents / (box.width - 84);
+      await eventually(async () => {
+        [from, to] = await range();
+        assert.ok(Math.abs(from - (300 - 72) * scale) < 2 && Math.abs(to - (500 - 72) * scale) < 2, 'a drag with Shift zooms to what was dragged over');
+      });
+      await drag(500, 600);
+      await eventually(async () => {
+        const [moved, movedTo] = await range();
+        const by = (100 / (box.width - 84)) * (to - from);
+        assert.ok(Math.abs(from - by - moved) < 2 && Math.abs(movedTo - moved - (to - from)) < 2, 'a drag pans: what was under the pointer stays there');
+      });
       await press(page, '0');
       await press(page, '+');
       const zoomed = await range();
@@ -433,11 +528,7 @@ describe('the timeline', () => {
       assert.ok((await text(page, '#live .lead')).startsWith(`1.04 KiB (${exactBytes(1000 + 10 + 11 + 12 + 13 + 14)}) in 6 blocks`));
       const canvas = page.locator('#timeline canvas').first();
       const box = await canvas.boundingBox();
-      const at = async (event) => {
-        await page.mouse.move(box.x + 72 + ((event + 0.5) / (2 * steps)) * (box.width - 84), box.y + 100);
-        await settle(page);
-        return page.evaluate(() => document.querySelector('#tip').innerText);
-      };
+      const at = (event) => tipAt(page, box.x + 72 + ((event + 0.5) / (2 * steps)) * (box.width - 84), box.y + 100);
       let expected = 1000;
       for (let i = 0; i < 30; i += 1) {
         expected += 10 + i;
@@ -451,10 +542,161 @@ describe('the timeline', () => {
     });
   });
 
+  it('shows one of many steps first, and all of them as their largest moments', async () => {
+    const count = 200;
+    const recorder = new Recorder();
+    const sizes = [10, 300, 20, 700, 5, 40, 900, 60];
+    for (let step = 0; step < count; step += 1) {
+      if (step === 0) recorder.allocate(500_000, 1000, 'parameter');
+      // The peak is in a step in the middle.
+      sizes.forEach((size, i) => recorder.allocate(1000 + i * 1000, size + (step === 77 ? 1 : 0), 'activation'));
+      for (let i = sizes.length - 1; i >= 0; i -= 1) recorder.free(1000 + i * 1000);
+      recorder.segment('FORWARD_PASS');
+      recorder.segment('BACKWARD_PASS');
+    }
+    const each = 1000 + sizes.reduce((sum, size) => sum + size);
+    const length = 2 * sizes.length + 2;
+    for (const unit of ['event', 'time']) {
+      await on('many-steps', runOf(recorder, { stepEnd: 'BACKWARD_PASS' }), {}, async (page) => {
+        await page.locator(`[data-value=${unit}]`).click();
+        assert.match(await text(page, '.range-note'), /^Step 78 of 200 steps, which holds the peak\./);
+        await press(page, 'ArrowLeft');
+        const { from, to } = await state(page);
+        const scale = unit === 'event' ? 1 : recorder.tick;
+        assert.ok(Math.abs(from - (1 + 77 * length) * scale) < 4 * scale && Math.abs(to - (1 + 78 * length) * scale) < 4 * scale, `${from} to ${to}`);
+        await page.locator('.range-note button', { hasText: 'whole run' }).click();
+        await settle(page);
+        assert.match(await text(page, '.range-note'), /^The whole run, each of 200 steps as its largest moment\./);
+        const shown = await page.evaluate(() => {
+          const canvas = document.querySelector('#timeline canvas');
+          const box = canvas.getBoundingClientRect();
+          const result = [];
+          for (let x = 76; x < box.width - 20; x += 1) {
+            canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + x, clientY: box.y + 100, bubbles: true }));
+            result.push([Number(/\(([\d,]+) B\)/.exec(document.querySelector('#tip dd').textContent)[1].replaceAll(',', '')), document.querySelector('.legend .name').parentElement.title]);
+          }
+          return result;
+        });
+        assert.deepEqual([...new Set(shown.map(([total]) => total))].sort(), [each, each + sizes.length]);
+        const canvas = await page.locator('.band canvas').boundingBox();
+        assert.match(await tipAt(page, canvas.x + 90, canvas.y + 10), /^Steps 1 to (10|20)\n/);
+        assert.match(await tipAt(page, canvas.x + 90, canvas.y + 30), /^400 segments/);
+        await shot(page, `many-steps-${unit}`, false);
+      });
+    }
+    // A profile knows how many steps there were, and how long.
+    await on('many-steps-profile', runOf(recorder, { bare: true }), {}, async (page) => {
+      const totals = await page.evaluate(() => {
+        const canvas = document.querySelector('#timeline canvas');
+        const box = canvas.getBoundingClientRect();
+        const result = new Set();
+        for (let x = 80; x < box.width - 26; x += 1) {
+          canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.x + x, clientY: box.y + 100, bubbles: true }));
+          result.add(document.querySelector('#tip dd').textContent);
+        }
+        return [...result];
+      });
+      assert.deepEqual(totals.length, 2, totals.join());
+    });
+  });
+
   it('shows each memory space in a lane of its own', async () => {
     await on('training', trained(), { hash: '#timeline?by=space' }, async (page) => {
       assert.equal(await page.locator('.space-lanes canvas').count(), 2);
       assert.match(await text(page, '.space-lanes'), /cpu\s+peak 4\.00 KiB/);
+    });
+  });
+});
+
+describe('numbers', () => {
+  it('of facts are written by what they mean, as the command line does', async () => {
+    const facts = {
+      tt_memory: [
+        { space: 'dram', banks: 12, bank_bytes: 1_073_741_792, peak_bytes: 5_000_000, peak_free_bytes: 6_000_000, peak_largest_free_bytes: 7_000_000, peak_fragmentation: 0.119, peak_before: 'matmul', peak_line: 1234, greatest_fragmentation: 0.5, greatest_before: 'add', greatest_line: 5678, states: 90 },
+        { space: 'l1', banks: 13, bank_bytes: 1024, peak_bytes: 2048, peak_free_bytes: 3072, peak_largest_free_bytes: 4096, peak_fragmentation: 0, peak_before: '', peak_line: 3, greatest_fragmentation: 1, greatest_before: '', greatest_line: 4, states: 5 },
+      ],
+      tt_fragmentation: [{ space: 'dram', time_ns: 17_900_000, line: 11, allocated_bytes: 12_345_678, free_bytes: 23_456_789, largest_free_bytes: 34_567_890, fragmentation: 0 }],
+      tt_out_of_memory: [{ space: 'dram', line: 8, requested: 45_678_901, banks: 8, bytes_per_bank: 56_789_012, bank_bytes: 67_890_123, allocated_in_bank: -1, free_in_bank: 78_901_234, largest_free_in_bank: 89_012_345, fragmentation: 0.25 }],
+      xla_programs: [{ program: 'jit_step', space: 'hbm', peak: 90_123_456, unpadded_peak: 80_123_456, parameters: 70_123_456, outputs: 60_123_456, temporaries: 50_123_456, all_allocations: 40_123_456, runs: 1500 }],
+      torch_segments: [{ device: 1, address: 140_000_000_000_000, total_size: 20_971_520, allocated_size: 10_485_760, active_size: 9_437_184, requested_size: 8_388_608, stream: 0, type: 'large', pool: 'default', is_expandable: 1 }],
+      pytorch_operations: [{ name: 'aten::mm', input_shapes: '[2, 2]', count: 4321, cpu_time_ns: 1_500_000, device_time_ns: 2_500_000_000, cpu_memory: -4096, device_memory: 16_384 }],
+      source_limits: [{ remark: 'a log', rounding: 10_485, planned: 0 }],
+      others: [{ 'mean of several': 12.5, large: 1_234_567.75, some: 0.125, seen_share: 1 }, { 'mean of several': 13, large: 2, some: null, seen_share: 0 }],
+    };
+    const expected = {
+      tt_memory: [
+        ['dram', '12', '1024 MiB', '4.77 MiB', '5.72 MiB', '6.68 MiB', '0.119', 'matmul', '1,234', '0.500', 'add', '5,678', '90'],
+        ['l1', '13', '1.00 KiB', '2.00 KiB', '3.00 KiB', '4.00 KiB', '0.000', '', '3', '1.000', '', '4', '5'],
+      ],
+      tt_fragmentation: [['dram', '17.9 ms', '11', '11.8 MiB', '22.4 MiB', '33.0 MiB', '0.000']],
+      tt_out_of_memory: [['dram', '8', '43.6 MiB', '8', '54.2 MiB', '64.7 MiB', 'unknown', '75.2 MiB', '84.9 MiB', '0.250']],
+      xla_programs: [['jit_step', 'hbm', '85.9 MiB', '76.4 MiB', '66.9 MiB', '57.3 MiB', '47.8 MiB', '38.3 MiB', '1,500']],
+      "PyTorch's segments of device memory": [['1', '0x7f544b8c8000', '20.0 MiB', '10.0 MiB', '9.00 MiB', '8.00 MiB', '0', 'large', 'default', 'yes']],
+      "PyTorch's operators": [['aten::mm', '[2, 2]', '4,321', '1.50 ms', '2.50 s', '\u22124.00 KiB', '16.0 KiB']],
+      source_limits: [['a log', '10.2 KiB', 'no']],
+      others: [['12.500', '1,234,568', '0.125', '1.000'], ['13.000', '2.000', 'unknown', '0.000']],
+    };
+    expected.tt_memory[0][2] = shownBytes(1_073_741_792);
+    expected["PyTorch's segments of device memory"][0][1] = `0x${(140_000_000_000_000).toString(16)}`;
+    await on('facts', runOf(training(), { facts }), { hash: '#facts', width: 1600 }, async (page) => {
+      for (const [label, rows] of Object.entries(expected)) assert.deepEqual((await rowsOf(page, label)).map((row) => row.cells), rows, label);
+      assert.equal((await rowsOf(page, 'tt_memory'))[0].titles[6], '0.119');
+      assert.equal((await rowsOf(page, 'tt_memory'))[0].titles[3], '5,000,000 B');
+    });
+  });
+
+  it('are those of their own fields, in their own units', async () => {
+    const made = runOf(training(), { capacities: [0, GiB], device: 'gpu-1gb', reserved: [0, 80 * 2 ** 20], waiting: [0, 2 ** 20], stepEnd: 'OPTIMIZER_STEP' });
+    const space = main(made.run);
+    // Each number of the profile that is shown as it is has a value that no other one has.
+    let next = 1_000_003;
+    const own = () => (next += 1_000_003);
+    const unique = (of, keys) => keys.forEach((key) => (of[key] = own()));
+    const bytesOf = ['segment_peak', 'allocations', 'deallocations', 'segment_change', 'cumulative_peak', 'cumulative_current'];
+    unique(space, ['allocations', 'deallocations']);
+    Object.assign(space, { allocation_count: 1003, deallocation_count: 907 });
+    unique(space.reserved, ['current']);
+    unique(space.active, ['peak', 'current']);
+    space.segments.forEach((segment) => unique(segment, bytesOf));
+    for (const [index, segment] of made.run.profile.segments.entries()) segment.end_ns = segment.begin_ns + 7 * (index + 1);
+    space.streams = [{ stream: '7', pool: 'graph' }];
+    unique(space.streams[0], ['cumulative_peak', 'cumulative_current', 'allocation_count', 'reserved_peak', 'reserved_current']);
+    space.out_of_memory = [{ operation: 'forward', segment: 0 }];
+    unique(space.out_of_memory[0], ['requested', 'device_free', 'live_bytes', 'reserved_bytes', 'time_ns']);
+    space.cores.ranges = [{ range: '(0,0)-(7,7)', peaks: { busiest_core: '(1,2)' } }];
+    unique(space.cores.ranges[0].peaks, ['circular_buffers', 'buffers', 'total']);
+    space.anomalies.unmatched_frees = { count: own(), bytes: own() };
+    const operation = made.run.profile.operations.find((o) => o.path === 'forward');
+    operation.invocations = 8;
+    const usage = operation.usage.find((u) => u.space === 'cuda:0');
+    unique(usage, ['total_delta', 'max_delta', 'allocated', 'self_allocated', 'peak', 'self_peak', 'live']);
+    const counted = (value) => value.toLocaleString('en-US');
+    const changed = (value) => `+${shownBytes(value)}`;
+    await on('own-values', made, { width: 1600 }, async (page) => {
+      const numbers = Object.fromEntries(await page.locator('#allocator dl.numbers > div').evaluateAll((all) => all.map((each) => [each.querySelector('dt').textContent, [each.querySelector('dd').textContent, each.title.split('\n')[0]]])));
+      const { reserved, active } = space;
+      for (const [name, value] of [['Allocated', space.allocations], ['Freed', space.deallocations], ['Peak live', space.cumulative_peak], ['Capacity', GiB], ['Peak reserved', reserved.peak], ['Reserved at end', reserved.current], ['Peak active', active.peak], ['Active at end', active.current]]) {
+        assert.deepEqual(numbers[name], [shownBytes(value), exactBytes(value)], name);
+      }
+      assert.equal(numbers.Allocations[0], counted(space.allocation_count));
+      assert.equal(numbers.Deallocations[0], counted(space.deallocation_count));
+      assert.equal(numbers['Mean allocation'][0], shownBytes(Math.round(space.allocations / space.allocation_count)));
+      assert.equal(numbers['Frees of untracked blocks'][0], `${counted(space.anomalies.unmatched_frees.count)}, ${shownBytes(space.anomalies.unmatched_frees.bytes)}`);
+      const [stream] = space.streams;
+      assert.deepEqual((await rowsOf(page, 'Streams and pools'))[0].cells, ['7', 'graph', ...[stream.reserved_peak, stream.reserved_current, stream.cumulative_peak, stream.cumulative_current].map(shownBytes), counted(stream.allocation_count)]);
+      const [failure] = space.out_of_memory;
+      const failed = (await rowsOf(page, 'Allocations that ran out of memory'))[0];
+      assert.deepEqual(failed.cells.slice(0, 5), ['forward', ...[failure.requested, failure.device_free, failure.live_bytes, failure.reserved_bytes].map(shownBytes)]);
+      assert.equal(failed.titles[5], `${counted(failure.time_ns)} ns`);
+      const { peaks } = space.cores.ranges[0];
+      assert.deepEqual((await rowsOf(page, 'Peaks per core'))[0].cells, ['(0,0)-(7,7)', ...[peaks.total, peaks.circular_buffers, peaks.buffers].map(shownBytes), '(1,2)']);
+      const row = (await rowsOf(page, 'Operations over the whole run')).find((each) => each.cells[0] === 'forward');
+      assert.deepEqual(row.cells.slice(1), ['8', shownBytes(usage.allocated), shownBytes(usage.self_allocated), changed(Math.round(usage.total_delta / 8)), changed(usage.max_delta), shownBytes(usage.peak), shownBytes(usage.self_peak), shownBytes(usage.live)]);
+      await page.locator('#segments [data-value=all]').click();
+      assert.deepEqual(
+        (await rowsOf(page, 'Every segment')).map((each) => [each.titles[3], ...each.titles.slice(4)]),
+        space.segments.map((segment, index) => [`${7 * (index + 1)} ns`, ...bytesOf.map((key) => exactBytes(segment[key]))]),
+      );
     });
   });
 });
@@ -572,15 +814,6 @@ describe('tables', () => {
   });
 });
 
-/** A table fills with one of the next frames. */
-async function eventually(isThere) {
-  for (let tries = 0; tries < 100; tries += 1) {
-    if (await isThere()) return;
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  assert.ok(await isThere());
-}
-
 describe('operations and blocks over time', () => {
   it('say what lies under the pointer', async () => {
     await on('training', trained(), { hash: '#lanes?unit=event' }, async (page) => {
@@ -596,25 +829,77 @@ describe('operations and blocks over time', () => {
       assert.match(forward, /duration/);
       assert.match(forward, /memory\s+\+[\d.]+ MiB in cuda:0/);
       await page.locator('#lanes summary').click();
-      await eventually(async () =>
-        (await rowsOf(page, 'Invocations of operations in the range')).some((r) => r.cells[0] === 'forward/layer0'));
+      await eventually(async () => assert.ok((await rowsOf(page, 'Invocations of operations in the range')).some((r) => r.cells[0] === 'forward/layer0')));
 
       const blocks = page.locator('#blocks canvas');
       await blocks.scrollIntoViewIfNeeded();
       const area = await blocks.boundingBox();
-      await page.mouse.move(area.x + area.width - 60, area.y + area.height - 23.5);
-      await settle(page);
-      const tip = await page.evaluate(() => document.querySelector('#tip').innerText);
+      const tip = await tipAt(page, area.x + area.width - 60, area.y + area.height - 23.5);
       assert.match(tip, /layers\.0\.weight float32 \[512, 976\]/);
       assert.match(tip, /1\.91 MiB \(2,000,000 B\)/);
       assert.match(tip, /0x7f0000000000/);
       await page.locator('#blocks summary').click();
-      await eventually(async () => (await rowsOf(page, 'Blocks in the range')).length > 10);
+      await eventually(async () => assert.ok((await rowsOf(page, 'Blocks in the range')).length > 10));
     });
   });
 });
 
+describe('operations over time, of a profile', () => {
+  const invocation = (thread, begin_ns, end_ns, delta) => ({ thread, begin_ns, end_ns, delta, peak: 0 });
+  const made = () => {
+    const of = runOf(training(), { bare: true });
+    for (const [index, operation] of of.run.profile.operations.entries()) {
+      for (const usage of operation.usage) {
+        const first = invocation(7, 1000 + 10_000 * index, 9000 + 10_000 * index, 1 + index);
+        Object.assign(usage, { first_invocation: first, last_invocation: invocation(-1, 0, 0, 0), largest_invocation: first });
+      }
+    }
+    return of;
+  };
+
+  it('are the invocations that it keeps', async () => {
+    const of = made();
+    const { operations } = of.run.profile;
+    await on('kept', of, { hash: '#lanes' }, async (page) => {
+      await page.locator('#lanes summary').click();
+      const kept = operations.filter((operation) => operation.usage.some((usage) => usage.space === 'cuda:0'));
+      await eventually(async () => {
+        const rows = await rowsOf(page, 'Invocations of operations in the range');
+        assert.deepEqual(rows.map((row) => [row.cells[0], row.titles[2], row.titles[3], row.titles[4], row.cells[5]]), kept.map((operation) => {
+          const index = operations.indexOf(operation);
+          return [operation.path, `${(1000 + 10_000 * index).toLocaleString('en-US')} ns`, '8,000 ns', `${1 + index} B`, '7'];
+        }));
+      });
+      const calls = operations.reduce((sum, operation) => sum + operation.invocations, 0);
+      assert.match(await text(page, '#lanes .about'), new RegExp(`here ${kept.length} of ${calls}\\. A trace has all.*trace_file`));
+      const box = await page.locator('#lanes canvas').boundingBox();
+      const duration = of.run.profile.duration_ns;
+      assert.match(await tipAt(page, box.x + 72 + (5000 / duration) * (box.width - 84), box.y + 8), /^model\s+duration\s+8\.00 .s\s+memory\s+\+1 B in cuda:0/);
+    });
+  });
+
+  it('are missing with the way to get them, where it keeps none', async () => {
+    await on('none-kept', runOf(training(), { bare: true }), {}, async (page) => assert.match(await text(page, '#lanes .about'), /no invocations\. A trace has all.*MEMPROF_TRACE=1/));
+  });
+});
+
 describe('the page', () => {
+  it('follows a link at once after a change', async () => {
+    await on('training', trained(), { hash: '#timeline?unit=event' }, async (page) => {
+      // What the address becomes by the change must not take the place of the link that was followed since.
+      await page.evaluate(
+        () =>
+          new Promise((done) => {
+            addEventListener('hashchange', () => done(), { once: true });
+            dispatchEvent(new KeyboardEvent('keydown', { key: '+' }));
+            location.hash = '#segments?unit=event&at=peak';
+            dispatchEvent(new Event('pagehide'));
+          }),
+      );
+      assert.equal((await state(page)).view, 'segments');
+    });
+  });
+
   it('keeps what is shown in its address', async () => {
     const hash = '#timeline?space=cpu&by=operation&unit=event&from=2&to=90&at=e8';
     await on('training', trained(), { hash }, async (page) => {
@@ -623,8 +908,7 @@ describe('the page', () => {
       assert.deepEqual({ ...now, at: '' }, { view: 'timeline', space: 'cpu', by: 'operation', unit: 'event', from: '2', to: '90', at: '' });
       assert.match(await text(page, '[data-answer=peak] h2'), /Peak of cpu/);
       for (const strange of ['#', '#nowhere', '#timeline?from=9&to=1', '#timeline?at=e99999999&space=none', '#live?at=-1', '#%E0%A4%A?x=%']) {
-        await page.evaluate((to) => (location.hash = to), strange);
-        await settle(page);
+        await goTo(page, strange);
       }
     });
   });
@@ -712,7 +996,7 @@ describe('the page', () => {
 
   it('has a policy that lets nothing in', async () => {
     await on('training', trained(), {}, async (page) => {
-      const blocked = await page.evaluate(async () => {
+      await page.evaluate(async () => {
         const violations = [];
         document.addEventListener('securitypolicyviolation', (event) => violations.push(event.effectiveDirective));
         const script = document.createElement('script');
@@ -725,11 +1009,10 @@ describe('the page', () => {
         styled.setAttribute('style', 'color: red');
         document.body.append(styled);
         await fetch('data:text/plain,hello').catch(() => 0);
-        await new Promise((done) => setTimeout(done, 200));
-        return { violations: [...new Set(violations)].sort(), intruder: window.intruder };
+        window.blocked = violations;
       });
-      assert.equal(blocked.intruder, undefined);
-      assert.deepEqual(blocked.violations, ['connect-src', 'img-src', 'script-src-elem', 'style-src-attr']);
+      await eventually(async () => assert.deepEqual(await page.evaluate(() => [...new Set(window.blocked)].sort()), ['connect-src', 'img-src', 'script-src-elem', 'style-src-attr']));
+      assert.equal(await page.evaluate(() => window.intruder), undefined);
       page.messages.length = 0;
     });
   });
@@ -788,8 +1071,7 @@ describe('the page', () => {
       await shot(page, 'huge', false);
       for (const [name, selector] of [['timeline', '#timeline'], ['lanes', '#lanes'], ['blocks', '#blocks']]) {
         await page.locator(selector).scrollIntoViewIfNeeded();
-        await page.evaluate((hash) => (location.hash = hash), `${selector}?from=200000000000&to=500000000000`);
-        await settle(page);
+        await goTo(page, `${selector}?from=200000000000&to=500000000000`);
         const before = await page.processorMs();
         const { frames, seconds } = await page.evaluate(
           () =>

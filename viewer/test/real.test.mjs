@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { exactBytes, launch, open, realPages, rowsOf, runIn, settle, shot, shownBytes } from './browser.mjs';
+import { exactBytes, goTo, launch, open, realPages, rowsOf, runIn, shot, shownBytes } from './browser.mjs';
 
 const pages = await realPages();
 
@@ -24,8 +24,7 @@ for (const path of pages) {
       const page = await open(browser, path);
       for (const space of run.profile.spaces) {
         if (space.cumulative_peak === 0) continue;
-        await page.evaluate((hash) => (location.hash = hash), `#live?space=${encodeURIComponent(space.name)}&at=peak`);
-        await settle(page);
+        await goTo(page, `#live?space=${encodeURIComponent(space.name)}&at=peak`);
         assert.equal(await page.locator('[data-answer=peak] .value').innerText(), shownBytes(space.cumulative_peak));
         assert.ok((await page.locator('#live .lead').innerText()).includes(`(${exactBytes(space.cumulative_peak)})`));
         await page.locator('#live [data-value=operations]').click();
@@ -39,8 +38,7 @@ for (const path of pages) {
         if (!run.detail) continue;
         // Any moment sums to what the sentence says.
         for (let i = 0; i < 12; i += 1) {
-          await page.evaluate((hash) => (location.hash = hash), `#live?space=${encodeURIComponent(space.name)}&at=e${Math.floor(((i + 0.5) / 12) * run.detail.events)}`);
-          await settle(page);
+          await goTo(page, `#live?space=${encodeURIComponent(space.name)}&at=e${Math.floor(((i + 0.5) / 12) * run.detail.events)}`);
           const total = digits(/\(([\d,]+) B\)/.exec(await page.locator('#live .lead').innerText())[1]);
           const rows = await rowsOf(page, label);
           if (rows.every((r) => r.titles.length > 2)) assert.equal(sum(rows), total, `${space.name}, part ${i}`);

@@ -4,6 +4,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/gnuplot_text.hpp>
+#include <memprof/report/palette.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -30,16 +31,11 @@ enum class composition : std::uint8_t { automatic, category, operation };
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-// Okabe and Ito, "Color Universal Design" (2008); the greys are ours.
+// Of what is not a part of the peak, also by Okabe and Ito.
 inline constexpr std::string_view line_colour = "#0072b2";
 inline constexpr std::string_view area_colour = "#b9dcf2";  // a lighter #56b4e9
 inline constexpr std::string_view peak_colour = "#d55e00";
 inline constexpr std::string_view capacity_colour = "#a33f00";  // a darker #d55e00: text on white
-inline constexpr std::string_view rest_colour = "#999999";
-
-/// Indexed by `category`.
-inline constexpr std::array<std::string_view, 8> category_colours{"#999999", "#0072b2", "#cc79a7", "#56b4e9",
-                                                                  "#e69f00", "#f0e442", "#009e73", "#d55e00"};
 
 /// The unit of a time axis.
 struct time_unit {
@@ -90,7 +86,7 @@ struct composition_rows {
     }
     names.push_back(owner.owner.empty() ? "(no operation)" : on_one_line(owner.owner));
     const auto known = category_from_string(owner.owner).value_or(category::other);
-    rows.push_back({{}, owner.bytes, are_categories ? category_colours[static_cast<std::size_t>(known)] : line_colour});
+    rows.push_back({{}, owner.bytes, are_categories ? colour_of(known) : plain_colour});
   }
   names = shortened_apart(names, longest_name);
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].name = std::move(names[index]);
@@ -124,8 +120,7 @@ struct composition_rows {
       // Parts below a log's precision are left out.
       if (breakdown.parts[part] == 0 || (of.provenance.rounding > 1 && breakdown.parts[part] <= 2 * of.provenance.rounding))
         continue;
-      result.rows.push_back({std::string{peak_part_titles[part]}, breakdown.parts[part],
-                             category_colours[static_cast<std::size_t>(categories[part])]});
+      result.rows.push_back({std::string{peak_part_titles[part]}, breakdown.parts[part], colour_of(categories[part])});
     }
   }
   if (result.rows.empty()) result.title = "what was live at the peak is unknown";

@@ -25,8 +25,6 @@ export interface Answer {
 
 export interface Owner {
   label: string;
-  /** A path of it, for its colour. */
-  path: string | null;
   paths: number;
   bytes: number;
   blocks: number;
@@ -43,7 +41,7 @@ export function ownersAtPeak(space: Space): Owner[] {
       one.blocks += held.blocks;
       one.paths += 1;
       one.label = key;
-    } else folded.set(key, { label: held.owner ?? outside, path: held.owner, paths: 1, bytes: held.bytes, blocks: held.blocks });
+    } else folded.set(key, { label: held.owner ?? outside, paths: 1, bytes: held.bytes, blocks: held.blocks });
   }
   return [...folded.values()].sort((a, b) => b.bytes - a.bytes);
 }
@@ -53,8 +51,7 @@ export function whereIsPeak(model: Model, space: SpaceModel): string[] {
   const { profile } = space;
   const at = model.peak(space);
   const lines: string[] = [];
-  const place = model.run.kept_segments ? model.run.kept_segments.indexOf(profile.peak_segment) : profile.peak_segment;
-  const segment = model.profile.segments[place];
+  const segment = model.profile.segments[profile.peak_segment];
   const step = model.stepAt(at);
   const when = `at ${time(profile.peak_time_ns)}`;
   lines.push([when, segment ? `in ${shown(segment.name)}` : '', step ? `step ${count(step.number)} of ${count(model.steps.count)}` : ''].filter((s) => s).join(', '));

@@ -19,8 +19,8 @@ export interface Run {
   /** The profile as memprof writes it (docs/profile.md), except for `kept_segments`. */
   profile: Profile;
   /**
-   * null: `profile` has all its segments. Else it has only these, by ascending index: every array that is parallel to
-   * `profile.segments` was cut alike. `peak_segment` and other indices are those of the whole run.
+   * null: `profile` has all segments of the run. Else the numbers in the run of those that it has, ascending: every array that is
+   * parallel to `profile.segments` was cut alike, and `peak_segment` and other indices are into these.
    */
   kept_segments: number[] | null;
   /** How many segments the run had. */
@@ -476,4 +476,15 @@ export interface OperationUsage {
   peak: number;
   self_peak: number;
   live: number;
+  /** Not in profiles of older versions; of thread -1 if there was none. */
+  first_invocation?: KeptInvocation;
+  last_invocation?: KeptInvocation;
+  largest_invocation?: KeptInvocation;
+}
+
+export interface KeptInvocation {
+  thread: number;
+  begin_ns: number;
+  end_ns: number;
+  delta: number;
 }

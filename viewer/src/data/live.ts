@@ -164,18 +164,14 @@ function setAtEnd(model: Model, space: Space): LiveSet {
 }
 
 /** The moments of a profile at which owners are known: the peak, the peaks of segments, and the end. */
-export function knownMoments(model: Model, space: SpaceModel): { ns: number; set: LiveSet; segment: number }[] {
-  const result: { ns: number; set: LiveSet; segment: number }[] = [];
-  space.profile.segments.forEach((usage, index) => {
-    if (usage.live_at_peak && usage.live_at_peak.bytes > 0) {
-      result.push({ ns: usage.peak_time_ns, set: usage.live_at_peak, segment: model.run.kept_segments?.[index] ?? index });
-    }
-  });
+export function knownMoments(model: Model, space: SpaceModel): { ns: number; set: LiveSet }[] {
+  const result: { ns: number; set: LiveSet }[] = [];
+  for (const { peak_time_ns: ns, live_at_peak: set } of space.profile.segments) if (set && set.bytes > 0) result.push({ ns, set });
   if (space.profile.cumulative_peak > 0) {
-    const { peak_time_ns: ns, live_at_peak: set, peak_segment: segment } = space.profile;
-    result.push({ ns, set, segment });
+    const { peak_time_ns: ns, live_at_peak: set } = space.profile;
+    result.push({ ns, set });
   }
-  if (space.profile.cumulative_current > 0) result.push({ ns: model.durationNs, set: setAtEnd(model, space.profile), segment: -1 });
+  if (space.profile.cumulative_current > 0) result.push({ ns: model.durationNs, set: setAtEnd(model, space.profile) });
   return result.sort((a, b) => a.ns - b.ns);
 }
 

@@ -1,6 +1,7 @@
 import { address } from '../format';
 import type { Detail, Operation, OperationUsage, Profile, Run, Space } from './contract';
 import type { Data } from './decode';
+import { type KeptInvocations, keptInvocations } from './kept_invocations';
 import { type Live, liveInProfile, liveInTrace, type Moment } from './live';
 import { type InvocationTable, SpaceModel, type Timeline } from './space';
 import { type Begins, beginsOf, rowAt, type Step, Steps } from './steps';
@@ -9,6 +10,8 @@ import { type Begins, beginsOf, rowAt, type Step, Steps } from './steps';
  * The queries of the views: the same whether the page was made from a trace, where everything is known at every drawn moment, or
  * from a profile, where compositions are known at the peaks of segments.
  */
+
+const mostClockSteps = 4096;
 
 export interface Segment {
   index: number;
@@ -31,6 +34,7 @@ export class Model {
   readonly durationNs: number;
   readonly events: number;
   private readonly invocationTables = new Map<number, InvocationTable | null>();
+  private readonly kept: KeptInvocations | null;
   private readonly clockEvents: Float64Array;
   private readonly clockNs: Float64Array;
 
@@ -38,6 +42,7 @@ export class Model {
     this.run = data.run;
     this.profile = data.run.profile;
     this.detail = data.run.detail;
+    this.kept = this.detail ? null : keptInvocations(this.profile);
     this.spaces = this.profile.spaces.map((space, index) => new SpaceModel(data, index, space));
     this.events = this.detail?.events ?? 0;
     let longest = this.profile.duration_ns;
@@ -89,11 +94,18 @@ export class Model {
       if (columns && info) {
         let shown = 0;
         for (const count of columns.count) shown += count;
-        table = { frame: info, length: columns.thread.length, columns, left: Math.max(0, info.invocations - shown) };
-      }
+        table = { length: columns.thread.length, columns, invocations: info.invocations, left: Math.max(0, info.invocations - shown) };
+      } else if (!this.detail && frame === 0) table = this.kept?.table ?? null;
       this.invocationTables.set(frame, table);
     }
     return this.invocationTables.get(frame) ?? null;
+  }
+
+  /** What an invocation changed in a space; null if unknown. */
+  deltaOf(frame: number, row: number, space: number): number | null {
+    const deltas = this.detail ? this.data.table('deltas', frame, space)?.delta : this.kept?.deltas.get(this.spaces[space]?.name ?? '');
+    const delta = deltas?.[row] ?? NaN;
+    return Number.isNaN(delta) ? null : delta;
   }
 
   /** Path of a row's operation, as in `Owner.operation`. */
@@ -124,12 +136,7 @@ export class Model {
   }
 
   stepAt(moment: Moment): Step | null {
-    const steps = this.steps;
-    if (steps.length === 0) return null;
-    const byEvent = this.hasEvents;
-    const found = steps.at(rowAt(byEvent ? steps.begins.event : steps.begins.ns, byEvent ? moment.event : moment.ns));
-    const at = byEvent ? moment.event : moment.ns;
-    return at >= (byEvent ? found.beginEvent : found.beginNs) && at < (byEvent ? found.endEvent : found.endNs) ? found : null;
+    return this.hasEvents ? this.steps.on('event', moment.event) : this.steps.on('ns', moment.ns);
   }
 
   /** The moment of a space's overall peak. */
@@ -170,6 +177,9 @@ export class Model {
         for (let i = 0; i < timeline.length; i += 1) points.push([timeline.beginEvent[i], timeline.beginNs[i]]);
       }
     }
+    // Where steps begin, often nothing is allocated.
+    const steps = this.data.table('steps');
+    if (steps && steps.begin_ns.length <= mostClockSteps) steps.begin_ns.forEach((ns, row) => points.push([steps.begin_event[row], ns]));
     points.push([0, 0]);
     points.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     return [Float64Array.from(points, (p) => p[0]), Float64Array.from(points, (p) => p[1])];

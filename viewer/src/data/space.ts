@@ -40,9 +40,10 @@ export interface BlockTable {
 }
 
 export interface InvocationTable {
-  frame: Frame;
   length: number;
   columns: Columns;
+  /** Of the frame or, in a profile, of the run; and how many of them have no row. */
+  invocations: number;
   left: number;
 }
 

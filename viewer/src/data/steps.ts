@@ -32,6 +32,19 @@ export class Steps {
     return this.numbers[this.length] - 1;
   }
 
+  /** The row that a step, by its number from 1, is in. */
+  rowOf(number: number): number {
+    return Math.min(rowAt(this.numbers, number), this.length - 1);
+  }
+
+  /** The step at a value of an axis; null if there is none. */
+  on(axis: keyof Begins, value: number): Step | null {
+    if (this.length === 0) return null;
+    const found = this.at(rowAt(this.begins[axis], value));
+    const [begin, end] = axis === 'event' ? [found.beginEvent, found.endEvent] : [found.beginNs, found.endNs];
+    return value >= begin && value < end ? found : null;
+  }
+
   /** The row must exist. */
   at(row: number): Step {
     const columns = this.columns!;

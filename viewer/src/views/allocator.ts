@@ -1,7 +1,7 @@
 import type { CorePeaks, Stream } from '../data/contract';
 import type { Model } from '../data/model';
 import { h } from '../dom';
-import { bytes, count, exactBytes, number, outside, percent, shown, time } from '../format';
+import { bytes, count, exactBytes, exactTime, number, outside, percent, shown, time } from '../format';
 import type { Store } from '../store';
 import { DataTable } from '../table';
 
@@ -114,7 +114,7 @@ function failures(store: Store, rows: Failure[], further: number, hasReserved: b
       ...(hasReserved
         ? [{ title: 'Reserved', value: (row: Failure) => row.reserved_bytes, text: (row: Failure) => bytes(row.reserved_bytes), exact: (row: Failure) => exactBytes(row.reserved_bytes) }]
         : []),
-      { title: 'Time', value: (row) => row.time_ns, text: (row) => time(row.time_ns), exact: (row) => `${row.time_ns} ns` },
+      { title: 'Time', value: (row) => row.time_ns, text: (row) => time(row.time_ns), exact: (row) => exactTime(row.time_ns) },
     ],
   });
   table.setRows(rows, further > 0 ? `${number(further, 'later failure')} not kept` : '');

@@ -1,14 +1,13 @@
-import { categoryColour } from '../colours';
+import { categoryColour, plainColour } from '../colours';
 import { type Answer, answersFor, ownersAtPeak, whereIsPeak } from '../data/answers';
 import type { Model } from '../data/model';
 import { bar, h, swatch } from '../dom';
 import { bytes, categoryName, exactBytes, hasCategories, number, percent, shortened, shown, time } from '../format';
 import { shortenedApart, shortenedName } from '../names';
-import type { OperationColours } from '../groups';
 import type { Store } from '../store';
 
 /** The first section of the page. */
-export function answersView(model: Model, store: Store, colours: OperationColours): HTMLElement {
+export function answersView(model: Model, store: Store): HTMLElement {
   const section = h('section', { id: 'answers', 'aria-label': 'Answers' });
   const draw = (): void => {
     const space = store.space;
@@ -16,7 +15,7 @@ export function answersView(model: Model, store: Store, colours: OperationColour
       section.replaceChildren(h('div', { class: 'answer wide' }, h('h2', {}, 'Nothing was recorded'), h('p', { class: 'value' }, 'No memory was allocated'), h('p', {}, 'The capture saw no allocation in any memory space.')));
       return;
     }
-    const cards = [peakCard(model, store), ownersCard(store, colours), ...answersFor(model, space).map((a) => answerCard(store, a))];
+    const cards = [peakCard(model, store), ownersCard(store), ...answersFor(model, space).map((a) => answerCard(store, a))];
     if (model.spaces.length > 1) cards.push(spacesCard(model, store));
     section.classList.toggle('with-spaces', model.spaces.length > 1);
     section.replaceChildren(...cards);
@@ -57,7 +56,7 @@ function peakCard(model: Model, store: Store): HTMLElement {
   );
 }
 
-function ownersCard(store: Store, colours: OperationColours): HTMLElement {
+function ownersCard(store: Store): HTMLElement {
   const space = store.space!;
   const owners = ownersAtPeak(space.profile);
   const set = space.profile.live_at_peak;
@@ -74,7 +73,7 @@ function ownersCard(store: Store, colours: OperationColours): HTMLElement {
         'tr',
         {},
         h('td', { title: name + times[index] }, h('a', { href: store.link('live', { at: 'peak', find: owner.paths > 1 ? owner.label.split('*')[0] : owner.label }) }, short[index] + times[index])),
-        h('td', { class: 'bar-cell' }, bar(owner.bytes / most, owner.path === null ? categoryColour('other') : colours.colour(owner.path))),
+        h('td', { class: 'bar-cell' }, bar(owner.bytes / most, plainColour())),
         h('td', { class: 'number', title: exactBytes(owner.bytes) }, bytes(owner.bytes)),
         h('td', { class: 'number' }, percent(owner.bytes, set.bytes)),
       ),
@@ -108,7 +107,7 @@ function spacesCard(model: Model, store: Store): HTMLElement {
         'tr',
         space.index === store.state.space ? { 'aria-current': 'true' } : {},
         h('td', { title: shown(space.name) }, h('a', { href: store.link('answers', { space: space.index, at: 'peak' }) }, shortened(shown(space.name), 40))),
-        h('td', { class: 'bar-cell' }, bar(space.profile.cumulative_peak / most, 'var(--bar)')),
+        h('td', { class: 'bar-cell' }, bar(space.profile.cumulative_peak / most, plainColour())),
         h('td', { class: 'number', title: exactBytes(space.profile.cumulative_peak) }, bytes(space.profile.cumulative_peak)),
       ),
     );

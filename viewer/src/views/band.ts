@@ -2,7 +2,7 @@ import { TimeChart } from '../chart';
 import type { ThemeColours } from '../colours';
 import type { Model, Segment } from '../data/model';
 import { rowAt, type Step } from '../data/steps';
-import { bytes, count, number, shown, time } from '../format';
+import { bytes, count, number, shown, ticks, time } from '../format';
 import type { Store } from '../store';
 import type { Tip } from '../tip';
 
@@ -15,9 +15,17 @@ interface Piece {
   text: string;
   segment: Segment | null;
   step: Step | null;
+  /** The last one of several steps that are drawn as one. */
+  final: Step | null;
   /** Name of a segment known only from the step's pattern. */
   name: string;
+  /** Segments too narrow to be drawn one by one, as one. */
+  several: number;
 }
+
+/** Narrower steps and segments are drawn several at a time: as stripes they would say nothing. */
+const narrow = { step: 10, segment: 4 };
+const labelWidth = 64;
 
 /** Steps and segments below the timeline. */
 export class Band extends TimeChart {
@@ -37,22 +45,28 @@ export class Band extends TimeChart {
     return this.store.state.unit === 'event' ? [thing.beginEvent, thing.endEvent] : [thing.beginNs, thing.endNs];
   }
 
-  /** The visible steps. There may be 100,000: those too narrow to tell apart are drawn as one. */
+  /** The visible steps; narrow ones in groups of 10, 20, 50 and so on. There may be 100,000. */
   private stepPieces(): Piece[] {
     const { from, to, unit } = this.store.state;
     const { steps } = this.model;
     const begins = steps.begins[unit === 'event' ? 'event' : 'ns'];
-    const least = ((to - from) / Math.max(1, this.right - this.left)) * 1.5;
+    const [first, last] = [rowAt(begins, from), rowAt(begins, to)];
+    const many = steps.at(last).number + steps.at(last).count - steps.at(first).number;
+    const width = (this.x(this.ends(steps.at(last))[1]) - this.x(begins[first])) / many;
+    const size = width < narrow.step ? ticks(0, many, Math.max(1, (width * many) / labelWidth), false)[1] ?? many : 1;
     const pieces: Piece[] = [];
-    for (let i = rowAt(begins, from); i < steps.length && begins[i] <= to; ) {
-      const step = steps.at(i);
-      const [begin, end] = this.ends(step);
-      const next = end - begin < least ? Math.max(i + 1, rowAt(begins, begin + least)) : i + 1;
+    const groupEnd = (step: Step): number => Math.ceil(step.number / size) * size;
+    for (let row = steps.rowOf(groupEnd(steps.at(first)) - size + 1); row <= last; ) {
+      const step = steps.at(row);
+      let next = steps.rowOf(groupEnd(step) + 1);
+      if (steps.at(next).number <= groupEnd(step)) next = steps.length;
+      next = Math.max(next, row + 1);
       const final = steps.at(next - 1);
-      const last = final.number + final.count - 1;
-      const text = last > step.number ? `${count(step.number)}\u2013${count(last)}` : `step ${count(step.number)}`;
-      if (end >= from) pieces.push({ begin, end: this.ends(final)[1], text, segment: null, step, name: '' });
-      i = next;
+      const end = final.number + final.count - 1;
+      const text = end > step.number ? `${count(step.number)}\u2013${count(end)}` : `step ${count(step.number)}`;
+      const [begin] = this.ends(step);
+      if (this.ends(final)[1] >= from) pieces.push({ begin, end: this.ends(final)[1], text, segment: null, step, final, name: '', several: 0 });
+      row = next;
     }
     return pieces;
   }
@@ -61,7 +75,7 @@ export class Band extends TimeChart {
     const { model } = this;
     const pieces: Piece[] = model.segments.map((segment) => {
       const [begin, end] = this.ends(segment);
-      return { begin, end, text: shown(segment.name), segment, step: null, name: segment.name };
+      return { begin, end, text: shown(segment.name), segment, step: null, final: null, name: segment.name, several: 0 };
     });
     if (model.run.kept_segments) this.addPatterns(pieces);
     return this.merged(pieces);
@@ -80,21 +94,28 @@ export class Band extends TimeChart {
       if (step.pattern < 0 || step.count > 1 || kept.has(step.segment)) continue;
       const [begin, end] = this.ends(step);
       for (const part of this.model.detail!.patterns[step.pattern]?.segments ?? []) {
-        pieces.push({ begin: begin + part.begin * (end - begin), end: begin + part.end * (end - begin), text: shown(part.name), segment: null, step, name: part.name });
+        pieces.push({ begin: begin + part.begin * (end - begin), end: begin + part.end * (end - begin), text: shown(part.name), segment: null, step, final: null, name: part.name, several: 0 });
       }
     }
     pieces.sort((a, b) => a.begin - b.begin);
   }
 
+  /** Neighbours narrower than a pixel are one piece, and all neighbours where most are narrow. */
   private merged(pieces: Piece[]): Piece[] {
     const { from, to } = this.store.state;
-    const least = (to - from) / Math.max(1, this.right - this.left);
+    const pixel = (to - from) / Math.max(1, this.right - this.left);
+    const visible = pieces.filter((piece) => piece.end >= from && piece.begin <= to);
+    const mean = visible.reduce((sum, piece) => sum + piece.end - piece.begin, 0) / visible.length;
+    const isNarrow = (piece: Piece): boolean => mean < narrow.segment * pixel || piece.end - piece.begin < pixel;
     const result: Piece[] = [];
-    for (const piece of pieces) {
-      if (piece.end < from || piece.begin > to) continue;
+    for (const piece of visible) {
       const last = result[result.length - 1];
-      if (last && piece.end - last.begin < least * 1.5 && piece.end - piece.begin < least) last.end = piece.end;
-      else result.push({ ...piece });
+      if (last && isNarrow(piece) && (last.several > 0 || isNarrow(last)) && piece.begin - last.end < pixel) {
+        last.end = piece.end;
+        last.several = Math.max(last.several, 1) + 1;
+        last.text = number(last.several, 'segment');
+        last.segment = last.step = null;
+      } else result.push({ ...piece });
     }
     return result;
   }
@@ -117,8 +138,9 @@ export class Band extends TimeChart {
     pieces.forEach((piece, i) => {
       const x0 = Math.max(this.x(piece.begin), this.left);
       const x1 = Math.min(this.x(piece.end), this.right);
-      const even = (piece.step ? piece.step.number : (piece.segment?.index ?? i)) % 2 === 0;
-      context.fillStyle = even ? colours.band : colours.bandAlt;
+      const isGroup = piece.final !== null && piece.final.row !== piece.step?.row;
+      const even = (piece.step && !isGroup && !piece.name ? piece.step.number : (piece.segment?.index ?? i)) % 2 === 0;
+      context.fillStyle = even || piece.several > 0 ? colours.band : colours.bandAlt;
       context.fillRect(x0, top, Math.max(x1 - x0, 0.5), rowHeight - 2);
       if (x1 - x0 < 24) return;
       context.fillStyle = colours.text;
@@ -154,19 +176,22 @@ export class Band extends TimeChart {
         ],
       };
     }
+    if (piece.several > 0) return { title: piece.text, lines: [], note: 'Zoom in to see them one by one.' };
     const { step } = piece;
     if (!step) return null;
+    const final = piece.final ?? step;
     const usage = model.data.table('step_usage', 0, store.state.space);
+    const last = final.number + final.count - 1;
     return {
-      title: piece.name ? shown(piece.name) : step.count > 1 ? `${number(step.count, 'step')} from step ${count(step.number)}` : `Step ${count(step.number)}`,
+      title: piece.name ? shown(piece.name) : last > step.number ? `Steps ${count(step.number)} to ${count(last)}` : `Step ${count(step.number)}`,
       lines: [
         ...(piece.name ? ([['step', count(step.number)]] as Tip['lines']) : []),
         ['begins', time(step.beginNs)],
-        ['takes', time(step.endNs - step.beginNs)],
+        [last > step.number ? 'take' : 'takes', time(final.endNs - step.beginNs)],
         ...(usage
           ? ([
-              ['peak within', bytes(usage.peak[step.row])],
-              ['live at its end', bytes(usage.current[step.row])],
+              ['peak within', bytes(usage.peak.slice(step.row, final.row + 1).reduce((most, peak) => Math.max(most, peak)))],
+              ['live at its end', bytes(usage.current[final.row])],
             ] as Tip['lines'])
           : []),
       ],

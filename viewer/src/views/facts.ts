@@ -2,7 +2,7 @@ import { reservations } from '../data/answers';
 import type { Model } from '../data/model';
 import { processLine } from '../data/process';
 import { h } from '../dom';
-import { address, bytes, count, exactBytes, exactTime, shown, time } from '../format';
+import { address, bytes, count, decimal, exactBytes, exactTime, shown, time } from '../format';
 import { type ColumnOf, DataTable } from '../table';
 
 type Row = Record<string, unknown>;
@@ -62,18 +62,51 @@ function run(model: Model): HTMLElement {
   return list;
 }
 
-/** The columns are the keys of the rows: names ending in `_ns` are times; bytes, memory and size are bytes. */
+type Meaning = 'text' | 'address' | 'time' | 'bytes' | 'ratio' | 'flag' | 'count';
+
+/** Columns of memprof's own tables whose names do not say that they are bytes. */
+const inBytes: Record<string, RegExp> = {
+  source_limits: /^rounding$/,
+  tt_out_of_memory: /^requested$|^bytes_per_bank$|_in_bank$/,
+  xla_programs: /^(?!runs$)/,
+};
+
+/** What the numbers of a column are, by its name and, since JSON does not tell 0.0 from 0, by all of them. */
+function meaningOf(table: string, key: string, values: unknown[]): Meaning {
+  if (key === 'address' && values.every((value) => typeof value === 'number' || /^\d+$/.test(String(value)))) return 'address';
+  if (!values.every((value) => typeof value === 'number' || value === null || value === undefined) || !values.some((value) => typeof value === 'number')) return 'text';
+  if (key.endsWith('_ns')) return 'time';
+  if (/(^|_)(fragmentation|ratio|share|fraction)$/.test(key) || values.some((value) => typeof value === 'number' && !Number.isInteger(value))) return 'ratio';
+  if (/(^|_)bytes$|_(memory|size)$/.test(key) || inBytes[table]?.test(key)) return 'bytes';
+  if (/^is_|^planned$/.test(key)) return 'flag';
+  return 'count';
+}
+
+const written: Record<Exclude<Meaning, 'text' | 'address'>, { text: (value: number) => string; exact: (value: number) => string }> = {
+  time: { text: time, exact: exactTime },
+  bytes: { text: bytes, exact: exactBytes },
+  ratio: { text: decimal, exact: String },
+  flag: { text: (value) => (value === 0 ? 'no' : 'yes'), exact: () => '' },
+  count: { text: count, exact: () => '' },
+};
+
+/** The columns are the keys of the rows. */
 function factTable(name: string, rows: Row[]): DataTable<Row> {
   const keys = [...new Set(rows.slice(0, 100).flatMap((row) => Object.keys(row)))];
   const columns: ColumnOf<Row>[] = keys.map((key) => {
     const title = key.replace(/_ns$/, '').replaceAll('_', ' ');
     const shownTitle = shown(title.charAt(0).toUpperCase() + title.slice(1));
-    if (!rows.every((row) => typeof row[key] === 'number')) return { title: shownTitle, value: (row) => (row[key] === null || row[key] === undefined ? '' : shown(typeof row[key] === 'object' ? JSON.stringify(row[key]) : String(row[key]))) };
-    const of = (row: Row): number => row[key] as number;
-    if (key.endsWith('_ns')) return { title: shownTitle, value: of, text: (row) => time(of(row)), exact: (row) => exactTime(of(row)) };
-    if (key === 'address') return { title: shownTitle, value: of, text: (row) => address(of(row)), exact: () => '' };
-    if (/bytes|memory|_size$/.test(key)) return { title: shownTitle, value: of, text: (row) => (of(row) === -1 && name === 'process_memory' ? '-1' : bytes(of(row))), exact: (row) => exactBytes(of(row)) };
-    return { title: shownTitle, value: of, text: (row) => count(of(row)), exact: () => '' };
+    const meaning = meaningOf(name, key, rows.map((row) => row[key]));
+    if (meaning === 'text') return { title: shownTitle, value: (row) => (row[key] === null || row[key] === undefined ? '' : shown(typeof row[key] === 'object' ? JSON.stringify(row[key]) : String(row[key]))) };
+    if (meaning === 'address') return { title: shownTitle, value: (row) => address(row[key] as number | string) };
+    const { text, exact } = written[meaning];
+    // A message about a lack of memory, or a reading of the process, does not always have all sizes.
+    const isKnown = (value: unknown): value is number => typeof value === 'number' && !(/^(tt_out_of_memory|process_memory)$/.test(name) && value < 0);
+    const of = (row: Row, write: (value: number) => string, otherwise: string): string => {
+      const value = row[key];
+      return isKnown(value) ? write(value) : otherwise;
+    };
+    return { title: shownTitle, value: (row) => (typeof row[key] === 'number' ? row[key] : ''), text: (row) => of(row, text, 'unknown'), exact: (row) => of(row, exact, '') };
   });
   const table = new DataTable<Row>({ label: titles[name] ?? shown(name), noun: 'row', empty: '', columns });
   table.setRows(rows);

@@ -3,14 +3,20 @@ import { inkOn, type ThemeColours } from '../colours';
 import type { Model } from '../data/model';
 import type { InvocationTable } from '../data/space';
 import { rowAt, type Step } from '../data/steps';
-import { bytes, change, count, number, shown, time } from '../format';
+import { change, count, number, shown, time } from '../format';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
 import type { Tip } from '../tip';
 import { fitted } from './band';
+import { narrowStep, narrowSteps } from './picks';
 
 const rowHeight = 16;
 const mostRows = 120;
+/**
+ * Bars of fewer pixels, and of a step where steps are narrow, have no colours of their own: side by side they would make a pattern
+ * that says nothing. A profile has few.
+ */
+const narrow = 3;
 
 /** One invocation, or several consecutive ones. Its position in the range may be that of another step like its own. */
 export interface Invocation {
@@ -38,7 +44,7 @@ export class Gantt extends TimeChart {
     private readonly colours: OperationColours,
   ) {
     const depths = new Map<number, number>();
-    const frames = model.detail?.frames.length ?? 0;
+    const frames = model.detail?.frames.length ?? 1;
     for (let frame = 0; frame < frames; frame += 1) {
       const table = model.invocationsOf(frame);
       if (!table) continue;
@@ -118,21 +124,26 @@ export class Gantt extends TimeChart {
     super.draw(context, colours);
     if (this.rows === 0) {
       context.fillStyle = colours.muted;
-      context.fillText('No operations were recorded.', this.left, this.height / 2);
+      context.fillText(this.model.profile.operations.length > 0 ? 'No invocations are known.' : 'No operations were recorded.', this.left, this.height / 2);
       return;
     }
     this.drawLanes(context, colours);
     // Each pixel of a lane is painted once: further invocations in it are counted in the tooltip, not drawn.
     const painted = new Float64Array(this.rows).fill(-1);
+    const { from, to } = this.store.state;
+    const { space } = this.store;
+    const least = space && narrowSteps(this.model, this.store, space, [from, to], (value) => this.x(value)).length > 0 ? narrowStep : narrow;
     this.forEachVisible((invocation) => {
       const x0 = Math.max(this.x(invocation.begin), this.left);
-      const x1 = Math.min(Math.max(this.x(invocation.end), x0 + 1), this.right);
+      const width = this.x(invocation.end) - this.x(invocation.begin);
+      const isPlain = width < least && this.model.hasEvents;
+      const x1 = Math.min(Math.max(this.x(invocation.end), x0 + (width < narrow ? narrow : 1)), this.right);
       if (x1 <= painted[invocation.lane] || x1 <= x0) return;
       painted[invocation.lane] = Math.max(painted[invocation.lane], Math.floor(x1));
       const top = this.y(invocation.lane);
       const operation = invocation.table.columns.operation[invocation.row];
       const path = operation > 0 ? (this.model.profile.operations[operation - 1]?.path ?? '') : '';
-      const colour = operation > 0 ? this.colours.anyColour(path) : colours.band;
+      const colour = operation > 0 && !isPlain ? this.colours.anyColour(path) : colours.band;
       context.fillStyle = colour;
       const gap = x1 - x0 > 3 ? 0.5 : 0;
       context.globalAlpha = invocation.standIn > 0 ? 0.6 : 1;
@@ -167,7 +178,7 @@ export class Gantt extends TimeChart {
   }
 
   delta(invocation: Invocation): number | null {
-    return this.model.data.table('deltas', invocation.frame, this.store.state.space)?.delta[invocation.row] ?? null;
+    return this.model.deltaOf(invocation.frame, invocation.row, this.store.state.space);
   }
 
   private at(x: number, y: number): Invocation | null {
@@ -190,14 +201,15 @@ export class Gantt extends TimeChart {
     const delta = this.delta(found);
     const beginNs = columns.begin_ns[found.row];
     const endNs = columns.end_ns[found.row];
+    const event = (at: number): string => (this.model.hasEvents ? ` \u00b7 event ${count(at)}` : '');
     return {
       title: this.text(found),
       lines: [
         ...(operation && operation.path !== operation.name ? ([['path', shown(operation.path)]] as Tip['lines']) : []),
         ['duration', time(endNs - beginNs)],
         ...(delta !== null ? ([['memory', `${change(delta)} in ${shown(this.store.space?.name ?? '')}`]] as Tip['lines']) : []),
-        ['begins', `${time(beginNs)} \u00b7 event ${count(columns.begin_event[found.row])}`],
-        ['ends', `${time(endNs)} \u00b7 event ${count(columns.end_event[found.row])}`],
+        ['begins', time(beginNs) + event(columns.begin_event[found.row])],
+        ['ends', time(endNs) + event(columns.end_event[found.row])],
       ],
       note:
         found.standIn > 0
@@ -216,12 +228,6 @@ export class Gantt extends TimeChart {
       return;
     }
     this.store.select(this.store.momentOf(this.value(x)));
-  }
-
-  /** The numbers that the table of the range shows. */
-  bytesText(invocation: Invocation): string {
-    const delta = this.delta(invocation);
-    return delta === null ? '' : bytes(delta);
   }
 }
 

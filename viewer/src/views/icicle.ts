@@ -1,6 +1,6 @@
 import { Chart } from '../chart';
 import { categoryColour, inkOn, operationColour, type ThemeColours } from '../colours';
-import type { Live } from '../data/live';
+import type { Live, ShownBlock } from '../data/live';
 import { splitPath } from '../data/path';
 import { bytes, categoryName, exactBytes, number, others, outside, percent, shown } from '../format';
 import { hideTip, showTip } from '../tip';
@@ -15,18 +15,22 @@ export interface Node {
   bytes: number;
   blocks: number;
   category: string | null;
-  /** The operation's path, for colours and the search. */
+  /** The operation's path, for colours and the table; null outside every operation and for operations without rows of their own. */
   path: string | null;
+  /** Operations without rows of their own. */
+  rest: boolean;
+  /** The block itself. */
+  block: ShownBlock | null;
   children: Node[];
   parent: Node | null;
 }
 
 /** The tree of what is live: operations as they nest, then categories, then blocks. */
 export function treeOf(live: Live): Node {
-  const root: Node = { label: 'everything live', kind: 'all', bytes: live.total, blocks: live.blocks, category: null, path: null, children: [], parent: null };
+  const root: Node = { label: 'everything live', kind: 'all', bytes: live.total, blocks: live.blocks, category: null, path: null, rest: false, block: null, children: [], parent: null };
   const byPath = new Map<string, Node>();
-  const child = (parent: Node, label: string, kind: Node['kind'], path: string | null, category: string | null): Node => {
-    const node: Node = { label, kind, bytes: 0, blocks: 0, category, path, children: [], parent };
+  const child = (parent: Node, label: string, kind: Node['kind'], path: string | null, rest: boolean, category: string | null): Node => {
+    const node: Node = { label, kind, bytes: 0, blocks: 0, category, path, rest, block: null, children: [], parent };
     parent.children.push(node);
     return node;
   };
@@ -41,14 +45,14 @@ export function treeOf(live: Live): Node {
       if (split.parent !== null) parent = operation(split.parent, false);
       label = split.name;
     }
-    node = child(parent, label, 'operation', rest ? null : path, null);
+    node = child(parent, label, 'operation', rest ? null : path, rest, null);
     byPath.set(key, node);
     return node;
   };
   const leaves = new Map<string, Node>();
   for (const row of live.rows ?? []) {
     const owner = operation(row.path, row.rest);
-    const node = row.category === null ? owner : child(owner, categoryName(row.category), 'category', row.path, row.category);
+    const node = row.category === null ? owner : child(owner, categoryName(row.category), 'category', row.path, row.rest, row.category);
     leaves.set(keyOf(row.path, row.rest, row.category), node);
     for (let up: Node | null = node; up && up !== root; up = up.parent) {
       up.bytes += row.bytes;
@@ -59,7 +63,8 @@ export function treeOf(live: Live): Node {
     const leaf = leaves.get(keyOf(block.path, block.rest, block.category)) ?? leaves.get(keyOf(block.path, block.rest, null));
     if (!leaf) continue;
     const label = [block.name || block.shape, block.name && block.shape].filter((s) => s).join(' ') || 'block';
-    const node = child(leaf, label, 'block', block.path, block.category);
+    const node = child(leaf, label, 'block', block.path, block.rest, block.category);
+    node.block = block;
     node.bytes = block.bytes;
     node.blocks = 1;
   }
@@ -87,6 +92,14 @@ function joinChains(node: Node): void {
   });
 }
 
+/** Whether a holder of bytes belongs to a node. */
+export function holds(node: Node, of: { path: string | null; rest: boolean; category: string | null }): boolean {
+  if (node.kind === 'all') return true;
+  const isItsOwn = node.rest === of.rest && node.path === of.path;
+  const isWithin = node.kind === 'operation' && node.path !== null && !!of.path?.startsWith(`${node.path}/`);
+  return (isItsOwn || isWithin) && (node.category === null || of.category === null || node.category === of.category);
+}
+
 const keyOf = (path: string | null, rest: boolean, category: string | null): string => `${rest ? '\u0000rest' : (path ?? '\u0000outside')}\u0001${category ?? ''}`;
 
 /** The part of a leaf that no block stands for. */
@@ -96,7 +109,7 @@ function addRests(node: Node): void {
   if (blocks.length === 0) return;
   const rest = node.bytes - node.children.reduce((sum, c) => sum + c.bytes, 0);
   const left = node.blocks - node.children.reduce((sum, c) => sum + c.blocks, 0);
-  if (rest > 0) node.children.push({ label: `${number(left, 'smaller block')}`, kind: 'rest', bytes: rest, blocks: left, category: node.category, path: node.path, children: [], parent: node });
+  if (rest > 0) node.children.push({ label: `${number(left, 'smaller block')}`, kind: 'rest', bytes: rest, blocks: left, category: node.category, path: node.path, rest: node.rest, block: null, children: [], parent: node });
 }
 
 function sortChildren(node: Node): void {
@@ -121,6 +134,8 @@ export class Icicle extends Chart {
   constructor(
     private readonly colourOf: (path: string | null) => string,
     private readonly byCategory: () => boolean,
+    /** Called with the node that is zoomed to whenever that may be another. */
+    private readonly focused: (node: Node | null) => void,
   ) {
     super('What was live at the selected moment, by operation, category and block. The table beside it has the same numbers.', 'icicle', rowHeight * 4);
     const { canvas } = this;
@@ -148,6 +163,7 @@ export class Icicle extends Chart {
     this.cursor = null;
     this.layout();
     this.invalidate();
+    this.focused(this.focus);
   }
 
   private layout(): void {
@@ -216,11 +232,13 @@ export class Icicle extends Chart {
     if (cell) this.zoomTo(cell.node);
   }
 
-  private zoomTo(node: Node): void {
+  /** Zooms to a node, or out of it if it is already zoomed to. */
+  zoomTo(node: Node): void {
     this.focus = node === this.focus && node.parent ? node.parent : node;
     this.layout();
     this.invalidate();
     hideTip();
+    this.focused(this.focus);
   }
 
   private hover(event: PointerEvent): void {

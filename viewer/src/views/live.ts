@@ -9,7 +9,7 @@ import { speak } from '../status';
 import type { Store } from '../store';
 import { DataTable } from '../table';
 import { choice } from './choice';
-import { Icicle, treeOf } from './icicle';
+import { holds, Icicle, type Node, treeOf } from './icicle';
 
 type Row = { kind: 'owner'; of: LiveRow; times: number } | { kind: 'block'; of: ShownBlock } | { kind: 'rest'; bytes: number; blocks: number };
 
@@ -23,7 +23,10 @@ export class LiveView {
   private readonly operations: DataTable<Row>;
   private readonly blocks: DataTable<Row>;
   private readonly place = h('div', {});
+  private readonly crumbs = h('div', { class: 'crumbs' });
   private live: Live | null = null;
+  /** What the icicle is zoomed to, which is all that the tables show. */
+  private focus: Node | null = null;
   private mode: 'folded' | 'operations' | 'blocks' = 'folded';
 
   constructor(
@@ -34,6 +37,7 @@ export class LiveView {
     this.icicle = new Icicle(
       (path) => (path === null ? categoryColour('other') : colours.colour(path)),
       () => store.state.by !== 'operation',
+      (node) => this.focusOn(node),
     );
     this.operations = this.operationsTable();
     this.blocks = this.blocksTable();
@@ -41,9 +45,12 @@ export class LiveView {
       this.mode = value;
       this.showTable();
     });
-    this.element = h('div', {}, this.sentence, this.icicle.element, h('div', { class: 'toolbar' }, mode.element), this.place);
+    this.element = h('div', {}, this.sentence, this.icicle.element, this.crumbs, h('div', { class: 'toolbar' }, mode.element), this.place);
     store.on(['at', 'space'], () => this.update());
-    store.on(['by'], () => this.icicle.invalidate());
+    store.on(['by'], () => {
+      this.icicle.invalidate();
+      this.operations.refresh();
+    });
     store.on(['find'], () => {
       if (store.state.view === 'live') this.find(store.state.find);
     });
@@ -55,6 +62,23 @@ export class LiveView {
   find(text: string): void {
     this.operations.find(text);
     this.blocks.find(text);
+  }
+
+  /** Shows only what belongs to the node, and the ways back. */
+  private focusOn(node: Node | null): void {
+    this.focus = node;
+    this.fillOperations();
+    this.fillBlocks();
+    const above: Node[] = [];
+    for (let at = node?.parent ?? null; at; at = at.parent) above.unshift(at);
+    this.crumbs.hidden = above.length === 0;
+    const step = (to: Node, text: string, name = ''): HTMLElement => h('button', { type: 'button', class: name, title: text, click: () => this.icicle.zoomTo(to) }, text);
+    this.crumbs.replaceChildren(
+      h('span', { class: 'muted' }, 'Shown:'),
+      ...above.flatMap((at) => [step(at, shown(at.label)), h('span', { class: 'muted', 'aria-hidden': 'true' }, '\u203a')]),
+      h('span', { class: 'current' }, node ? shown(node.label) : ''),
+      ...(above.length > 0 ? [step(above[0], 'Show everything', 'all')] : []),
+    );
   }
 
   private total(): number {
@@ -69,8 +93,8 @@ export class LiveView {
       empty: 'Who held it is unknown at this moment.',
       sort: { column: 2, descending: true },
       columns: [
-        { title: 'Operation', value: (row) => (row.kind === 'rest' ? 'others' : holderName(row.of) + (row.kind === 'owner' && row.times > 1 ? ` \u00d7${row.times}` : '')), colour: (row) => (row.kind === 'rest' || row.of.path === null ? categoryColour('other') : this.colours.colour(row.of.path)) },
-        { title: 'Category', value: (row) => (row.kind === 'owner' && row.of.category !== null ? categoryName(row.of.category) : '') },
+        { title: 'Operation', value: (row) => (row.kind === 'rest' ? 'others' : holderName(row.of) + (row.kind === 'owner' && row.times > 1 ? ` \u00d7${row.times}` : '')), colour: (row) => (this.store.state.by !== 'operation' ? '' : row.kind === 'rest' || row.of.path === null ? categoryColour('other') : this.colours.colour(row.of.path)) },
+        { title: 'Category', value: (row) => (row.kind === 'owner' && row.of.category !== null ? categoryName(row.of.category) : ''), colour: (row) => (this.store.state.by !== 'operation' && row.kind === 'owner' && row.of.category !== null ? categoryColour(row.of.category) : '') },
         { title: 'Live', value: (row) => of(row).bytes, text: (row) => bytes(of(row).bytes), exact: (row) => exactBytes(of(row).bytes), part: (row) => of(row).bytes / Math.max(1, this.total()) },
         { title: 'Of all', value: (row) => of(row).bytes / Math.max(1, this.total()), text: (row) => percent(of(row).bytes, this.total()), exact: () => '', minor: true },
         { title: 'Blocks', value: (row) => of(row).blocks, text: (row) => (Number.isNaN(of(row).blocks) ? '' : count(of(row).blocks)), exact: () => '' },
@@ -115,7 +139,8 @@ export class LiveView {
 
   /** Layers that differ only in their numbers are one row, unless every operation was requested. */
   private fillOperations(): void {
-    const rows = this.live?.rows ?? [];
+    const { focus } = this;
+    const rows = (this.live?.rows ?? []).filter((row) => !focus || holds(focus, row));
     if (this.mode === 'operations') {
       this.operations.setRows(rows.map((of) => ({ kind: 'owner', of, times: 1 })));
       return;
@@ -145,8 +170,6 @@ export class LiveView {
     if (!live) {
       setText(this.sentence, 'Nothing was allocated.');
       this.icicle.show(null);
-      this.operations.setRows([]);
-      this.blocks.setRows([]);
       return;
     }
     const segment = model.segmentAt(live.moment);
@@ -167,11 +190,21 @@ export class LiveView {
     setText(this.sentence, sentence);
     speak(sentence);
     this.icicle.show(live.rows ? treeOf(live) : null);
-    this.fillOperations();
-    const listed = live.blockRows.reduce((sum, b) => sum + b.bytes, 0);
-    const rows: Row[] = live.blockRows.map((of) => ({ kind: 'block', of }));
-    const left = live.blocks - live.blockRows.length;
-    if (left > 0 && live.blockRows.length > 0) rows.push({ kind: 'rest', bytes: Math.max(0, live.total - listed), blocks: left });
-    this.blocks.setRows(rows, left > 0 && live.blockRows.length > 0 ? `${number(left, 'smaller block')} as one row` : '');
+  }
+
+  private fillBlocks(): void {
+    const { live, focus } = this;
+    if (!live) {
+      this.blocks.setRows([]);
+      return;
+    }
+    const whole = focus ?? live;
+    const listed = live.blockRows.filter((block) => !focus || (focus.block ? focus.block === block : holds(focus, block)));
+    const rows: Row[] = listed.map((of) => ({ kind: 'block', of }));
+    const left = whole.blocks - listed.length;
+    const bytes = 'total' in whole ? whole.total : whole.bytes;
+    const hasRest = left > 0 && live.blockRows.length > 0;
+    if (hasRest) rows.push({ kind: 'rest', bytes: Math.max(0, bytes - listed.reduce((sum, b) => sum + b.bytes, 0)), blocks: left });
+    this.blocks.setRows(rows, hasRest ? `${number(left, 'smaller block')} as one row` : '');
   }
 }

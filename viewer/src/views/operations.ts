@@ -57,7 +57,7 @@ export function operationsView(model: Model, store: Store, colours: OperationCol
       },
     },
     columns: [
-      { title: 'Operation', about: 'Nested, unless sorted by another column', value: (row) => shown(table.isFlat ? row.operation.path : row.operation.name), colour: (row) => (colours.rank(row.operation.path) >= 0 ? colours.colour(row.operation.path) : categoryColour('other')) },
+      { title: 'Operation', about: 'Nested, unless sorted by another column', value: (row) => shown(table.isFlat ? row.operation.path : row.operation.name), colour: (row) => (store.state.by !== 'operation' ? '' : colours.rank(row.operation.path) >= 0 ? colours.colour(row.operation.path) : categoryColour('other')) },
       { title: 'Count', about: 'How often it ran', value: (row) => row.operation.invocations, text: (row) => count(row.operation.invocations), exact: () => '' },
       column('Total', 'Bytes allocated, including nested operations', (row) => row.usage.allocated),
       column('Self', 'Bytes allocated by itself', (row) => row.usage.self_allocated),
@@ -78,6 +78,7 @@ export function operationsView(model: Model, store: Store, colours: OperationCol
     );
   };
   store.on(['space'], update);
+  store.on(['by'], () => table.refresh());
   update();
   return h('div', {}, table.element);
 }

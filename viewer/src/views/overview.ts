@@ -3,6 +3,7 @@ import type { ThemeColours } from '../colours';
 import type { Model } from '../data/model';
 import { bytes, time } from '../format';
 import type { Store } from '../store';
+import { largestInColumns } from './picks';
 
 /** The whole run as a strip, with the visible range marked: drag it, its edges, or a new one. */
 export class Overview extends Chart {
@@ -64,18 +65,11 @@ export class Overview extends Chart {
   }
 
   protected override draw(context: CanvasRenderingContext2D, colours: ThemeColours): void {
-    const timeline = this.store.space?.timeline;
+    const { space } = this.store;
     const { left, right, height } = this;
-    if (timeline && timeline.length > 0) {
-      const begins = this.store.begins(timeline);
-      const columns = new Float64Array(right - left);
-      let top = 1;
-      for (let row = 0; row < timeline.length; row += 1) {
-        const from = Math.max(0, Math.floor(this.x(begins[row]) - left));
-        const to = row + 1 < timeline.length ? Math.ceil(this.x(begins[row + 1]) - left) : columns.length;
-        for (let column = from; column < Math.min(columns.length, Math.max(to, from + 1)); column += 1) columns[column] = Math.max(columns[column], timeline.total[row]);
-        top = Math.max(top, timeline.total[row]);
-      }
+    if (space && space.timeline.length > 0) {
+      const columns = largestInColumns(this.model, this.store, space, Math.floor(right - left), (value) => this.x(value) - left);
+      const top = columns.reduce((most, value) => Math.max(most, value), 1);
       context.fillStyle = colours.muted;
       context.globalAlpha = 0.55;
       context.beginPath();

@@ -1,6 +1,7 @@
 import type { Model } from '../data/model';
+import { endOfStep, segmentsByName } from '../data/segments';
 import type { SpaceModel, Timeline } from '../data/space';
-import type { Step } from '../data/steps';
+import { rowAt, type Step } from '../data/steps';
 import type { Store } from '../store';
 import { standIns } from './gantt';
 
@@ -12,6 +13,99 @@ export interface Picks {
   low: Float64Array;
   /** The number of the step that another one like it stands for; 0: as recorded. */
   standIn: Float64Array;
+  /** Whether each step is its largest moment. */
+  isEnvelope: boolean;
+}
+
+/** Steps of fewer pixels are drawn as their largest moments: what the columns of pixels meet within them is a moiré. */
+export const narrowStep = 16;
+
+/** A stretch of the axis whose largest moment stands for the columns from `from` to `to`. */
+interface Stretch {
+  begin: number;
+  end: number;
+  from: number;
+  to: number;
+}
+
+/**
+ * The visible steps, if they are wider than a pixel and too narrow to be seen; else none. A profile does not know where its steps
+ * were, only how many and how long: there each stretch is half a step longer than a step, so that it has a whole one.
+ */
+export function narrowSteps(model: Model, store: Store, space: SpaceModel, [from, to]: [number, number], x: (value: number) => number): Stretch[] {
+  const { unit } = store.state;
+  const isNarrow = (width: number): boolean => width >= 1 && width < narrowStep;
+  const { steps } = model;
+  if (steps.length > 0) {
+    const begins = steps.begins[unit === 'event' ? 'event' : 'ns'];
+    const first = rowAt(begins, from);
+    const last = rowAt(begins, to);
+    if (!isNarrow((x(begins[last]) - x(begins[first])) / Math.max(1, last - first))) return [];
+    const result: Stretch[] = [];
+    for (let row = first; row <= last; row += 1) {
+      const step = steps.at(row);
+      const [begin, end] = unit === 'event' ? [step.beginEvent, step.endEvent] : [step.beginNs, step.endNs];
+      result.push({ begin, end, from: x(begin), to: x(end) });
+    }
+    return result;
+  }
+  const name = model.hasEvents ? null : endOfStep(segmentsByName(model.profile, space.profile));
+  if (!name || name.count < 2) return [];
+  const endOf = (number: number): number => model.segments.find((s) => s.index === number)?.endNs ?? NaN;
+  const [begin, end] = [endOf(name.firstNumber), endOf(name.lastNumber)];
+  const length = (end - begin) / (name.count - 1);
+  if (!isNarrow(x(length) - x(0))) return [];
+  const result: Stretch[] = [];
+  for (let at = begin; at <= end; at += length) {
+    if (at >= from && at - length <= to) result.push({ begin: at - length * 1.25, end: at + length * 0.25, from: x(at - length), to: x(at) });
+  }
+  return result;
+}
+
+/** Lets each stretch have its largest moment in all of its columns. */
+function drawAsLargest(store: Store, picks: Picks, stretches: Stretch[]): void {
+  const timeline = picks.timelines[0];
+  const begins = store.begins(timeline);
+  const moments = store.state.unit === 'event' && timeline.event ? timeline.event : timeline.ns;
+  for (const { begin, end, from, to } of stretches) {
+    let best = -1;
+    let low = Infinity;
+    for (let row = rowAt(begins, begin); row < timeline.length && begins[row] < end; row += 1) {
+      if (moments[row] < begin || moments[row] >= end) continue;
+      if (best < 0 || timeline.total[row] > timeline.total[best]) best = row;
+      low = Math.min(low, timeline.low[row]);
+    }
+    if (best < 0) continue;
+    for (let column = Math.max(0, Math.floor(from)); column < Math.min(picks.row.length, Math.ceil(to)); column += 1) {
+      const which = picks.timeline[column];
+      if (which < 0 || picks.timelines[which].total[picks.row[column]] < timeline.total[best]) {
+        picks.timeline[column] = 0;
+        picks.row[column] = best;
+      }
+      picks.low[column] = Math.min(picks.low[column], low);
+    }
+  }
+}
+
+function emptyPicks(timelines: Timeline[], columns: number): Picks {
+  return {
+    timelines: timelines.filter((t) => t.length > 0),
+    timeline: new Int16Array(columns).fill(-1),
+    row: new Int32Array(columns),
+    low: new Float64Array(columns).fill(Infinity),
+    standIn: new Float64Array(columns),
+    isEnvelope: false,
+  };
+}
+
+/** The largest moment of the whole run in each of `columns` pixels, or of its step where steps are narrow. */
+export function largestInColumns(model: Model, store: Store, space: SpaceModel, columns: number, x: (value: number) => number): Float64Array {
+  const picks = emptyPicks([space.timeline], columns);
+  const result = new Float64Array(columns);
+  if (picks.timelines.length === 0) return result;
+  pickFrom(store, picks, 0, x, 0);
+  drawAsLargest(store, picks, narrowSteps(model, store, space, [0, store.full], x));
+  return result.map((_, column) => (picks.timeline[column] < 0 ? 0 : space.timeline.total[picks.row[column]]));
 }
 
 /**
@@ -19,14 +113,15 @@ export interface Picks {
  * is used, or that of another step like it.
  */
 export function pickColumns(model: Model, store: Store, space: SpaceModel, columns: number, x: (value: number) => number): Picks {
-  const picks: Picks = {
-    timelines: space.allTimelines.filter((t) => t.length > 0),
-    timeline: new Int16Array(columns).fill(-1),
-    row: new Int32Array(columns),
-    low: new Float64Array(columns).fill(Infinity),
-    standIn: new Float64Array(columns),
-  };
+  const picks = emptyPicks(space.allTimelines, columns);
+  if (picks.timelines.length === 0) return picks;
   picks.timelines.forEach((_, which) => pickFrom(store, picks, which, x, 0));
+  const narrow = narrowSteps(model, store, space, [store.state.from, store.state.to], x);
+  if (narrow.length > 0) {
+    picks.isEnvelope = true;
+    drawAsLargest(store, picks, narrow);
+    return picks;
+  }
   for (const [step, frame] of standIns(model, store, (begin, end) => isWide(store, x, begin, end))) {
     const which = picks.timelines.findIndex((t) => t.frame === model.detail!.frames[frame]);
     if (which <= 0 || !isLike(model, space, step, picks.timelines[which].frame!.step)) continue;

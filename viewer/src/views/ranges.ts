@@ -25,7 +25,7 @@ function folded(summary: string, table: HTMLElement, store: Store, fill: () => v
 }
 
 export function invocationsInRange(model: Model, store: Store, gantt: Gantt): HTMLElement {
-  type Row = { invocation: Invocation; path: string; delta: number; beginNs: number; endNs: number; times: number; thread: string };
+  type Row = { invocation: Invocation; path: string; delta: number | null; beginNs: number; endNs: number; times: number; thread: string };
   const table = new DataTable<Row>({
     label: 'Invocations of operations in the range',
     noun: 'invocation',
@@ -36,7 +36,7 @@ export function invocationsInRange(model: Model, store: Store, gantt: Gantt): HT
       { title: 'Times', about: 'More than 1: too short to keep one by one', value: (row) => row.times, text: (row) => count(row.times), exact: () => '' },
       { title: 'Begin', value: (row) => row.beginNs, text: (row) => time(row.beginNs), exact: (row) => exactTime(row.beginNs) },
       { title: 'Duration', value: (row) => row.endNs - row.beginNs, text: (row) => time(row.endNs - row.beginNs), exact: (row) => exactTime(row.endNs - row.beginNs) },
-      { title: 'Memory', about: 'Allocated minus freed, including nested operations', value: (row) => row.delta, text: (row) => change(row.delta), exact: (row) => exactBytes(row.delta) },
+      { title: 'Memory', about: 'Allocated minus freed, including nested operations', value: (row) => row.delta ?? 0, text: (row) => (row.delta === null ? 'unknown' : change(row.delta)), exact: (row) => (row.delta === null ? 'The profile kept this invocation for another memory space.' : exactBytes(row.delta)) },
       { title: 'Thread', value: (row) => row.thread, minor: true },
     ],
   });
@@ -50,7 +50,7 @@ export function invocationsInRange(model: Model, store: Store, gantt: Gantt): HT
       rows.push({
         invocation,
         path: operation ? shown(operation.path) : '(several)',
-        delta: gantt.delta(invocation) ?? 0,
+        delta: gantt.delta(invocation),
         beginNs: columns.begin_ns[invocation.row],
         endNs: columns.end_ns[invocation.row],
         times: columns.count[invocation.row],

@@ -1,6 +1,6 @@
 import type { ThemeColours } from '../colours';
 import { TimeChart } from '../chart';
-import { knownMoments } from '../data/live';
+import { knownMoments, type Moment } from '../data/live';
 import type { Model } from '../data/model';
 import type { SpaceModel, Timeline } from '../data/space';
 import { bytes, count, exactBytes, number, percent, shortened, shown, ticks, time } from '../format';
@@ -186,11 +186,11 @@ export class TimelineChart extends TimeChart {
   /** The least of the moments that a column stands for. */
   private drawLow(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const picks = this.picks!;
-    // If columns have few events, the curve itself shows the drops.
+    // If columns have few events, the curve itself shows the drops, unless each step is its largest moment.
     const { from, to } = this.store.state;
     const part = (to - from) / this.store.full;
     const events = this.model.hasEvents ? this.model.events : this.space!.profile.allocation_count + this.space!.profile.deallocation_count;
-    if ((events * part) / picks.row.length < 40) return;
+    if (!picks.isEnvelope && (events * part) / picks.row.length < 40) return;
     context.strokeStyle = colours.text;
     context.globalAlpha = 0.45;
     context.beginPath();
@@ -254,41 +254,56 @@ export class TimelineChart extends TimeChart {
     return which < 0 ? null : { timeline: picks.timelines[which], row: picks.row[column], standIn: picks.standIn[column] };
   }
 
-  protected override tip(x: number): Tip | null {
+  /** What the legend below does not say: the moment, and the part under the pointer. */
+  protected override tip(x: number, y: number): Tip | null {
     const { space, model } = this;
     const picked = this.pickedAt(x);
     if (!space || !picked) return null;
     const { timeline, row } = picked;
-    const total = timeline.total[row];
-    const lines: Tip['lines'] = [['live', `${bytes(total)} (${exactBytes(total)})`]];
-    const stack = this.stack(timeline);
-    if (stack.groups.length > 1 || stack.groups[0]?.key !== 'live') {
-      const parts = stack.groups.map((group, g) => ({ group, name: stack.labels[g], value: stack.values[g][row] })).filter((p) => p.value > 0);
-      parts.sort((a, b) => b.value - a.value);
-      for (const { group, name, value } of parts.slice(0, 7)) {
-        lines.push([name, `${bytes(value)}  ${percent(value, total)}`, group.colour()]);
-      }
-      if (parts.length > 7) lines.push([`${parts.length - 7} more`, bytes(parts.slice(7).reduce((sum, p) => sum + p.value, 0))]);
-    }
-    if (timeline.blocks) lines.push(['blocks', count(timeline.blocks[row])]);
+    const lines: Tip['lines'] = [['live', `${bytes(timeline.total[row])} (${exactBytes(timeline.total[row])})`]];
+    const part = this.partAt(y, timeline, row);
+    if (part) lines.push(part);
     if (timeline.reserved) lines.push(['reserved', bytes(timeline.reserved[row])]);
+    const low = this.picks!.low[Math.floor(x - this.left)];
+    if (timeline.event && picked.standIn === 0 && low < timeline.total[row]) lines.push(['least here', bytes(low)]);
     const moment = { event: timeline.event?.[row] ?? 0, ns: timeline.ns[row] };
     const segment = model.segmentAt(moment);
-    if (segment) lines.push(['segment', shortened(shown(segment.name), 40)]);
     const step = model.stepAt(moment);
-    if (step) lines.push(['step', step.count > 1 ? `${count(step.number)}\u2013${count(step.number + step.count - 1)}` : count(step.number)]);
+    const place = [segment ? shortened(shown(segment.name), 32) : '', step ? `step ${step.count > 1 ? `${count(step.number)}\u2013${count(step.number + step.count - 1)}` : count(step.number)}` : ''].filter((s) => s);
     if (picked.standIn > 0) {
       const like = model.steps.at(timeline.frame!.step).number;
-      return { title: `Step ${count(picked.standIn)}`, lines: lines.slice(0, -1), note: `As in step ${count(like)}, which has the same segments, bytes and peak. The moments of this one are not kept.` };
+      return { title: `Step ${count(picked.standIn)}`, lines, note: `As in step ${count(like)}: the same segments, bytes and peak. Its own moments are not kept.` };
     }
-    return { title: `${time(timeline.ns[row])}${timeline.event ? ` \u00b7 event ${count(timeline.event[row])}` : ''}`, lines, note: this.tipNote(x, picked) };
+    if (place.length > 0) lines.push(['in', place.join(', ')]);
+    return { title: `${time(timeline.ns[row])}${timeline.event ? ` \u00b7 event ${count(timeline.event[row])}` : ''}`, lines, note: this.tipNote(timeline) };
   }
 
-  private tipNote(x: number, picked: { timeline: Timeline; row: number }): string | undefined {
-    const { timeline, row } = picked;
-    if (!timeline.event) return `The largest moment of ${number(this.space!.profile.timeline.events_per_point, 'event')}.`;
-    const low = this.picks!.low[Math.floor(x - this.left)];
-    return low < timeline.total[row] && Number.isFinite(low) ? `The largest moment in this column of pixels; the least is ${bytes(low)}.` : undefined;
+  /** The band of the stack at a height. */
+  private partAt(y: number, timeline: Timeline, row: number): Tip['lines'][number] | null {
+    const stack = this.stack(timeline);
+    if (stack.groups[0]?.key === 'live') return null;
+    let left = ((this.bottom - y) / (this.bottom - this.top)) * this.scale().top;
+    if (left < 0) return null;
+    for (let g = 0; g < stack.groups.length; g += 1) {
+      const value = stack.values[g][row];
+      if (left < value) return [stack.labels[g], `${bytes(value)}, ${percent(value, timeline.total[row])}`, stack.groups[g].colour()];
+      left -= value;
+    }
+    return null;
+  }
+
+  private tipNote(timeline: Timeline): string | undefined {
+    if (this.picks!.isEnvelope) return timeline.event ? 'The largest moment of its step.' : 'The largest moment of a step here.';
+    return timeline.event ? undefined : `The largest moment of ${number(this.space!.profile.timeline.events_per_point, 'event')}.`;
+  }
+
+  protected override get keptClear(): boolean {
+    return true;
+  }
+
+  protected override shownAt(x: number): Moment | null {
+    const picked = this.pickedAt(x);
+    return picked && picked.standIn === 0 && this.model.hasEvents ? { event: picked.timeline.event?.[picked.row] ?? 0, ns: picked.timeline.ns[picked.row] } : null;
   }
 }
 

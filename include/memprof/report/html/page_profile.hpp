@@ -67,7 +67,7 @@ inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, per spa
   return {kept.begin(), kept.end()};
 }
 
-/// Removes all other segments from a profile. References to them keep their numbers.
+/// Removes all other segments from a profile. Indices of segments are those of the rows that are left; of the others -1.
 inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
   const auto cut = [&](auto& rows) {
     if (rows.empty()) return;  // not all spaces have all tables
@@ -78,13 +78,22 @@ inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
     }
     rows.resize(to);
   };
+  const auto move_index = [&](std::int64_t& index) {
+    if (index < 0) return;
+    const auto place = std::lower_bound(kept.begin(), kept.end(), static_cast<std::size_t>(index));
+    index = place != kept.end() && *place == static_cast<std::size_t>(index) ? place - kept.begin() : -1;
+  };
   cut(of.segments);
   for (space_profile& space : of.spaces) {
     cut(space.segments);
     cut(space.cores.segments);
     cut(space.reserved.segments);
     cut(space.active.segments);
+    move_index(space.peak_segment);
+    move_index(space.first_shortfall.segment);
+    for (auto& failure : space.out_of_memory) move_index(failure.segment);
   }
+  for (memory_profile& memory : of.memories) move_index(memory.peak_segment);
 }
 
 /// The segments of a run that a page has.

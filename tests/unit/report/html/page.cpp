@@ -538,6 +538,37 @@ TEST_CASE("write_html: of many segments a page keeps those that somebody will lo
   }
   CHECK(with_live_set >= 2);
   CHECK(with_live_set <= 64);
+  CHECK(kept.at(page.run["profile"]["spaces"][0]["peak_segment"]) == 1234);
+}
+
+TEST_CASE("write_html: where segments are left out, indices of segments are those of the rows that the page has", "[html]") {
+  constexpr std::int64_t segments = 2000;
+  memprof::profile source;
+  source.segment_count = segments;
+  memprof::space_profile& space = source.spaces.emplace_back();
+  space.name = "gpu";
+  for (std::int64_t number = 0; number < segments; ++number) {
+    const std::string name = "segment " + std::to_string(number / 100);
+    source.segments.push_back({.name = name, .begin_ns = number, .end_ns = number + 1, .number = number});
+    memprof::segment_usage& usage = space.segments.emplace_back();
+    usage.segment = name;
+    usage.segment_peak = number == 1234 ? 9000 : 100;
+  }
+  space.peak_segment = 1234;
+  space.first_shortfall.segment = 1555;
+  space.out_of_memory.resize(2);
+  space.out_of_memory[0].segment = 5;
+  space.out_of_memory[1].segment = 1556;
+  source.memories.emplace_back().peak_segment = 1777;
+  const page_reader page = page_of(source);
+  const std::vector<std::int64_t> kept = page.run["kept_segments"];
+  REQUIRE(kept.size() < segments);
+  const auto& written = page.run["profile"];
+  CHECK(kept.at(written["spaces"][0]["peak_segment"]) == 1234);
+  CHECK(written["spaces"][0]["first_shortfall"]["segment"] == -1);  // a segment that the page does not have
+  CHECK(kept.at(written["spaces"][0]["out_of_memory"][0]["segment"]) == 5);
+  CHECK(written["spaces"][0]["out_of_memory"][1]["segment"] == -1);
+  CHECK(kept.at(written["memories"][0]["peak_segment"]) == 1777);
 }
 
 TEST_CASE("write_html: a trace that is cut off gives the page of its beginning", "[html]") {
