@@ -122,20 +122,22 @@ TEST_CASE("overflow: a thread that drops does not wait for a drain") {
   const memprof::event_sink sink;
   auto capture = memprof::begin_capture({.ring_capacity = 4, .overflow_policy = memprof::overflow::drop});
   std::atomic<bool> is_done{false};
+  std::atomic<bool> has_ring{false};
   std::atomic<bool> may_fill{false};
   std::thread real_time{[&] {
     sink.allocate(space, pointer(16), 10);  // the first event of a thread may wait: it makes the ring
+    has_ring = true;
     while (!may_fill) std::this_thread::yield();
     for (std::int64_t count = 1; count < 100; ++count) sink.allocate(space, pointer(16 * (1 + count)), 10);
     is_done = true;
   }};
   bool was_done = false;
   {
+    while (!has_ring) std::this_thread::yield();
     // Stands for a drain that takes long.
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
     const memprof::detail::lock_guard drain_is_running{memprof::abi_1::process_registry.lock};
     may_fill = true;
-    for (int millisecond = 0; millisecond < 2000 && !is_done; ++millisecond) {
+    for (int millisecond = 0; millisecond < 60'000 && !is_done; ++millisecond) {
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
     was_done = is_done;

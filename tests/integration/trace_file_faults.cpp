@@ -53,6 +53,7 @@ struct disk {
   std::atomic<int> fallocate_error{0};
   std::atomic<unsigned> calls{0};
   std::atomic<unsigned> writes{0};  ///< that are done
+  std::atomic<int> held{0};         ///< writes that wait because it is stuck
 
   void heal() {
     room = INT64_MAX;
@@ -70,7 +71,9 @@ disk the_disk;
 ssize_t write_to_disk(int file, const void* bytes, std::size_t size, off_t offset) {
   the_disk.wait_while_it_hangs();
   const bool is_reserved = offset < 4096;
+  ++the_disk.held;
   while (the_disk.is_stuck && !is_reserved) ::usleep(1000);
+  --the_disk.held;
   if (the_disk.is_hesitant) {
     if (the_disk.calls.fetch_add(1) % 2 == 0) return errno = EINTR, -1;
     if (size > 1000) size = 1000;
@@ -108,6 +111,23 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 using memprof_tests::scratch_folder;
+
+/// Whether a thread of this process sleeps.
+bool is_asleep(long thread) {
+  std::ifstream file{"/proc/self/task/" + std::to_string(thread) + "/stat"};
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');  // what stands before it may contain anything
+  return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
+}
+
+/// Lets the disk take writes again when it has held one up until the calling thread had to wait for it.
+std::thread repair_when_waited_for() {
+  return std::thread{[thread = ::syscall(SYS_gettid)] {
+    for (int looks = 0; looks < 20; ::usleep(1000)) looks = the_disk.held > 0 && is_asleep(thread) ? looks + 1 : 0;
+    the_disk.is_stuck = false;
+  }};
+}
 
 /// What is written to stderr meanwhile.
 class said_on_stderr {
@@ -406,10 +426,7 @@ TEST_CASE("trace file: with slow_disk::wait nothing is missing on a slow disk") 
   const scratch_folder folder;
   const std::string file = folder.file("run.memtrace");
   the_disk.is_stuck = true;
-  std::thread repair{[] {
-    ::usleep(500'000);
-    the_disk.is_stuck = false;
-  }};
+  std::thread repair = repair_when_waited_for();
   const finished_capture capture = run(folder, file, 1'200'000, memprof::slow_disk::wait);
   repair.join();
   CHECK(capture.said.empty());
@@ -539,13 +556,12 @@ TEST_CASE("trace file: a limit holds where nothing is mapped, on a disk that is 
   }
   SECTION("stuck") {
     const said_on_stderr said{folder};
-    CHECK(run_with_limit(file, std::uint64_t{1} << 20, 20'000, [] {
+    std::thread repair;
+    CHECK(run_with_limit(file, std::uint64_t{1} << 20, 20'000, [&] {
             the_disk.is_stuck = true;
-            std::thread{[] {
-              ::usleep(300'000);
-              the_disk.is_stuck = false;
-            }}.detach();
+            repair = repair_when_waited_for();
           }) > 0);
+    repair.join();
   }
   SECTION("short writes") {
     the_disk.is_hesitant = true;

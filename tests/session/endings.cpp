@@ -314,8 +314,10 @@ TEST_CASE("session: a checkpoint at each interval") {
     last_ns = each.time_ns;
     if (!each.name.empty()) continue;
     ++periodic;
-    CHECK(each.live_bytes == 10'000);
-    CHECK(each.live_blocks == 1);
+    // On a busy machine some come before the weights, or within a step; the last five are waited for after the training.
+    const bool is_after = &profile.checkpoints.back() - &each < 5;
+    CHECK((each.live_bytes == 10'000 || (!is_after && (each.live_bytes == 0 || each.live_bytes == 10'000 + 4096))));
+    CHECK(each.live_blocks == (each.live_bytes == 0 ? 0 : each.live_bytes == 10'000 ? 1 : 2));
   }
   CHECK(profile.checkpoint_count == periodic + 1);
   CHECK(periodic >= 5);

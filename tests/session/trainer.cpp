@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -98,10 +100,12 @@ void handle(int number, void (*handler)(int)) {
   std::_Exit(9);
 }
 
+std::atomic<std::int64_t> churned_blocks{0};
+
 /// Allocates and frees without a pause; full rings are drained all the time, under the registry's lock.
 void allocate_for_ever() {
   memprof::memory_resource churned{"churned"};
-  for (;;) churned.deallocate(churned.allocate(64), 64);
+  for (;; ++churned_blocks) churned.deallocate(churned.allocate(64), 64);
 }
 
 /// The status of a child that does `work`.
@@ -131,6 +135,29 @@ struct stuck_backend {
 void wait_for_checkpoints(std::int64_t count) {
   const std::int64_t wanted = memprof::current_profile().checkpoint_count + count;
   while (memprof::current_profile().checkpoint_count < wanted) ::usleep(10'000);
+}
+
+/// Sleeps until the session has left a profile, and returns its path. Profiles get their names when they are complete.
+std::filesystem::path wait_for_profile() {
+  const std::filesystem::path folder = std::getenv("MEMPROF_OUTPUT_DIR");
+  for (;; ::usleep(1000)) {
+    if (!std::filesystem::exists(folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+      if (entry.path().extension() == ".json") return entry.path();
+    }
+  }
+}
+
+/// Sleeps until the session's thread has done all that it was told before, and more.
+void wait_for_session_thread() {
+  ::raise(SIGUSR1);
+  std::filesystem::remove(wait_for_profile());
+}
+
+/// Sleeps that long at least, whatever interrupts it.
+void sleep_through(std::chrono::milliseconds duration) {
+  const auto end = std::chrono::steady_clock::now() + duration;
+  while (std::chrono::steady_clock::now() < end) ::usleep(1000);
 }
 
 int wait_through_a_jump(std::int64_t wall, std::int64_t monotonic) {
@@ -185,7 +212,7 @@ const std::map<std::string, ending>& endings() {
             [] {
               for (int count = 0; count < 3; ++count) std::thread{allocate_for_ever}.detach();
               std::thread{[] {
-                ::usleep(20'000);
+                while (churned_blocks < 10'000) ::usleep(1000);
                 ::kill(::getpid(), SIGTERM);
               }}.detach();
               allocate_for_ever();
@@ -202,14 +229,14 @@ const std::map<std::string, ending>& endings() {
             [] {
               stuck_backend::is_stuck = true;
               ::raise(SIGTERM);
-              ::usleep(700'000);
+              sleep_through(std::chrono::milliseconds{700});  // longer than two count as one
               return raise_and_wait(SIGTERM);
             }}},
       {"SIGUSR1",
        {.after_training =
             [] {
               ::raise(SIGUSR1);
-              ::usleep(300'000);
+              wait_for_profile();
               more = memory().allocate(500);
               return 0;
             }}},
@@ -219,7 +246,7 @@ const std::map<std::string, ending>& endings() {
             [] {
               ::raise(SIGUSR1);
               wait_until_handled();
-              ::usleep(300'000);
+              wait_for_profile();
               return 10 + handled;
             }}},
       {"handled before",
@@ -255,7 +282,7 @@ const std::map<std::string, ending>& endings() {
               };
               ::sigaction(SIGTERM, &action, &before);
               ::raise(SIGTERM);
-              ::usleep(100'000);
+              wait_for_profile();
               return 10 + handled;
             }}},
       {"ignored",
@@ -263,7 +290,7 @@ const std::map<std::string, ending>& endings() {
         .after_training =
             [] {
               ::raise(SIGTERM);
-              ::usleep(50'000);
+              wait_for_session_thread();
               return 6;
             }}},
       {"terminate handler before",

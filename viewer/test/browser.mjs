@@ -94,7 +94,7 @@ export async function follow(page, selector) {
     window.arrived = false;
     addEventListener('hashchange', () => (window.arrived = true), { once: true });
   });
-  await (page.locator ? page.locator(selector).first() : page).click(page.locator ? undefined : selector);
+  await page.click(selector);
   await page.waitForFunction(() => window.arrived);
   await settle(page);
 }
