@@ -28,6 +28,9 @@ fi
 "$compiler" -std=c++20 -I"$out/root/usr/include" "$program" -o "$out/program" -pthread -ldl
 "$out/program"
 "$out/root/usr/bin/memprof" --version
+for script in bash-completion/completions/memprof zsh/vendor-completions/_memprof; do
+  grep -q waterfall "$out/root/usr/share/$script" || { echo "the package lacks $script" >&2; exit 1; }
+done
 manual=$(zcat "$out/root/usr/share/man/man1/memprof.1.gz")
 "$out/root/usr/bin/memprof" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p' | while read -r command; do
   grep -qx "\.B $command" <<<"$manual" || { echo "the manual lacks the command $command" >&2; exit 1; }

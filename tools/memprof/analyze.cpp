@@ -6,6 +6,7 @@
 #include "picture_file.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
+#include "text_output.hpp"
 #include "training_options.hpp"
 
 #include <memprof/analysis/memory_breakdown.hpp>
@@ -48,6 +49,7 @@ struct analyze_arguments {
   std::optional<memprof::device_description> device;
   memprof::breakdown_options sizes;
   std::string space;
+  bool requires_fit = false;
   bool visualize_peak = false;
   bool asks_for_picture = false;  ///< with --title or --output
   std::string title;
@@ -127,7 +129,7 @@ int draw(const std::vector<analyzed_space>& bars, const std::string& title, cons
     print_error("analyze", "no picture: gnuplot failed: " + result.complaint);
     return failed;
   }
-  std::printf("Visualization saved to: %s\n", path.c_str());
+  print("Visualization saved to: " + path + "\n");
   return success;
 }
 
@@ -153,13 +155,26 @@ void require_no_other_document(const std::string& path) {
   memprof::detail::raise_about_file("write", path, "it exists and is not an analysis; remove it or choose another name");
 }
 
+/// The exit status of --require-fit: whether the peaks of all spaces with a known device fit.
+int require_fit(const std::vector<analyzed_space>& analyzed) {
+  std::int64_t checked = 0;
+  bool all_fit = true;
+  for (const analyzed_space& one : analyzed) {
+    if (!one.breakdown.device_memory) continue;
+    ++checked;
+    all_fit = all_fit && one.breakdown.fits().value_or(false);
+  }
+  if (checked == 0) memprof::detail::raise("--require-fit: no device is known; pass --device NAME or --device-memory SIZE");
+  return all_fit ? success : failed;
+}
+
 int run_analyze(const analyze_arguments& arguments) {
   int status = success;
   if (arguments.asks_for_picture && !arguments.visualize_peak)
     print_error("analyze", "no picture: --title and --output have no effect without --visualize-peak");
   const std::vector<analyzed_space> analyzed = analyze_files(arguments, status);
   if (analyzed.empty()) return bad_input;
-  std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
+  print(memprof::to_text(analyzed, arguments.sizes));
   if (!arguments.json.empty()) {
     attempt(status, "analyze", [&] {
       require_no_other_document(arguments.json);
@@ -172,6 +187,7 @@ int run_analyze(const analyze_arguments& arguments) {
     print_error("analyze", "cannot write the tables: " + memprof::detail::reason_in_errno());
     return bad_input;
   }
+  if (arguments.requires_fit) attempt(status, "analyze", [&] { return require_fit(analyzed); });
   return status;
 }
 
@@ -201,16 +217,17 @@ void add_analyze(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<analyze_arguments>();
   CLI::App& command = *program.add_subcommand("analyze", "break down the memory of a training step and say whether it fits");
   set_footer(command,
-             "SIZE is a number of bytes with an optional unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30). MB in "
-             "the tables is 2^20 bytes. Option names also work with underscores: --device_memory.",
-             "gnuplot failed", bad_file_text);
+             "SIZE is a number of bytes with an optional unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30). MB, in "
+             "the tables of a tracker's log, is 2^20 bytes. Option names also work with underscores: --device_memory.",
+             "gnuplot failed, or with --require-fit a peak does not fit", bad_file_text);
   command
       .add_option("--input,--logs,FILE", arguments->inputs,
                   "traces, JSON profiles, or logs with memory summaries of tt-train's tracker; - reads standard input")
       ->type_name("FILE");
   CLI::Option* const memory =
       add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
-               "memory of the device, to say whether the peak fits (default: the capacity in the profile)");
+               "memory of the device, to say whether the peak fits (default: the capacity in the profile; 12GiB for a log of "
+               "tt-train's tracker)");
   command
       .add_option_function<std::string>(
           "--device",
@@ -224,6 +241,7 @@ void add_analyze(CLI::App& program, int& status) {
           "device: a preset (wormhole-12gb, gpu-80gb, ...), a JSON file or a size")
       ->type_name("NAME|FILE|SIZE")
       ->excludes(memory);
+  command.add_flag("--require-fit", arguments->requires_fit, "end with status 1 unless each peak fits on its device");
   add_size(command, "--model-size", arguments->sizes.model_size, 0,
            "expected size of the model (default: 2 bytes per parameter)");
   add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, 0,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exit_status.hpp"
+#include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -13,7 +14,15 @@ namespace memprof_tool {
 /// Prints one line to stderr, after flushing stdout to keep the two in order.
 inline void print_error(const char* subcommand, const std::string& what) {
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof %s: %s\n", subcommand, memprof::detail::on_one_line(what).c_str());
+  print("memprof " + std::string{subcommand} + ": " + memprof::detail::on_one_line(what) + "\n", stderr);
+}
+
+/// Prints text that is all there is to print. Returns the exit status.
+inline int print_whole(const char* subcommand, const std::string& text) {
+  print(text);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return success;
+  print_error(subcommand, "cannot write to the standard output");
+  return failed;
 }
 
 /// Runs one of several steps. A failure is reported and goes to `status`, so that the remaining steps still run.

@@ -5,6 +5,7 @@
 #include "help_text.hpp"
 #include "option_values.hpp"
 #include "picture_file.hpp"
+#include "text_output.hpp"
 #include "train_step.hpp"
 #include "training_options.hpp"
 
@@ -46,6 +47,7 @@ struct estimate_arguments {
   std::string profile;
   std::string trace;
   bool estimates_step = false;
+  bool is_compatible = false;  ///< transformer-room's table for any decoder
   bool runs_step = false;
 };
 
@@ -62,7 +64,7 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
   const drawing buckets = draw_picture([&](const std::string& file) { return memprof::bucket_picture_script(estimate, file); },
                                        (folder / memprof::bucket_picture_name).string());
   if (!buckets.has_gnuplot) {
-    std::puts("Skipping PNG plots: gnuplot is not installed. Install with `apt-get install gnuplot-nox`.");
+    print("Skipping PNG plots: gnuplot is not installed. Install with `apt-get install gnuplot-nox`.\n");
     return success;
   }
   const drawing contributors = draw_picture(
@@ -75,7 +77,7 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
     print_error("estimate", "no pictures: gnuplot failed: " + complaint);
     return failed;
   }
-  std::printf("\nSaved plots to: %s\n", arguments.plot_folder.c_str());
+  print("\nSaved plots to: " + arguments.plot_folder + "\n");
   return success;
 }
 
@@ -85,14 +87,17 @@ int write_summary(const memprof::shape_estimate& estimate, const std::optional<m
   if (step) document.emplace("training_step", memprof::to_json(*step));
   make_folder(std::filesystem::path{path}.parent_path());
   memprof::detail::replace_whole_file(path, document.dump(2));
-  std::printf("Saved JSON summary to: %s\n", path.c_str());
+  print("Saved JSON summary to: " + path + "\n");
   return success;
 }
 
 int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
   int status = success;
   const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
-  const memprof::shape_estimate estimate = memprof::estimate_shape(decoder.shape);
+  const memprof::shape_estimate estimate =
+      decoder.has_architecture && !arguments.is_compatible
+          ? memprof::estimate_forward(decoder.model, decoder.shape.batch_size, decoder.shape.seq_len)
+          : memprof::estimate_shape(decoder.shape);
   if (arguments.runs_step) require_train_step(decoder.model, arguments.real_step);
   std::optional<memprof::training_estimate> step;
   memprof::trace events;
@@ -105,8 +110,8 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
                                    : estimate_with_trace(decoder.model, setup, events);
   }
 
-  if (step) std::printf("%s\n", memprof::to_text(*step, decoder.model, setup).c_str());
-  std::fputs(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)).c_str(), stdout);
+  if (step) print(memprof::to_text(*step, decoder.model, setup) + "\n");
+  print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)));
   if (!arguments.plot_folder.empty()) attempt(status, "estimate", [&] { return draw_both(estimate, arguments); });
   if (!arguments.json.empty()) attempt(status, "estimate", [&] { return write_summary(estimate, step, arguments.json); });
   if (step && !arguments.profile.empty()) {
@@ -136,10 +141,13 @@ void add_estimate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<estimate_arguments>();
   CLI::App& command = *program.add_subcommand("estimate", "estimate the memory of a decoder from its dimensions alone");
   set_footer(command,
-             "Without --step, estimates what a forward pass keeps, counted as transformer-room's estimator does. GiB is 2^30 "
-             "bytes. Option names also work with underscores: --batch_size.",
+             "Without --step, estimates what a forward pass keeps: of a published decoder as its architecture has it, of "
+             "dimensions and run_config.json as transformer-room's estimator counts. GiB is 2^30 bytes. Option names also work "
+             "with underscores: --batch_size.",
              "gnuplot failed", bad_file_text);
   arguments->decoder.add(command);
+  command.add_flag("--transformer-room", arguments->is_compatible,
+                   "count a published decoder as transformer-room's estimator does, too: as if it were built like its own");
   command.add_option("--top-k", arguments->top_k, "number of operations in the table and the picture (default: 12)")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000));

@@ -4,6 +4,7 @@
 #include "exit_status.hpp"
 #include "help_text.hpp"
 #include "progress.hpp"
+#include "text_output.hpp"
 #include "training_options.hpp"
 
 #include <memprof/analysis/allocation_sequence.hpp>
@@ -126,23 +127,22 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   // Learned positions limit the sequence; a model without them takes any length.
   const std::int64_t longest = decoder.model.positions;
 
+  memprof::asked_step asked{.batch_size = setup.batch_size, .seq_len = setup.seq_len};
   std::vector<memprof::fit_row> rows;
   for (const bool recompute : {false, true}) {
     const progress shown{"memprof: searching"};
     setup.recompute_blocks = recompute;
+    (recompute ? asked.fits_recomputed : asked.fits) = memprof::need_of(decoder.model, setup).fits;
     rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
   }
 
   const memprof::device_space& space = setup.device.tensor_space();
-  std::printf("Fit: %s, %s of %s%s\n", std::string{setup.device.name.view()}.c_str(),
-              memprof::detail::gibibytes_text(space.capacity).c_str(), std::string{space.name.view()}.c_str(),
-              memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "");
-  std::printf("Model: %s\n",
-              memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, setup.seq_len)).c_str());
-  std::printf("Fixed: %s\n\n", arguments.seeks_sequence ? ("B=" + std::to_string(setup.batch_size)).c_str()
-                                                        : ("T=" + std::to_string(setup.seq_len)).c_str());
-
-  std::fputs(memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch").c_str(), stdout);
+  print(memprof::fit_sentence(asked, setup.device.name.view()) + "\n\nFit: " + std::string{setup.device.name.view()} + ", " +
+        memprof::detail::gibibytes_text(space.capacity) + " of " + std::string{space.name.view()} +
+        (memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "") + "\nModel: " +
+        memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, asked.seq_len)) + "\nFixed: " +
+        (arguments.seeks_sequence ? "B=" + std::to_string(asked.batch_size) : "T=" + std::to_string(asked.seq_len)) + "\n\n" +
+        memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch"));
 
   int status = success;
   std::vector<std::string> confirmations;
@@ -157,20 +157,19 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
     }
     if (!agrees) status = failed;
   }
-  std::puts("\nConfirmed by runs of examples/nano_gpt without dispatch:");
-  for (const std::string& line : confirmations) std::printf("  %s\n", line.c_str());
+  print("\nConfirmed by runs of examples/nano_gpt without dispatch:\n");
+  for (const std::string& line : confirmations) print("  " + line + "\n");
 
   std::vector<std::string> presets;
   for (const bool recompute : {false, true}) {
     memprof::training_setup one = setup;
     one.recompute_blocks = recompute;
-    one.batch_size = command.count("--batch-size") > 0 ? decoder.shape.batch_size : 1;
-    one.seq_len = decoder.shape.seq_len;
+    one.batch_size = asked.batch_size;
+    one.seq_len = asked.seq_len;
     presets.push_back(smallest_preset(decoder.model, one));
   }
-  std::printf("\nSmallest preset for B=%lld, T=%lld: %s; with recomputation %s\n",
-              static_cast<long long>(command.count("--batch-size") > 0 ? decoder.shape.batch_size : 1),
-              static_cast<long long>(decoder.shape.seq_len), presets[0].c_str(), presets[1].c_str());
+  print("\nSmallest preset for B=" + std::to_string(asked.batch_size) + ", T=" + std::to_string(asked.seq_len) + ": " +
+        presets[0] + "; with recomputation " + presets[1] + "\n");
 
   if (!arguments.json.empty()) {
     const nlohmann::ordered_json document = document_of(setup.device, arguments.seeks_sequence, rows, confirmations, presets);

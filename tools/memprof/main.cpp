@@ -1,14 +1,18 @@
 #include "analyze.hpp"
+#include "complain.hpp"
+#include "completion.hpp"
 #include "estimate.hpp"
 #include "exit_status.hpp"
 #include "export.hpp"
 #include "fit.hpp"
 #include "help_text.hpp"
 #include "import.hpp"
+#include "option_values.hpp"
 #include "plot.hpp"
 #include "profile.hpp"
 #include "report.hpp"
 #include "show.hpp"
+#include "text_output.hpp"
 #include "trace.hpp"
 #include "tt_mlir.hpp"
 #include "usage_fault.hpp"
@@ -17,6 +21,7 @@
 #include "xplane.hpp"
 #endif
 
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/version.hpp>
 
 #include <CLI/App.hpp>
@@ -26,6 +31,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +51,24 @@ std::vector<std::string> arguments_of(int count, char** values) {
   const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
   std::vector<std::string> arguments;
   for (int index = count - 1; index > 0; --index) arguments.push_back(has_script ? values[index] : with_hyphens(values[index]));
+  // "help show" is "show --help".
+  if (!arguments.empty() && arguments.back() == "help") {
+    arguments.pop_back();
+    if (arguments.empty() || !arguments.front().starts_with('-')) arguments.insert(arguments.begin(), "--help");
+  }
   return arguments;
+}
+
+/// Only for the help and the completion: `arguments_of` has replaced it by --help.
+void add_help(CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::App* const command : program.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  CLI::App& help = *program.add_subcommand("help", "print the help of a subcommand");
+  memprof_tool::set_footer(help, "", "", "there is no such subcommand");
+  help.add_option_function<std::string>(
+          "SUBCOMMAND", [](const std::string&) {}, "subcommand, and its own if it has any")
+      ->check(memprof_tool::one_of("subcommand", names));
 }
 
 /// Whether the first argument looks like a subcommand but is none.
@@ -64,7 +87,7 @@ int main(int argument_count, char** argument_values) {
   program.set_version_flag("--version", std::string{"memprof "} + memprof::version_string, "print the version and exit");
   program.require_subcommand(1);
   program.footer(
-      "'memprof SUBCOMMAND --help' lists the options of a subcommand.\n\n"
+      "'memprof help SUBCOMMAND' or 'memprof SUBCOMMAND --help' lists the options of a subcommand.\n\n"
       "Exit status: 0 on success; 1 if an output cannot be written or another program failed; 2 if an argument is invalid or "
       "an input cannot be read completely. The help of a subcommand has its own.");
   int status = memprof_tool::success;
@@ -85,18 +108,28 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_xplane(program, status);
 #endif
 
-  if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
-    std::fprintf(stderr, "%s\n", memprof_tool::unknown_subcommand(program, program.get_name(), argument_values[1]).c_str());
+  memprof_tool::add_completion(program, status);
+  add_help(program);
+
+  const bool asks_for_help = argument_count > 2 && std::string_view{argument_values[1]} == "help";
+  const char* const first = argument_count > 1 ? argument_values[asks_for_help ? 2 : 1] : "-";
+  if (is_unknown_subcommand(program, first)) {
+    memprof_tool::print(memprof_tool::unknown_subcommand(program, program.get_name(), first) + "\n", stderr);
     return memprof_tool::bad_input;
   }
   try {
     program.parse(arguments_of(argument_count, argument_values));
   } catch (const CLI::ParseError& fault) {
-    if (fault.get_exit_code() == 0) return program.exit(fault);  // --help or --version
-    std::fprintf(stderr, "%s\n", memprof_tool::usage_complaint(program, fault).c_str());
+    if (fault.get_exit_code() == 0) {  // --help or --version
+      std::ostringstream text;
+      program.exit(fault, text, text);
+      memprof_tool::print(text.str());
+      return std::fflush(stdout) == 0 ? memprof_tool::success : memprof_tool::failed;
+    }
+    memprof_tool::print(memprof_tool::usage_complaint(program, fault) + "\n", stderr);
     return memprof_tool::bad_input;
   } catch (const std::exception& fault) {
-    std::fprintf(stderr, "memprof: %s\n", fault.what());
+    memprof_tool::print("memprof: " + memprof::detail::on_one_line(fault.what()) + "\n", stderr);
     return memprof_tool::failed;
   }
   return status;

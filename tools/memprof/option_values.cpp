@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
 namespace memprof_tool {
 namespace {
+
+constexpr std::string_view choices_mark = "one of: ";
 
 std::string quoted_value(std::string_view text) { return "'" + memprof::detail::on_one_line(text) + "'"; }
 
@@ -52,6 +55,9 @@ CLI::Validator decimal_number() {
 }
 
 CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
+  // CLI11 shows a validator's description in the help, but not its name: `choices_of` reads that.
+  std::string joined{choices_mark};
+  for (const std::string& name : names) joined += name + ' ';
   const auto fault_of = [kind, names = std::move(names)](const std::string& text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end()) return {};
     std::string all;
@@ -63,7 +69,21 @@ CLI::Validator one_of(const std::string& kind, std::vector<std::string> names) {
     title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
     return fault + meant + " " + title + "s: " + all;
   };
-  return {fault_of, ""};
+  CLI::Validator result{fault_of, ""};
+  result.name(joined);
+  return result;
+}
+
+std::vector<std::string> choices_of(CLI::Option& option) {
+  std::vector<std::string> choices;
+  try {
+    const std::string name = option.get_validator(0)->get_name();
+    if (!name.starts_with(choices_mark)) return {};
+    std::istringstream words{name.substr(choices_mark.size())};
+    for (std::string word; words >> word;) choices.push_back(word);
+  } catch (const CLI::OptionNotFound&) {  // it accepts anything
+  }
+  return choices;
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& names) {

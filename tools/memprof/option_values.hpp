@@ -23,6 +23,9 @@ namespace memprof_tool {
 /// One of several names. `kind` is what they are names of, such as "format".
 [[nodiscard]] CLI::Validator one_of(const std::string& kind, std::vector<std::string> names);
 
+/// The names that the option's value is one of, if `one_of` checks it.
+[[nodiscard]] std::vector<std::string> choices_of(CLI::Option& option);
+
 /// "; did you mean 'top'?" if one of the names differs from the word in one or two letters, else empty.
 [[nodiscard]] std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 

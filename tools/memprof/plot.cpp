@@ -6,6 +6,7 @@
 #include "option_values.hpp"
 #include "picture_file.hpp"
 #include "recording.hpp"
+#include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
@@ -100,7 +101,7 @@ int draw(const std::vector<memprof::drawn_space>& spaces, const plot_arguments& 
         print_error("plot", "no picture: gnuplot failed: " + result.complaint);
         return failed;
       }
-      std::printf("Picture saved to: %s\n", path.c_str());
+      print("Picture saved to: " + path + "\n");
     }
   }
   return success;

@@ -1,5 +1,7 @@
 #include "progress.hpp"
 
+#include <memprof/report/text/text_format.hpp>
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +13,6 @@
 #include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 namespace memprof_tool {
 namespace {
@@ -25,7 +26,7 @@ void write_to_terminal(const std::string& text) {
 
 }  // namespace
 
-progress::progress(std::string what, std::FILE* read) : what_{std::move(what)} {
+progress::progress(const std::string& what, std::FILE* read) : what_{memprof::detail::on_one_line(what)} {
   if (::isatty(STDERR_FILENO) == 0) return;
   struct ::stat status = {};
   if (read != nullptr && ::fstat(::fileno(read), &status) == 0 && S_ISREG(status.st_mode)) {

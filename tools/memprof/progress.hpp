@@ -14,7 +14,7 @@ class progress {
  public:
   /// `what` is the text without the progress. `read` is a file that is being read from its beginning, whose position is then
   /// shown, too; it must outlive this object.
-  explicit progress(std::string what, std::FILE* read = nullptr);
+  explicit progress(const std::string& what, std::FILE* read = nullptr);
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
   ~progress();

@@ -1,6 +1,7 @@
 #include "recording.hpp"
 
 #include "progress.hpp"
+#include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -221,7 +222,7 @@ void print_dropped_note(const memprof::trace_file_status& status, const std::str
   const std::string note = note_of_dropped(status, path);
   if (note.empty()) return;
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof: %s\n", note.c_str());
+  print("memprof: " + memprof::detail::on_one_line(note) + "\n", stderr);
 }
 
 }  // namespace memprof_tool

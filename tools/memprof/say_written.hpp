@@ -1,10 +1,11 @@
 #pragma once
 
+#include "text_output.hpp"
+
 #include <memprof/report/text/text_format.hpp>
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -15,7 +16,7 @@ namespace memprof_tool {
 inline void say_written(const std::filesystem::path& file) {
   std::error_code failure;
   if (::isatty(STDOUT_FILENO) != 1 || !std::filesystem::is_regular_file(file, failure)) return;
-  std::printf("wrote %s\n", memprof::detail::on_one_line(file.string()).c_str());
+  print("wrote " + memprof::detail::on_one_line(file.string()) + "\n");
 }
 
 }  // namespace memprof_tool

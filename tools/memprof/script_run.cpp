@@ -1,4 +1,5 @@
 #include "script_run.hpp"
+#include "complain.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -82,7 +83,7 @@ int copy_until_end(int pipe, ::pid_t child, std::FILE* log, bool& is_written) {
     if (got <= 0) break;
     const std::string_view part{buffer.data(), static_cast<std::size_t>(got)};
     is_written = memprof::detail::write_text(log, part) && is_written;
-    (void)memprof::detail::write_text(stdout, part);
+    (void)memprof::detail::write_text(stdout, part);  // as the script wrote it, even to a terminal
     std::fflush(stdout);
   }
   while (!has_ended && (::waitpid(child, &state, 0) == child || errno != EINTR)) has_ended = true;
@@ -111,7 +112,7 @@ int run_and_log(const std::vector<std::string>& command, const std::filesystem::
   const int state = copy_until_end(pipe[0], child, file.get(), is_written);
   ::close(pipe[0]);
   is_written = std::fclose(file.release()) == 0 && is_written;
-  if (!is_written) std::fprintf(stderr, "memprof tt-mlir: cannot write all of '%s'\n", log.c_str());
+  if (!is_written) print_error("tt-mlir", "cannot write all of '" + log.string() + "'");
   constexpr int signalled = 128;
   return WIFSIGNALED(state) ? signalled + WTERMSIG(state) : WEXITSTATUS(state);
 }

@@ -5,6 +5,7 @@
 #include "help_text.hpp"
 #include "option_values.hpp"
 #include "recording.hpp"
+#include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/terminal.hpp>
@@ -111,7 +112,7 @@ int run_show(const show_arguments& arguments) {
       if (!read.complaint.empty()) memprof::detail::raise(read.complaint);
       require_something(read.profile, arguments.file);
     }
-    std::fputs(text_of(read.profile, arguments).c_str(), stdout);
+    print(text_of(read.profile, arguments), stdout, arguments.as_csv ? text_colors::none : text_colors::own);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       print_error("show", "cannot write to the standard output");
       return failed;

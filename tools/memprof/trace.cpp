@@ -5,6 +5,7 @@
 #include "help_text.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
+#include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -26,6 +27,7 @@
 #include <algorithm>
 #include <array>
 #include <cinttypes>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -135,7 +137,7 @@ class printer {
     if (has_category(happened)) line["category"] = memprof::category_names[(happened.tag & 0xFFU) - 1U];
     if (as_json_) {
       constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
-      std::printf("%s\n", line.dump(-1, ' ', false, replace).c_str());
+      memprof_tool::print(line.dump(-1, ' ', false, replace) + '\n');
       return;
     }
     std::string text;
@@ -154,8 +156,10 @@ class printer {
         text += value.dump();
       }
     }
-    std::printf("%15.6f ms  thread %-3" PRIu64 " %-20.*s%s\n", static_cast<double>(ns) / 1e6, on.number,
-                static_cast<int>(kind.size()), kind.data(), text.c_str());
+    std::array<char, 400> head{};  // the greatest double has 309 digits before the point
+    const int size = std::snprintf(head.data(), head.size(), "%15.6f ms  thread %-3" PRIu64 " %-20.*s",
+                                   static_cast<double>(ns) / 1e6, on.number, static_cast<int>(kind.size()), kind.data());
+    memprof_tool::print(std::string(head.data(), static_cast<std::size_t>(size)) + text + '\n');
   }
 
   const memprof::clock_readings& clock_;

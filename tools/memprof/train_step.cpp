@@ -4,6 +4,7 @@
 #include "option_values.hpp"
 #include "progress.hpp"
 #if MEMPROF_TOOL_TORCH
+#include "text_output.hpp"
 #include "torch_step.hpp"
 #endif
 
@@ -98,13 +99,13 @@ void print_stages(const memprof::profile& profile, std::string_view space_name, 
   const stage_rows stages = stages_of(space == nullptr ? memprof::space_profile{} : *space);
   const std::string table = memprof::detail::aligned_table(stages.rows);
   if (ran_out_of_memory) {
-    std::printf("\nOOM during train-step profile: out of memory in %s\nStages completed before OOM:\n%s",
-                std::string{space_name}.c_str(), table.c_str());
+    print("\nOOM during train-step profile: out of memory in " + std::string{space_name} + "\nStages completed before OOM:\n" +
+          table);
     return;
   }
-  std::printf("\n%s\nMax stage peak allocated: %s\n", table.c_str(), memprof::detail::gibibytes_text(stages.peak).c_str());
+  print("\n" + table + "\nMax stage peak allocated: " + memprof::detail::gibibytes_text(stages.peak) + "\n");
   if (stages.reserved_peak >= 0) {
-    std::printf("Max stage peak reserved: %s\n", memprof::detail::gibibytes_text(stages.reserved_peak).c_str());
+    print("Max stage peak reserved: " + memprof::detail::gibibytes_text(stages.reserved_peak) + "\n");
   }
 }
 
@@ -167,15 +168,15 @@ int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_m
   const memprof::decoder_model trained = trained_model(model);
   memprof::training_setup setup{.batch_size = shape.batch_size, .seq_len = shape.seq_len};
   if (trainer.bf16 && !trainer.is_torch) setup.type = memprof::dtype::bfloat16;
-  std::printf("\nTrain Step Profile (real allocs)\nDevice=%s | bf16_autocast=%s | %s\n", trainer.on_cuda ? "cuda" : "cpu",
-              trainer.bf16 ? "on" : "off", memprof::detail::config_text(shape).c_str());
+  print(std::string{"\nTrain Step Profile (real allocs)\nDevice="} + (trainer.on_cuda ? "cuda" : "cpu") +
+        " | bf16_autocast=" + (trainer.bf16 ? "on" : "off") + " | " + memprof::detail::config_text(shape) + "\n");
 
   // Linux might grant memory that it does not have, and kill programs later.
   const std::int64_t needed = memprof::estimate_training_step(trained, setup).space().cumulative_peak;
   const std::int64_t available = available_memory();
   if (!trainer.on_cuda && needed > available) {
-    std::printf("\nOOM during train-step profile: the step needs %s, but only %s is available\n",
-                memprof::detail::gibibytes_text(needed).c_str(), memprof::detail::gibibytes_text(available).c_str());
+    print("\nOOM during train-step profile: the step needs " + memprof::detail::gibibytes_text(needed) + ", but only " +
+          memprof::detail::gibibytes_text(available) + " is available\n");
     return success;
   }
 

@@ -106,13 +106,14 @@ chosen_decoder read_config(const std::string& path, const decoder_options& optio
   const std::string text = memprof::detail::read_whole_file(path, memprof::detail::max_bytes_by_hand);
   const memprof::decoder_config config = memprof::parse_decoder_config(text, options.shape, path);
   say_what_is_overridden(path, options, config.shape, command);
-  return {config.shape, config.model ? *config.model : model_of(config.shape), config.longest_sequence};
+  return {config.shape, config.model ? *config.model : model_of(config.shape), config.longest_sequence, config.model.has_value()};
 }
 
 /// A published decoder, with the dimensions given along with it in place of its own.
 chosen_decoder published(const decoder_options& options, const CLI::App& command) {
   const memprof::named_decoder& named = memprof::find_decoder(options.config);
-  chosen_decoder result{.shape = options.shape, .model = named.model, .longest_sequence = named.seq_len};
+  chosen_decoder result{
+      .shape = options.shape, .model = named.model, .longest_sequence = named.seq_len, .has_architecture = true};
   const auto is_given = [&](const char* option) {
     return command.get_option_no_throw(option) != nullptr && command.count(option) > 0;
   };
@@ -156,7 +157,7 @@ void decoder_options::add(CLI::App& command) {
 
 chosen_decoder choose_decoder(const decoder_options& options, const CLI::App& command) {
   if (command.count("--run-config") > 0) return read_config(options.run_config, options, command);
-  if (command.count("--config") == 0) return {options.shape, model_of(options.shape), 0};
+  if (command.count("--config") == 0) return {options.shape, model_of(options.shape), 0, false};
   return is_file(options.config) ? read_config(options.config, options, command) : published(options, command);
 }
 

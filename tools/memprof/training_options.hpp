@@ -27,6 +27,7 @@ struct chosen_decoder {
   memprof::decoder_shape shape;
   memprof::decoder_model model;
   std::int64_t longest_sequence = 0;  ///< the longest the model was made for; 0: unknown
+  bool has_architecture = false;      ///< whether the model is a published one or Hugging Face's, not only dimensions
 };
 
 /// The decoder that the options describe. Throws `memprof::error`.

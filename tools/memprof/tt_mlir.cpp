@@ -6,6 +6,7 @@
 #include "help_text.hpp"
 #include "recording.hpp"
 #include "script_run.hpp"
+#include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -15,6 +16,7 @@
 #include <memprof/format/tt_log_json.hpp>
 #include <memprof/report/html.hpp>
 #include <memprof/trace/capture_info.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -121,27 +123,27 @@ void write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_c
     memprof::detail::raise("'" + memory.string() + "' and '" + operations.string() +
                            "' do not match: " + (fault.empty() ? "operations are missing" : fault));
   }
-  std::printf("%s, %s: %llu operations, validated\n", memory.c_str(), operations.c_str(), static_cast<unsigned long long>(count));
+  print(memory.string() + ", " + operations.string() + ": " + std::to_string(count) + " operations, validated\n");
 }
 
 void print_summary(const memprof::tt_rank_summary& rank) {
-  if (!rank.rank.number.empty()) std::printf("rank %s:\n", rank.rank.number.c_str());
-  const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
-  std::printf("operations %llu; left out: %llu deallocate, %llu get_device, %llu without a state\n", number(rank.operations),
-              number(rank.deallocations), number(rank.get_devices), number(rank.without_state));
+  if (!rank.rank.number.empty()) print("rank " + rank.rank.number + ":\n");
+  print("operations " + std::to_string(rank.operations) + "; left out: " + std::to_string(rank.deallocations) + " deallocate, " +
+        std::to_string(rank.get_devices) + " get_device, " + std::to_string(rank.without_state) + " without a state\n");
   for (const auto& [name, operations] : rank.const_evals) {
-    std::printf("const-eval %s: %llu operations, %s\n", name.c_str(), number(operations),
-                rank.cache_misses.at(name) ? "cache miss" : "cached");
+    print("const-eval " + memprof::detail::on_one_line(name) + ": " + std::to_string(operations) + " operations, " +
+          (rank.cache_misses.at(name) ? "cache miss" : "cached") + "\n");
   }
 }
 
 void print_memories(const std::vector<memprof::tt_memory_fact>& memories) {
   for (const memprof::tt_memory_fact& each : memories) {
-    const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; };
-    std::printf("%s: peak %.3f MB a bank, %.3f MB in %lld banks, before %s (line %lld), fragmentation %.3f there; at most %.3f\n",
-                each.space.c_str(), mebibytes(each.peak_bytes), mebibytes(each.peak_bytes * each.banks),
-                static_cast<long long>(each.banks), each.peak_before.c_str(), static_cast<long long>(each.peak_line),
-                each.peak_fragmentation, each.greatest_fragmentation);
+    using memprof::detail::decimal;
+    const auto megabytes = [](std::int64_t bytes) { return decimal(static_cast<double>(bytes) / 0x1p20, 3) + " MB"; };
+    print(memprof::detail::on_one_line(each.space) + ": peak " + megabytes(each.peak_bytes) + " a bank, " +
+          megabytes(each.peak_bytes * each.banks) + " in " + std::to_string(each.banks) + " banks, before " +
+          memprof::detail::on_one_line(each.peak_before) + " (line " + std::to_string(each.peak_line) + "), fragmentation " +
+          decimal(each.peak_fragmentation, 3) + " there; at most " + decimal(each.greatest_fragmentation, 3) + "\n");
   }
 }
 
@@ -167,8 +169,8 @@ int analyze(const fs::path& log_path) {
   }
   if (content.ranks.empty()) print_error("tt-mlir", "'" + path + "' has no operation with a state: only the trace is written");
   write_output(beside("_inputs_registry.json"), [&](memprof::file_sink& sink) { memprof::write_tt_inputs(content, sink); });
-  std::printf("%s: %zu arguments\n", beside("_inputs_registry.json").c_str(), content.inputs.size());
-  std::printf("%s: for memprof show, analyze, report\n", beside(".memtrace").c_str());
+  print(beside("_inputs_registry.json").string() + ": " + std::to_string(content.inputs.size()) + " arguments\n");
+  print(beside(".memtrace").string() + ": for memprof show, analyze, report\n");
   print_memories(source.memories());
   for (const std::string& remark : memprof::remarks_on(source)) print_error("tt-mlir", "'" + path + "': " + remark);
   if (!source.status().damage.empty())
@@ -207,7 +209,7 @@ int visualize(const fs::path& given) {
   if (!reading.damage.empty()) options.notes.push_back(reading.damage);
   const fs::path page = given / (name + "_report.html");
   memprof::write_html(trace, page, options);
-  std::printf("%s\n", page.c_str());
+  print(page.string() + "\n");
   if (!reading.damage.empty())
     print_error("tt-mlir", "'" + log_path.string() + "': " + reading.damage + "; the page shows everything before that");
   return reading.is_whole ? success : bad_input;
@@ -230,7 +232,7 @@ int run(const tt_arguments& arguments, bool only_logs) {
   ::setenv("TTMLIR_RUNTIME_LOGGER_LEVEL", "DEBUG", 1);
   ::setenv("TT_RUNTIME_MEMORY_LOG_LEVEL", "operation", 0);
   const int status = run_and_log(command, log);
-  std::printf("%s\n", log.c_str());
+  print(log.string() + "\n");
   if (status != 0) print_error("tt-mlir", "'" + script.string() + "' ended with exit status " + std::to_string(status));
   if (only_logs) return status;
   bool is_read = false;

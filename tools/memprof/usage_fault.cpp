@@ -8,7 +8,9 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace memprof_tool {
@@ -58,6 +60,11 @@ std::string reworded(const std::string& text) {
 std::string unknown_subcommand(const CLI::App& parent, const std::string& parent_name, const std::string& argument) {
   std::vector<std::string> names;
   for (const CLI::App* const command : parent.get_subcommands({})) names.push_back(command->get_name());
+  std::error_code failure;
+  if (parent.get_parent() == nullptr && std::filesystem::exists(argument, failure)) {
+    const std::string file = memprof::detail::on_one_line(argument);
+    return parent_name + ": '" + file + "' is a file, not a subcommand; did you mean '" + parent_name + " show " + file + "'?";
+  }
   return parent_name + ": " +
          with_hint("unknown subcommand '" + memprof::detail::on_one_line(argument) + "'", suggestion(argument, names),
                    parent_name);

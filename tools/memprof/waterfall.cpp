@@ -7,6 +7,7 @@
 #include "option_values.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
+#include "text_output.hpp"
 #include "train_step.hpp"
 #include "training_options.hpp"
 
@@ -40,6 +41,7 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -101,8 +103,29 @@ memprof::waterfall_column read_column(const std::string& path, const std::string
   return memprof::column_of({}, read.profile, of, memprof::stack_table_of(memprof::trace_file{file.get(), path}, true));
 }
 
-/// Titles the columns estimate, no dispatch and measured, according to the modes of the runs; by file name if that is ambiguous.
-void find_titles(std::vector<memprof::waterfall_column>& columns) {
+/// The last parts of the paths, as many as tell all of them apart; a path that is there twice gets a number.
+std::vector<std::string> names_apart(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  std::size_t longest = 0;
+  for (const std::string& path : paths) longest = std::max(longest, path.size());
+  const auto is_unique = [&] { return std::set<std::string>{names.begin(), names.end()}.size() == names.size(); };
+  for (std::size_t parts = 1; parts <= longest + 1; ++parts) {
+    names.clear();
+    for (const std::string& path : paths) {
+      std::size_t begin = path.size();
+      for (std::size_t part = 0; part < parts && begin != std::string::npos && begin != 0; ++part)
+        begin = path.rfind('/', begin - 1);
+      names.push_back(begin == std::string::npos ? path : path.substr(begin == 0 ? 0 : begin + 1));
+    }
+    if (is_unique()) return names;
+  }
+  for (std::size_t index = 0; index < names.size(); ++index) names[index] += " (" + std::to_string(index + 1) + ")";
+  return names;
+}
+
+/// Titles the columns estimate, no dispatch and measured, according to the modes of the runs; the last of them, which are those
+/// of the files, by file name if that is ambiguous.
+void find_titles(std::vector<memprof::waterfall_column>& columns, const std::vector<std::string>& files) {
   using memprof::run_mode;
   const auto kind = [&](std::size_t column) {
     return columns[column].mode == run_mode::no_dispatch ? "no dispatch" : "measured";
@@ -115,9 +138,9 @@ void find_titles(std::vector<memprof::waterfall_column>& columns) {
   for (std::size_t column = 1; column < columns.size(); ++column) {
     for (std::size_t other = 0; other < column; ++other) {
       if (columns[other].title != columns[column].title) continue;
-      for (memprof::waterfall_column& each : columns) {
-        if (!each.file.empty()) each.title = std::filesystem::path{each.file}.filename().string();
-      }
+      const std::vector<std::string> names = names_apart(files);
+      const std::size_t first = columns.size() - files.size();
+      for (std::size_t index = 0; index < files.size(); ++index) columns[first + index].title = names[index];
       return;
     }
   }
@@ -168,7 +191,7 @@ std::vector<memprof::waterfall_column> columns_of(waterfall_arguments& arguments
                            ": give an estimate (--config NAME, or a file) and the files of one or two runs, "
                            "or --config and --run");
   }
-  find_titles(columns);
+  find_titles(columns, arguments.files);
   return columns;
 }
 
@@ -194,7 +217,7 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
 
   memprof::text_options options = memprof::detail::fitted_to(stdout, {});
   if (arguments.width != 0) options.columns = arguments.width;
-  std::fputs(memprof::to_text(waterfall, options, arguments.shows_all).c_str(), stdout);
+  print(memprof::to_text(waterfall, options, arguments.shows_all), stdout, text_colors::own);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the table: " + memprof::detail::reason_in_errno());
   if (!arguments.json.empty())

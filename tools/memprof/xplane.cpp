@@ -6,6 +6,7 @@
 #include "help_text.hpp"
 #include "option_values.hpp"
 #include "recording.hpp"
+#include "text_output.hpp"
 
 #include <memprof/analysis/hlo_attribution.hpp>
 #include <memprof/detail/error.hpp>
@@ -201,7 +202,7 @@ void print_tsv(const std::vector<worker>& workers, const std::vector<column>& co
   const extremes hits = extremes_of(markers_of(workers));
   text +=
       "gradient_marker_hits: " + memprof::detail::decimal(hits.least, 0) + " / " + memprof::detail::decimal(hits.most, 0) + '\n';
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 /// Prints rows of cells, the first column left-aligned and the others right-aligned.
@@ -218,7 +219,7 @@ void print_aligned(const std::vector<std::vector<std::string>>& rows) {
       line += index == 0 ? row[index] + padding : "  " + padding + row[index];
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    std::printf("%s\n", line.c_str());
+    print(line + "\n");
   }
 }
 
@@ -247,9 +248,9 @@ void print_text(const std::vector<worker>& workers, const std::vector<column>& c
     return left.found.simulation.peak < right.found.simulation.peak;
   });
   const memprof::heap_simulation& simulated = greatest.found.simulation;
-  std::printf("\nLive at the peak of %s on %s, %s (%s without padding), in MB with and without padding:\n",
-              memprof::detail::on_one_line(greatest.program).c_str(), memprof::detail::on_one_line(greatest.host).c_str(),
-              memprof::detail::megabytes(simulated.peak).c_str(), memprof::detail::megabytes(simulated.unpadded_peak).c_str());
+  print("\nLive at the peak of " + memprof::detail::on_one_line(greatest.program) + " on " +
+        memprof::detail::on_one_line(greatest.host) + ", " + memprof::detail::megabytes(simulated.peak) + " (" +
+        memprof::detail::megabytes(simulated.unpadded_peak) + " without padding), in MB with and without padding:\n");
   std::size_t printed = 0;
   for (const memprof::hlo_attributed_block& row : greatest.found.rows) {
     if (printed++ == max_rows) break;
@@ -260,11 +261,11 @@ void print_text(const std::vector<worker>& workers, const std::vector<column>& c
         block.instruction + "  " + block.shape;
     if (!block.op_name.empty()) line += "  " + block.op_name;
     if (!block.source_file.empty()) line += "  " + block.source_file + ':' + std::to_string(block.source_line);
-    std::printf("  %s\n", memprof::detail::on_one_line(line).c_str());
+    print("  " + memprof::detail::on_one_line(line) + "\n");
   }
-  if (printed > max_rows) std::printf("  and %zu more (--rows shows more)\n", greatest.found.rows.size() - max_rows);
-  std::printf("  %s  in blocks of less than %lld bytes\n", mebibytes(static_cast<double>(greatest.found.small)).c_str(),
-              static_cast<long long>(memprof::small_hlo_block));
+  if (printed > max_rows) print("  and " + std::to_string(greatest.found.rows.size() - max_rows) + " more (--rows shows more)\n");
+  print("  " + mebibytes(static_cast<double>(greatest.found.small)) + "  in blocks of less than " +
+        std::to_string(memprof::small_hlo_block) + " bytes\n");
 }
 
 /// "0, 1"
@@ -373,7 +374,7 @@ int list_modules(const xplane_arguments& arguments) {
   for (const auto& row : table) {
     std::string line;
     for (const std::string& cell : row) line += (line.empty() ? "" : "\t") + cell;
-    std::printf("%s\n", line.c_str());
+    print(line + "\n");
   }
   return status;
 }

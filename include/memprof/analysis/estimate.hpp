@@ -3,6 +3,7 @@
 #include <memprof/analysis/estimate/decoder_model.hpp>
 #include <memprof/analysis/estimate/decoder_shape.hpp>
 #include <memprof/analysis/estimate/fit_search.hpp>
+#include <memprof/analysis/estimate/forward_estimate.hpp>
 #include <memprof/analysis/estimate/training_setup.hpp>
 #include <memprof/analysis/estimate/training_step.hpp>
 

@@ -4,6 +4,7 @@
 #include <memprof/analysis/phase_sums.hpp>
 #include <memprof/analysis/profile_remarks.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/format/tracker_line.hpp>
 #include <memprof/profile/fact/model_parameters.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
@@ -28,15 +29,22 @@ struct breakdown_options {
   std::optional<std::int64_t> model_size = {};      ///< default: two bytes (bf16) per parameter, if their number is known
   std::optional<std::int64_t> optimizer_size = {};  ///< default: twice the model's (AdamW's two moments)
   std::optional<std::int64_t> gradients_size = {};  ///< default: the model's
-  std::optional<std::int64_t> device_memory = {};   ///< default: the capacity of the space, if the profile has it
-  bool use_actual_sizes = false;                    ///< whether the parts of the peak use measured sizes for model and optimizer
+  /// Default: the capacity of the space, if the profile has it; for a log of tt-train's tracker, `tracker_device_memory`.
+  std::optional<std::int64_t> device_memory = {};
+  bool use_actual_sizes = false;  ///< whether the parts of the peak use measured sizes for model and optimizer
 };
 
-/// The source of the device's memory size; `none` if no device was named.
-enum class device_memory_source : std::uint8_t { none, option, profile };
+/// The device's memory that tt-train's analyze_memory.py assumes: 12 GiB, which its help calls 12GB.
+inline constexpr std::int64_t tracker_device_memory = std::int64_t{12} << 30;
+
+/// Whether the profile was read from a log of tt-train's tracker, for which analyze_memory.py was written.
+[[nodiscard]] inline bool is_tracker_log(const profile& of) noexcept { return of.provenance.format == detail::tracker_format; }
+
+/// The source of the device's memory size; `none` if no device was named; `assumed`: `tracker_device_memory`.
+enum class device_memory_source : std::uint8_t { none, option, profile, assumed };
 
 /// The names of `device_memory_source`, in the order of its values.
-inline constexpr std::array<std::string_view, 3> device_memory_source_names{"none", "option", "profile"};
+inline constexpr std::array<std::string_view, 4> device_memory_source_names{"none", "option", "profile", "default"};
 
 /// How a size was measured: by the changes in the segments of its phase, or by the category of blocks.
 enum class size_source : std::uint8_t { none, phases, categories };
@@ -75,7 +83,7 @@ struct memory_breakdown {
   compared_size gradients;
   measured_size activations;
   std::int64_t peak = 0;
-  std::optional<std::int64_t> device_memory;  ///< nothing: no device was named
+  std::optional<std::int64_t> device_memory;  ///< nothing: none is known
   device_memory_source device_memory_from = device_memory_source::none;
   /// The parts of the peak. From a profile with categories: what was live at the peak, so they add up to it. Otherwise by the
   /// script's definition, which takes the parts from different moments: they may be negative, and their sum may exceed the peak.
@@ -184,7 +192,8 @@ inline void divide_by_phases(memory_breakdown& result, const space_profile& spac
   }
 }
 
-inline void choose_device_memory(memory_breakdown& result, const space_profile& space, const breakdown_options& options) {
+inline void choose_device_memory(memory_breakdown& result, const profile& of, const space_profile& space,
+                                 const breakdown_options& options) {
   const bool is_limited = space.capacity != 0 && !space.capacity_is_per_core;
   if (options.device_memory) {
     result.device_memory = options.device_memory;
@@ -192,6 +201,9 @@ inline void choose_device_memory(memory_breakdown& result, const space_profile& 
   } else if (is_limited) {
     result.device_memory = space.capacity;
     result.device_memory_from = device_memory_source::profile;
+  } else if (is_tracker_log(of)) {
+    result.device_memory = tracker_device_memory;
+    result.device_memory_from = device_memory_source::assumed;
   }
   if (options.device_memory && is_limited && *options.device_memory != space.capacity) {
     result.remarks.push_back("the profile was captured for a capacity of " + std::to_string(space.capacity) +
@@ -252,7 +264,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
   result.peak = space.cumulative_peak;
   result.remarks = remarks_on(of, space);
   for (const model_parameters& row : rows_of<model_parameters>(of.facts)) result.parameters = row.count;
-  detail::choose_device_memory(result, space, options);
+  detail::choose_device_memory(result, of, space, options);
   detail::choose_expected_sizes(result, options);
   detail::measure_sizes(result, of, space);
   detail::remark_missing_phases(result, of, space);

@@ -76,17 +76,20 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
 /// profile does not keep, counting restarts; the greatest such run counts.
 [[nodiscard]] inline std::optional<std::int64_t> kept_activations(const profile& of, const space_profile& space) {
   std::optional<std::int64_t> greatest;
-  std::optional<std::int64_t> run;
+  std::int64_t run = 0;  // not an optional, of which g++ 12 thinks that it may be read uninitialized
+  bool is_running = false;
   const auto end_run = [&] {
-    if (run) greatest = std::max(greatest.value_or(*run), *run);
-    run.reset();
+    if (is_running) greatest = std::max(greatest.value_or(run), run);
+    run = 0;
+    is_running = false;
   };
   for (std::size_t index = 0; index < space.segments.size(); ++index) {
     const bool is_known = index > 0 && index < of.segments.size() && of.segments[index].number >= 0;
     if (is_known && of.segments[index].number != of.segments[index - 1].number + 1) end_run();
     const segment_usage& segment = space.segments[index];
     if (is_occurrence(segment.segment, forward_phase)) {
-      run = add_saturating(run.value_or(0), segment.segment_change);
+      run = add_saturating(run, segment.segment_change);
+      is_running = true;
     } else if (is_occurrence(segment.segment, backward_phase)) {
       end_run();
     }

@@ -61,7 +61,7 @@ class perfetto_writer {
     if (value.reserved >= 0) put_counter(number, 1, space, " reserved", ns, value.reserved);
     if (!value.has_categories) return;
     for (std::size_t index = 0; index < category_names.size(); ++index) {
-      put_counter(number, static_cast<std::uint32_t>(2 + index), space, " " + std::string{category_names[index]}, ns,
+      put_counter(number, static_cast<std::uint32_t>(2 + index), space, std::string{' '}.append(category_names[index]), ns,
                   value.by_category[index]);
     }
   }

@@ -14,6 +14,9 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// `provenance::format` of a log.
+inline constexpr std::string_view tracker_format = "tracker_log";
+
 enum class tracker_line_kind {
   text,          ///< anything else
   header,        ///< === Memory Usage Summary ===

@@ -23,9 +23,6 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// `provenance::format` of a log.
-inline constexpr std::string_view tracker_format = "tracker_log";
-
 /// What a log lacks.
 inline constexpr auto absent_from_tracker_log = std::to_array<std::string_view>(
     {"allocation_count", "deallocation_count", "begin_ns",     "end_ns",         "step",         "step_count", "segments_by_name",

@@ -40,9 +40,12 @@ namespace detail {
 
 [[nodiscard]] inline double in_megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 
-/// "1,863.25 MB".
-[[nodiscard]] inline std::string grouped_megabytes(std::int64_t bytes) {
-  return with_thousands(decimal(in_megabytes(bytes), 2)) + " MB";
+/// The name of 2^20 bytes: "MB" in the tables of a log of tt-train's tracker, as in the log and in analyze_memory.py.
+[[nodiscard]] inline std::string megabyte_name(const profile& of) { return is_tracker_log(of) ? " MB" : " MiB"; }
+
+/// "1,863.25 MiB".
+[[nodiscard]] inline std::string grouped_megabytes(const profile& of, std::int64_t bytes) {
+  return with_thousands(decimal(in_megabytes(bytes), 2)) + megabyte_name(of);
 }
 
 /// "+0.77%", "-1.00%", "+0.00%".
@@ -76,8 +79,8 @@ inline void append_value(std::string& text, std::string_view label, const std::s
 inline void append_comparison(std::string& text, std::string_view title, const profile& of, const compared_size& size) {
   if (!size.actual) return;
   text += "\n--- " + std::string{title} + " ---\n";
-  append_value(text, actual_label(of, size.from), grouped_megabytes(*size.actual));
-  append_value(text, "Expected (input):", size.expected ? grouped_megabytes(*size.expected) : "unknown");
+  append_value(text, actual_label(of, size.from), grouped_megabytes(of, *size.actual));
+  append_value(text, "Expected (input):", size.expected ? grouped_megabytes(of, *size.expected) : "unknown");
   if (const auto difference = size.difference_percent()) append_value(text, "Difference:", signed_percent(*difference));
 }
 
@@ -93,49 +96,52 @@ inline void append_comparison(std::string& text, std::string_view title, const p
 [[nodiscard]] inline std::string device_text(const profile& of, const space_profile& space, const memory_breakdown& breakdown) {
   if (!breakdown.device_memory)
     return "no device named: pass --device NAME or --device-memory SIZE to check whether the peak fits";
-  std::string text = grouped_megabytes(*breakdown.device_memory);
+  std::string text = grouped_megabytes(of, *breakdown.device_memory);
+  if (breakdown.device_memory_from == device_memory_source::assumed)
+    return text + " (the default for a log of tt-train's tracker; --device or --device-memory names another)";
   if (breakdown.device_memory_from != device_memory_source::profile) return text;
   const std::string device = of.device.empty() ? std::string{"its device"} : on_one_line(of.device);
   return text + " (from the profile: " + on_one_line(space.name) + " of " + device + ")";
 }
 
-[[nodiscard]] inline std::string fit_text(const memory_breakdown& breakdown) {
+[[nodiscard]] inline std::string fit_text(const profile& of, const memory_breakdown& breakdown) {
   const std::optional<bool> fits = breakdown.fits();
   if (!fits) return "unknown, the peak is negative";
   const std::int64_t room = subtract_saturating(*breakdown.device_memory, breakdown.peak);
-  return *fits ? "yes, " + grouped_megabytes(room) + " to spare" : "no, " + grouped_megabytes(-room) + " too much";
+  return *fits ? "yes, " + grouped_megabytes(of, room) + " to spare" : "no, " + grouped_megabytes(of, -room) + " too much";
 }
 
 inline void append_peak_usage(std::string& text, const analyzed_space& analyzed) {
+  const profile& of = *analyzed.profile;
   const space_profile& space = analyzed.usage();
   const memory_breakdown& breakdown = analyzed.breakdown;
   text += "\n--- Peak DRAM Usage ---\n";
-  append_value(text, "Peak DRAM:", grouped_megabytes(breakdown.peak));
-  append_value(text, "Device Memory:", device_text(*analyzed.profile, space, breakdown));
+  append_value(text, "Peak DRAM:", grouped_megabytes(of, breakdown.peak));
+  append_value(text, "Device Memory:", device_text(of, space, breakdown));
   if (const auto usage = breakdown.usage_percent()) append_value(text, "Usage:", decimal(*usage, 2) + "%");
-  if (breakdown.device_memory) append_value(text, "Fits:", fit_text(breakdown));
+  if (breakdown.device_memory) append_value(text, "Fits:", fit_text(of, breakdown));
   if (space.peak_segment < 0) return;
   const auto segment = static_cast<std::size_t>(space.peak_segment);
-  append_value(text,
-               "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(*analyzed.profile, segment));
+  append_value(text, "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(of, segment));
 }
 
 /// The spaces that this analysis is not about.
 inline void append_other_spaces(std::string& text, const analyzed_space& analyzed) {
-  if (analyzed.profile->spaces.size() < 2) return;
+  const profile& of = *analyzed.profile;
+  if (of.spaces.size() < 2) return;
   text += "\n--- Other Memory Spaces ---\n";
-  for (const space_profile& other : analyzed.profile->spaces) {
+  for (const space_profile& other : of.spaces) {
     if (&other == &analyzed.usage()) continue;
-    std::string value = has_blocks_on_cores(other) ? "peak of a core " + grouped_megabytes(other.cores.peaks.total)
-                                                   : "peak " + grouped_megabytes(other.cumulative_peak) + ", " +
-                                                         grouped_megabytes(other.cumulative_current) + " at the end";
-    if (other.capacity != 0) value += ", of " + grouped_megabytes(other.capacity);
+    std::string value = has_blocks_on_cores(other) ? "peak of a core " + grouped_megabytes(of, other.cores.peaks.total)
+                                                   : "peak " + grouped_megabytes(of, other.cumulative_peak) + ", " +
+                                                         grouped_megabytes(of, other.cumulative_current) + " at the end";
+    if (other.capacity != 0) value += ", of " + grouped_megabytes(of, other.capacity);
     append_value(text, on_one_line(other.name) + ":", value);
   }
   text += "  --space NAME shows one of them, --space all shows each.\n";
 }
 
-inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
+inline void append_parts(std::string& text, const profile& of, const memory_breakdown& breakdown) {
   text += breakdown.parts_are_live_at_peak ? "\n--- Peak Breakdown (live at the peak) ---\n"
                                            : "\n--- Peak Breakdown (by phases) ---\n";
   // As in the picture: the top part first.
@@ -143,12 +149,12 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
     const bool gradients = index == static_cast<std::size_t>(peak_part::gradients);
     const std::string title{gradients && breakdown.parts_are_live_at_peak ? "Gradients" : peak_part_titles[index]};
     append_value(text, title + ":",
-                 right_aligned(grouped_megabytes(breakdown.parts[index]), 14) +
+                 right_aligned(grouped_megabytes(of, breakdown.parts[index]), 14) +
                      right_aligned(percent_of(breakdown.parts[index], breakdown.peak), 9));
   }
   if (breakdown.excess() == 0) return;
-  text += "  The parts without Other add up to " + grouped_megabytes(breakdown.accounted()) + ", " +
-          grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same time.\n";
+  text += "  The parts without Other add up to " + grouped_megabytes(of, breakdown.accounted()) + ", " +
+          grouped_megabytes(of, breakdown.excess()) + " more than the peak: they were not live at the same time.\n";
 }
 
 /// The segments by name, for a run with more than `max_single_segments` of them: those with the greatest peaks if there are too
@@ -180,9 +186,9 @@ inline void append_names_of_segments(std::string& text, const profile& of, const
     const segments_of_name& name = names[index];
     const std::int64_t mean = name.count == 0 ? 0 : name.segment_change.sum / name.count;
     text += right_aligned(with_thousands(std::to_string(name.count)), 10);
-    text += right_aligned(grouped_megabytes(name.segment_peak.greatest), width);
-    text += right_aligned((mean < 0 ? "" : "+") + grouped_megabytes(mean), width);
-    text += right_aligned(grouped_megabytes(name.cumulative_current.last), width);
+    text += right_aligned(grouped_megabytes(of, name.segment_peak.greatest), width);
+    text += right_aligned((mean < 0 ? "" : "+") + grouped_megabytes(of, mean), width);
+    text += right_aligned(grouped_megabytes(of, name.cumulative_current.last), width);
     text += "  " + (name.stands_for_others ? std::string{"(all other names)"} : on_one_line(name.name));
     text += space.peak_segment >= 0 && name.name == peak_name ? "  <- overall peak\n" : "\n";
   }
@@ -210,10 +216,10 @@ inline void append_segment_table(std::string& text, const profile& of, const spa
   for (std::size_t index = 0; index < space.segments.size(); ++index) {
     const bool is_peak = space.peak_segment == static_cast<std::int64_t>(index);
     const segment_usage& segment = space.segments[index];
-    text += right_aligned(grouped_megabytes(segment.segment_peak), width);
-    text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(segment.segment_change), width);
-    text += right_aligned(grouped_megabytes(segment.cumulative_peak), width);
-    text += right_aligned(grouped_megabytes(segment.cumulative_current), width);
+    text += right_aligned(grouped_megabytes(of, segment.segment_peak), width);
+    text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(of, segment.segment_change), width);
+    text += right_aligned(grouped_megabytes(of, segment.cumulative_peak), width);
+    text += right_aligned(grouped_megabytes(of, segment.cumulative_current), width);
     text += "  " + on_one_line(segment.segment) + (is_peak ? "  <- overall peak\n" : "\n");
   }
 }
@@ -272,7 +278,8 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 }
 
 /// The tables of one memory space as tt-train's analyze_memory.py prints them, then what the peak is made of, all segments, the
-/// other memory spaces, and caveats about the numbers. MB is 2^20 bytes.
+/// other memory spaces, and caveats about the numbers. MB, which only the tables of a
+/// tracker's log have, is 2^20 bytes like MiB.
 [[nodiscard]] inline std::string to_text(const analyzed_space& analyzed, const std::string& title) {
   const memory_breakdown& breakdown = analyzed.breakdown;
   std::string text;
@@ -285,11 +292,11 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   detail::append_comparison(text, "Optimizer State", *analyzed.profile, breakdown.optimizer);
   if (breakdown.activations.actual) {
     text += "\n--- Activations Size ---\n";
-    detail::append_value(text, "Activations:", detail::grouped_megabytes(*breakdown.activations.actual));
+    detail::append_value(text, "Activations:", detail::grouped_megabytes(*analyzed.profile, *breakdown.activations.actual));
   }
   detail::append_comparison(text, "Gradients Size", *analyzed.profile, breakdown.gradients);
   detail::append_peak_usage(text, analyzed);
-  detail::append_parts(text, breakdown);
+  detail::append_parts(text, *analyzed.profile, breakdown);
   detail::append_segment_table(text, *analyzed.profile, analyzed.usage());
   detail::append_other_spaces(text, analyzed);
   detail::append_notes(text, breakdown);
@@ -307,8 +314,8 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
       shown = breakdown.parameters;
       const bool is_of_log = !one.profile->provenance.format.empty();
       text += std::string{"Model size not provided, calculated from "} + (is_of_log ? "logs: " : "the number of parameters: ") +
-              detail::megabytes(*breakdown.model.expected) + " (" + detail::with_thousands(std::to_string(*shown)) +
-              " parameters, assuming bf16)\n";
+              detail::decimal(detail::in_megabytes(*breakdown.model.expected), 2) + detail::megabyte_name(*one.profile) + " (" +
+              detail::with_thousands(std::to_string(*shown)) + " parameters, assuming bf16)\n";
     }
     if (!shown) text += "No expected model size to compare with: pass --model-size\n";
   }

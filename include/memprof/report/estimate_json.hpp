@@ -66,21 +66,23 @@ template <class Row, class Bytes, class Value>
 /// All rows of an estimate in both precisions; "gib" is in units of 2^30 bytes.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const shape_estimate& estimate) {
   const decoder_shape& shape = estimate.shape;
-  return {{"config",
-           {{"batch_size", shape.batch_size},
-            {"seq_len", shape.seq_len},
-            {"d_model", shape.d_model},
-            {"n_heads", shape.n_heads},
-            {"layers", shape.layers},
-            {"vocab_size", shape.vocab_size()},
-            {"base_vocab_size", shape.base_vocab_size},
-            {"num_special_tokens", shape.num_special_tokens}}},
-          {"bucket_totals",
-           {{"fp32", detail::bucket_totals(estimate, &estimated_bytes::fp32_bytes)},
-            {"bf16", detail::bucket_totals(estimate, &estimated_bytes::bf16_bytes)}}},
-          {"top_ops",
-           {{"fp32", detail::operation_totals(estimate, &estimated_bytes::fp32_bytes)},
-            {"bf16", detail::operation_totals(estimate, &estimated_bytes::bf16_bytes)}}}};
+  nlohmann::ordered_json document = {{"config",
+                                      {{"batch_size", shape.batch_size},
+                                       {"seq_len", shape.seq_len},
+                                       {"d_model", shape.d_model},
+                                       {"n_heads", shape.n_heads},
+                                       {"layers", shape.layers},
+                                       {"vocab_size", shape.vocab_size()},
+                                       {"base_vocab_size", shape.base_vocab_size},
+                                       {"num_special_tokens", shape.num_special_tokens}}},
+                                     {"bucket_totals",
+                                      {{"fp32", detail::bucket_totals(estimate, &estimated_bytes::fp32_bytes)},
+                                       {"bf16", detail::bucket_totals(estimate, &estimated_bytes::bf16_bytes)}}},
+                                     {"top_ops",
+                                      {{"fp32", detail::operation_totals(estimate, &estimated_bytes::fp32_bytes)},
+                                       {"bf16", detail::operation_totals(estimate, &estimated_bytes::bf16_bytes)}}}};
+  if (!estimate.architecture.empty()) document["config"].emplace("architecture", estimate.architecture);
+  return document;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -12,7 +12,8 @@
 #include <vector>
 
 /// @file
-/// The tables of `memprof estimate`: character for character those of transformer-room's estimator.
+/// The tables of `memprof estimate`: character for character those of transformer-room's estimator, unless the decoder is of
+/// another architecture.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -94,7 +95,8 @@ namespace detail {
 
 /// The report of an estimate with its `top_k` largest operations. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const shape_estimate& estimate, std::size_t top_k = 12) {
-  std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + detail::config_text(estimate.shape) + "\n\n" +
+  std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + detail::config_text(estimate.shape) +
+                     (estimate.architecture.empty() ? "" : "\nModel: " + estimate.architecture) + "\n\n" +
                      detail::bucket_table(estimate) + "\nTop " + std::to_string(top_k) +
                      " contributors (aggregated by op type):\n";
   std::vector<std::vector<std::string>> rows{{"Bucket", "Op", "Count", "Shape", "Params", "FP32 GiB", "BF16 GiB"}};

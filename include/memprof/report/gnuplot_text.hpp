@@ -18,28 +18,32 @@ enum class picture_format : std::uint8_t { png, svg };
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The unit of an axis: MB of 2^20 bytes, or a smaller one if all amounts are smaller.
+/// How units of powers of 1024 are named: MiB, or MB as tt-train's analyze_memory.py calls it.
+enum class unit_style : std::uint8_t { iec, tracker };
+
+/// The unit of an axis: 2^20 bytes, or a smaller one if all amounts are smaller.
 struct picture_unit {
-  std::string_view name = "MB";
+  std::string_view name = "MiB";
   double bytes = 0x1p20;
 
   [[nodiscard]] double of(std::int64_t amount) const { return static_cast<double>(amount) / bytes; }
-  /// "8,278.65 MB", as in tables, whatever the picture's greatest amount.
+  /// "8,278.65 MiB", as in tables, whatever the picture's greatest amount.
   [[nodiscard]] std::string text(std::int64_t amount) const {
     return with_thousands(decimal(of(amount), bytes == 1 ? 0 : 2)) + ' ' + std::string{name};
   }
 };
 
 /// The unit for amounts up to `greatest`.
-[[nodiscard]] constexpr picture_unit unit_for(std::int64_t greatest) noexcept {
-  if (greatest == 0 || greatest >= 1 << 20) return {};
-  if (greatest >= 1 << 10) return {"KB", 0x1p10};
+[[nodiscard]] constexpr picture_unit unit_for(std::int64_t greatest, unit_style style = unit_style::iec) noexcept {
+  const bool is_iec = style == unit_style::iec;
+  if (greatest == 0 || greatest >= 1 << 20) return {is_iec ? "MiB" : "MB", 0x1p20};
+  if (greatest >= 1 << 10) return {is_iec ? "KiB" : "KB", 0x1p10};
   return {"B", 1};
 }
 
-/// The amount in a suitable unit, so that a small one keeps its digits: "1.25 MB", "640.00 KB", "12 B".
-[[nodiscard]] inline std::string amount_text(std::int64_t amount) {
-  return unit_for(amount < 0 ? -(amount + 1) + 1 : amount).text(amount);
+/// The amount in a suitable unit, so that a small one keeps its digits: "1.25 MiB", "640.00 KiB", "12 B".
+[[nodiscard]] inline std::string amount_text(std::int64_t amount, unit_style style = unit_style::iec) {
+  return unit_for(amount < 0 ? -(amount + 1) + 1 : amount, style).text(amount);
 }
 
 /// The length in bytes of the valid UTF-8 character at the start of the text; 0 if there is none (RFC 3629).

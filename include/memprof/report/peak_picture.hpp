@@ -53,6 +53,7 @@ struct bar_axis {
   std::int64_t end = 1;
   bool has_limits = false;  ///< whether the devices' memory is on it: far above all peaks, it would flatten the bars
   picture_unit unit;
+  unit_style style = unit_style::iec;
 };
 
 /// Some room above the highest bar, and above the limits unless those are more than three times as high.
@@ -67,7 +68,10 @@ struct bar_axis {
   const std::int64_t greatest = std::max(axis.greatest_peak, axis.has_limits ? greatest_limit : 0);
   constexpr std::int64_t room = 8;  // an eighth above, for the labels
   axis.end = greatest <= 0 ? 1 << 20 : add_saturating(greatest, greatest / room);
-  axis.unit = unit_for(greatest);
+  const bool is_tracker = !bars.empty() && std::all_of(bars.begin(), bars.end(),
+                                                       [](const analyzed_space& bar) { return is_tracker_log(*bar.profile); });
+  axis.style = is_tracker ? unit_style::tracker : unit_style::iec;
+  axis.unit = unit_for(greatest, axis.style);
   return axis;
 }
 
@@ -112,7 +116,8 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
   for (std::size_t index = 0; index < peak_parts; ++index) {
     const std::int64_t height = slices[index].high - slices[index].low;
     if (height <= 0) continue;
-    const std::string words = amount_text(bar.breakdown.parts[index]) + (slices[index].cut ? " (cut at the peak)" : "");
+    const std::string words =
+        amount_text(bar.breakdown.parts[index], axis.style) + (slices[index].cut ? " (cut at the peak)" : "");
     const double middle = (axis.unit.of(slices[index].low) + axis.unit.of(slices[index].high)) / 2;
     if (axis.unit.of(height) < least_share_for_text * end) {
       side_texts.push_back(words);
@@ -135,10 +140,11 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
     script.append(" nohead front linecolor rgb '#666666'\nset label ").append(gnuplot_string(side_texts[index]));
     script.append(" at ").append(x).append(".29,").append(place).append(" left front font 'Sans,16'\n");
   }
-  std::string total = gnuplot_string("Total: " + amount_text(bar.breakdown.peak));
+  std::string total = gnuplot_string("Total: " + amount_text(bar.breakdown.peak, axis.style));
   if (bar.breakdown.excess() > 0) {
     // The label grows downwards from its anchor.
-    total = gnuplot_string("(parts: " + amount_text(bar.breakdown.accounted()) + ", not live at once)") + ".\"\\n\"." + total;
+    total = gnuplot_string("(parts: " + amount_text(bar.breakdown.accounted(), axis.style) + ", not live at once)") +
+            ".\"\\n\"." + total;
   }
   const bool has_two_lines = bar.breakdown.excess() > 0;
   script += "set label " + total + " at " + x + "," + decimal(axis.unit.of(std::max<std::int64_t>(0, bar.breakdown.peak)), 6) +
@@ -180,7 +186,7 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   }
   if (!one) return {};
   if (!axis.has_limits) {
-    const std::string amount = is_one ? amount_text(*one) : "from " + amount_text(least);
+    const std::string amount = is_one ? amount_text(*one, axis.style) : "from " + amount_text(least, axis.style);
     return "NaN" + style + gnuplot_string("Limit: " + amount + " (above)");
   }
   if (is_one) return decimal(axis.unit.of(*one), 6) + style + "'Device Memory Limit'";

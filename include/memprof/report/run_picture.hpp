@@ -62,7 +62,7 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
             " left font 'Sans Bold,20'\n";
 }
 
-/// "dram: peak 14,019.88 MB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MB at the end".
+/// "dram: peak 14,019.88 MiB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MiB at the end".
 [[nodiscard]] inline std::string timeline_title(const profile& of, const space_profile& space, const std::string& name) {
   std::string text = shortened(on_one_line(name.empty() ? space.name : name), 40) +
                      (has_blocks_on_cores(space) ? ", all cores together" : "") + ": peak " + amount_text(space.cumulative_peak);

@@ -126,6 +126,7 @@ TEST_CASE("breakdown: the peak's parts have the expected sizes, or the measured 
 TEST_CASE("breakdown: the device memory is what is given, or else a profile's capacity, or else unknown, and so is the fit") {
   using memprof::device_memory_source;
   memprof::profile profile = one_step().profile();
+  profile.provenance.format.clear();
   const memory_breakdown nameless = break_down(profile);
   CHECK(nameless.device_memory_from == device_memory_source::none);
   CHECK(!nameless.device_memory);
@@ -141,6 +142,12 @@ TEST_CASE("breakdown: the device memory is what is given, or else a profile's ca
   CHECK(remarks(given, "capacity of 860 bytes"));
   CHECK(!remarks(break_down(profile, {.device_memory = 860}), "capacity of 860 bytes"));
   profile.spaces.front().capacity_is_per_core = true;
+  CHECK(!break_down(profile).device_memory);
+  // analyze_memory.py, which reads the tracker's logs, assumes 12 * 1024^3 bytes.
+  profile.provenance.format = "tracker_log";
+  CHECK(break_down(profile).device_memory == 12'884'901'888);
+  CHECK(break_down(profile).device_memory_from == device_memory_source::assumed);
+  profile.provenance.format = "summary_text";
   CHECK(!break_down(profile).device_memory);
 }
 

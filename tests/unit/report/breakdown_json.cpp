@@ -66,9 +66,8 @@ TEST_CASE("breakdown JSON: what is not known is null") {
   CHECK(summary["model"]["actual_from"].is_null());
   CHECK(summary["activations"]["actual"].is_null());
   CHECK(summary["rank"].is_null());
-  CHECK(summary["device_memory"].is_null());
-  CHECK(summary["device_memory_source"].is_null());
-  CHECK(summary["fits"].is_null());
+  CHECK(summary["device_memory"] == 12'884'901'888);
+  CHECK(summary["device_memory_source"] == "default");
   CHECK(summary["peak_segment"].is_null());
   CHECK(summary["remarks"].size() == 2);
 }

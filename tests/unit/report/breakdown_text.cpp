@@ -95,17 +95,27 @@ TEST_CASE("breakdown text: a device memory from a profile says so") {
   space.capacity = std::int64_t{24'207} << 20;
   space.cumulative_peak = std::int64_t{25'000} << 20;
   const std::string text = to_text(analyzed(profile), "run");
-  CHECK(contains(text, "  Device Memory:        24,207.00 MB (from the profile: cuda:0 of gpu-24gb)\n"));
-  CHECK(contains(text, "  Fits:                 no, 793.00 MB too much\n"));
+  CHECK(contains(text, "  Device Memory:        24,207.00 MiB (from the profile: cuda:0 of gpu-24gb)\n"));
+  CHECK(contains(text, "  Fits:                 no, 793.00 MiB too much\n"));
   const std::string given = to_text(analyzed(profile, 0, {.device_memory = 1 << 20}), "run");
-  CHECK(contains(given, "  Device Memory:        1.00 MB\n"));
+  CHECK(contains(given, "  Device Memory:        1.00 MiB\n"));
 }
 
 TEST_CASE("breakdown text: without a device nothing fits or does not, and the options that name one are there") {
-  const std::string text = memprof::to_text(analyzed_log(memory_efficient_text()), {});
+  memprof::profile profile;
+  profile.spaces.emplace_back();
+  const std::string text = to_text(analyzed(profile), "run");
   CHECK(!contains(text, "Fits:"));
   CHECK(!contains(text, "Usage:"));
   CHECK(contains(text, "  Device Memory:        no device named: pass --device NAME or --device-memory SIZE to check whether"));
+}
+
+TEST_CASE("breakdown text: a log of the tracker without a device has the original's, marked as the default") {
+  const std::string text = memprof::to_text(analyzed_log(memory_efficient_text()), {});
+  CHECK(contains(text,
+                 "  Device Memory:        12,288.00 MB (the default for a log of tt-train's tracker; --device or --device-memory "
+                 "names another)\n"));
+  CHECK(contains(text, "  Fits:                 yes, 4,009.35 MB to spare\n"));
 }
 
 TEST_CASE("breakdown text: a size says whether it is that of a category or of phases") {
@@ -117,8 +127,8 @@ TEST_CASE("breakdown text: a size says whether it is that of a category or of ph
   space.segments[0].segment_change = 1 << 20;
   space.live_at_peak.by_category = {{"parameter", 2 << 20, 1}};
   const std::string text = to_text(analyzed(profile), "run");
-  CHECK(contains(text, "--- Model Size ---\n  Actual (category):    2.00 MB\n"));
-  CHECK(contains(text, "--- Optimizer State ---\n  Actual (phases):      1.00 MB\n"));
+  CHECK(contains(text, "--- Model Size ---\n  Actual (category):    2.00 MiB\n"));
+  CHECK(contains(text, "--- Optimizer State ---\n  Actual (phases):      1.00 MiB\n"));
 }
 
 TEST_CASE("breakdown text: the memory spaces that it is not about are named, with their peaks") {
@@ -134,8 +144,8 @@ TEST_CASE("breakdown text: the memory spaces that it is not about are named, wit
   profile.spaces[2].cores.peaks.total = 1 << 19;
   CHECK(contains(to_text(analyzed(profile, 1), "run"),
                  "\n--- Other Memory Spaces ---\n"
-                 "  cpu:                  peak 3.00 MB, 1.00 MB at the end\n"
-                 "  l1:                   peak of a core 0.50 MB, of 1.00 MB\n"
+                 "  cpu:                  peak 3.00 MiB, 1.00 MiB at the end\n"
+                 "  l1:                   peak of a core 0.50 MiB, of 1.00 MiB\n"
                  "  --space NAME shows one of them, --space all shows each.\n"));
   profile.spaces.resize(1);
   CHECK(!contains(to_text(analyzed(profile), "run"), "Other Memory Spaces"));
@@ -214,7 +224,7 @@ TEST_CASE("breakdown text: the logs are named only where numbers come from logs"
   const auto text_of = [&] { return memprof::to_text(std::vector{analyzed(profile)}, memprof::breakdown_options{}); };
   CHECK(!contains(text_of(), "logs"));
   profile.facts.push_back(memprof::to_table<memprof::model_parameters>({{1 << 20}}));
-  CHECK(contains(text_of(), "calculated from the number of parameters: 2.00 MB (1,048,576 parameters, assuming bf16)\n"));
+  CHECK(contains(text_of(), "calculated from the number of parameters: 2.00 MiB (1,048,576 parameters, assuming bf16)\n"));
   CHECK(!contains(text_of(), "logs"));
 }
 

@@ -25,6 +25,7 @@ constexpr std::int64_t mib = 1 << 20;
 analyzed_space bar(std::vector<std::int64_t> parts) {
   memprof::profile profile;
   profile.provenance.section = "run";
+  profile.provenance.format = "tracker_log";  // whose units are MB and KB
   profile.spaces.emplace_back();
   analyzed_space result{std::make_shared<const memprof::profile>(profile), 0, {}};
   result.breakdown.peak = 1000 * mib;
@@ -159,12 +160,12 @@ TEST_CASE("peak picture: without a device there is no limit") {
 }
 
 TEST_CASE("peak picture: what is below 1 MB has a unit in which it can be read") {
-  CHECK(amount_text(5 * mib / 4) == "1.25 MB");
-  CHECK(amount_text(mib - 1) == "1,024.00 KB");
-  CHECK(amount_text(1536) == "1.50 KB");
+  CHECK(amount_text(5 * mib / 4) == "1.25 MiB");
+  CHECK(amount_text(mib - 1) == "1,024.00 KiB");
+  CHECK(amount_text(1536) == "1.50 KiB");
   CHECK(amount_text(12) == "12 B");
-  CHECK(amount_text(0) == "0.00 MB");
-  CHECK(amount_text(-3 * mib) == "-3.00 MB");
+  CHECK(amount_text(0) == "0.00 MiB");
+  CHECK(amount_text(-3 * mib) == "-3.00 MiB");
   analyzed_space tiny = bar({0, 0, 0, 0, 0});
   tiny.breakdown.device_memory.reset();
   tiny.breakdown.peak = 2048;
@@ -173,6 +174,12 @@ TEST_CASE("peak picture: what is below 1 MB has a unit in which it can be read")
   CHECK(contains(text, "set ylabel 'Memory (KB)'"));
   CHECK(contains(text, "$part_0 << END_OF_PART\n0 0.000000 1.000000\n"));
   CHECK(contains(text, "'Total: 2.00 KB'"));
+  // Only a tracker's log calls 2^10 bytes KB.
+  memprof::profile other;
+  other.spaces.emplace_back();
+  tiny.profile = std::make_shared<const memprof::profile>(other);
+  CHECK(contains(script({tiny}), "set ylabel 'Memory (KiB)'"));
+  CHECK(contains(script({tiny}), "'Total: 2.00 KiB'"));
 }
 
 TEST_CASE("peak picture: labels beside a bar keep their distance, within the picture") {

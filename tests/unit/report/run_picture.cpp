@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t mib = 1 << 20;
 
-/// Two segments, of one and three milliseconds; 8 MB in the second.
+/// Two segments, of one and three milliseconds; 8 MiB in the second.
 memprof::profile two_segments() {
   memprof::profile profile;
   profile.duration_ns = 4'000'000;
@@ -77,15 +77,15 @@ TEST_CASE("run picture: the timeline has each stretch's peak and end, in the uni
                  "END_OF_TIMELINE\n"));
   CHECK(contains(text, "set xrange [0:4.000000]"));
   CHECK(contains(text, "set xlabel 'time (ms)'"));
-  CHECK(contains(text, "set ylabel 'live bytes (MB)'"));
-  CHECK(contains(text, "'dram: peak 8.00 MB after 2.50 ms in FORWARD_PASS (2 of 2), 2.00 MB at the end'"));
+  CHECK(contains(text, "set ylabel 'live bytes (MiB)'"));
+  CHECK(contains(text, "'dram: peak 8.00 MiB after 2.50 ms in FORWARD_PASS (2 of 2), 2.00 MiB at the end'"));
   CHECK(contains(text, "at first 2.500000, first 8.000000 point"));
 }
 
 TEST_CASE("run picture: a capacity is drawn where it does not press the rest together") {
   memprof::profile profile = two_segments();
   profile.spaces[0].capacity = 10 * mib;
-  CHECK(contains(script(profile), "'capacity 10.00 MB'"));
+  CHECK(contains(script(profile), "'capacity 10.00 MiB'"));
   CHECK(contains(script(profile), "set yrange [0:11.500000]"));
   profile.spaces[0].capacity = 100 * mib;
   CHECK(!contains(script(profile), "capacity"));
@@ -132,7 +132,7 @@ TEST_CASE("run picture: the peak's composition is by category if there are any, 
   space.live_at_peak.by_category = {{"other", 8 * mib, 4}};
   CHECK(composition_of(profile, space, composition::automatic).title == by_operation.title);
   CHECK(composition_of(profile, space, composition::category).title == by_category.title);
-  CHECK(contains(script(profile), "'6.00 MB   75.0 %'"));
+  CHECK(contains(script(profile), "'6.00 MiB   75.0 %'"));
 }
 
 TEST_CASE("run picture: the rows of a composition sum to the peak, however many owners there are") {
@@ -169,9 +169,9 @@ TEST_CASE("run picture: several spaces stand below each other, each with its own
   small.name = "cpu";
   small.cumulative_peak = 2048;
   const std::string text = script(profile, {.title = "two"});
-  CHECK(contains(text, "set ylabel 'live bytes (MB)'"));
-  CHECK(contains(text, "set ylabel 'live bytes (KB)'"));
-  CHECK(contains(text, "'cpu: peak 2.00 KB"));
+  CHECK(contains(text, "set ylabel 'live bytes (MiB)'"));
+  CHECK(contains(text, "set ylabel 'live bytes (KiB)'"));
+  CHECK(contains(text, "'cpu: peak 2.00 KiB"));
   // A title of 80, and twice 500 for the timeline, its names, 110 and two rows of 56.
   const segment_bands bands = bands_of(profile, 4'000'000, 1600 - 190 - 40);
   CHECK(contains(text, " size 1600," + std::to_string(80 + 2 * (500 + bands.height + 110 + 2 * 56)) + ' '));

@@ -1,6 +1,9 @@
 # What is found is confirmed by runs, and JSON has the same.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 run(0 --device 80GB --config llama-7b --dtype bf16 --json-out fit.json)
+if(NOT output MATCHES "^Yes, with blocks recomputed: a step of B=1, T=4096 fits on 80GB; with all activations kept it does not[.]\n\nFit: ")
+  message(FATAL_ERROR "it does not begin with the answer:\n${output}")
+endif()
 expect("${output}" "Fit: 80GB, 74.506 GiB of cuda:0, through PyTorch's caching allocator\n" "all kept          | none "
   "  all kept: 1 does not fit, as estimated to the byte\n" "does not fit, as estimated to the byte\n"
   "Smallest preset for B=1, T=4096: gpu-141gb; with recomputation gpu-80gb\n")
@@ -18,6 +21,15 @@ expect("${output}" "  blocks recomputed: ${batch} fits, ${next} does not fit, as
 run(0 --device wormhole-12gb --config tinyllama-1.1b --dtype bf16 --longest-sequence)
 expect("${output}" "Fit: wormhole-12gb, 12.000 GiB of dram\n" "Fixed: B=1\n" "Longest sequence")
 if(output MATCHES "NOT as estimated")
+  message(FATAL_ERROR "${output}")
+endif()
+
+run(0 --device 1GB --config gpt2-124m --batch-size 8 --seq-len 64)
+if(NOT output MATCHES "^No: a step of B=8, T=64 does not fit on 1GB, even with blocks recomputed[.]\n")
+  message(FATAL_ERROR "${output}")
+endif()
+run(0 --device 80GB --config gpt2-124m)
+if(NOT output MATCHES "^Yes: a step of B=1, T=1024 fits on 80GB with all activations kept[.]\n")
   message(FATAL_ERROR "${output}")
 endif()
 

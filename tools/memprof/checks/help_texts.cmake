@@ -1,6 +1,6 @@
 # Help fits 80 columns, or the terminal, and says in words what options accept and exclude.
 include(${CHECKS}/run.cmake)
-set(subcommands show report profile analyze plot trace fit estimate waterfall export import tt-mlir xplane)
+set(subcommands show report profile analyze plot trace fit estimate waterfall export import tt-mlir xplane completion help)
 find_program(script script)
 
 # expect_narrow(<text> <columns> <whose>)
@@ -29,8 +29,16 @@ function(help_of)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
+# "help show" is "show --help".
+foreach(words IN ITEMS "" show "tt-mlir;run")
+  execute_process(COMMAND ${PROGRAM} help ${words} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${PROGRAM} ${words} --help OUTPUT_VARIABLE expected COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT output STREQUAL expected)
+    message(FATAL_ERROR "memprof help ${words}:\n${output}")
+  endif()
+endforeach()
 help_of()
-expect("${output}" "'memprof SUBCOMMAND --help' lists the options" "Exit status: 0 on success; 1 if")
+expect("${output}" "'memprof help SUBCOMMAND' or 'memprof SUBCOMMAND --help' lists" "Exit status: 0 on success; 1 if")
 # In the order in which a new user needs them.
 string(REGEX MATCHALL "\n  [a-z][a-z-]* " listed "${output}")
 string(REGEX REPLACE "[ \n]" "" listed "${listed}")

@@ -43,7 +43,7 @@ endif()
 file(WRITE ${SCRATCH}/totals.log "=== Memory Usage Summary ===\nOverall DRAM Peak: 9.00 MB, Final DRAM Usage: 8.00 MB\n")
 run(0 totals.log -o totals.svg)
 file(READ ${SCRATCH}/totals.svg picture)
-expect("${picture}" "dram: peak 9.00 MB, 8.00 MB at the end")
+expect("${picture}" "dram: peak 9.00 MiB, 8.00 MiB at the end")
 
 # A picture is no place for a hundred summaries.
 file(READ ${CHECKS}/two_summaries.log log)

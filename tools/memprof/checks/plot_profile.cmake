@@ -10,8 +10,8 @@ execute_process(COMMAND ${EXAMPLE} --config tinyllama-1.1b --vocabulary 96 --dty
 run(0 run.json -o run.svg)
 file(READ ${SCRATCH}/run.svg picture)
 # docs/no_dispatch.md: its peak is 7971.88 MB, of which the moments are two tensors like each of the parameters' 1854.38.
-expect("${picture}" "run.json, wormhole-12gb, no dispatch" "dram: peak 7,971.88 MB after " "capacity 12,288.00 MB" "1,854.38 MB   23.3 %"
-  "3,708.75 MB   46.5 %" "optimizer_state" "time (")
+expect("${picture}" "run.json, wormhole-12gb, no dispatch" "dram: peak 7,971.88 MiB after " "capacity 12,288.00 MiB" "1,854.38 MiB   23.3 %"
+  "3,708.75 MiB   46.5 %" "optimizer_state" "time (")
 run(0 run.json -o run.svg --by operation --space dram)
 file(READ ${SCRATCH}/run.svg picture)
 expect("${picture}" "live at the peak, by operation" "adamw")

@@ -30,9 +30,9 @@ string(JSON limited SET "${profile}" spaces 0 capacity 1048576)
 string(JSON limited SET "${limited}" device "\"small\"")
 file(WRITE ${SCRATCH}/limited.profile "${limited}")
 run(0 --logs limited.profile)
-expect("${output}" "  Device Memory:        1.00 MB (from the profile: cpu of small)")
+expect("${output}" "  Device Memory:        1.00 MiB (from the profile: cpu of small)")
 run(0 --logs limited.profile --device-memory 2MiB)
-expect("${output}" "  Device Memory:        2.00 MB\n" "the profile was captured for a capacity of 1048576 bytes")
+expect("${output}" "  Device Memory:        2.00 MiB\n" "the profile was captured for a capacity of 1048576 bytes")
 
 # The capacity of each core is not.
 string(JSON per_core SET "${limited}" spaces 0 capacity_is_per_core true)

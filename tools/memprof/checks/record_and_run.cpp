@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <string_view>
 
 int main(int count, char** arguments) {
   if (count != 3) return 1;
@@ -15,6 +16,7 @@ int main(int count, char** arguments) {
   for (const char& block : blocks) memprof::event_sink{}.allocate(space, &block, 1'048'576);
   memprof::snapshot("MODEL_CREATION");
   memprof::snapshot("\x1b(0ALARM\a");
+  memprof::snapshot(std::string_view{"N\0UL \x9b 31m \xc2\x9b", 13});
   const int status = std::system(arguments[2]);
   std::_Exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }

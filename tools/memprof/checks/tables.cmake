@@ -33,10 +33,16 @@ if(NOT status EQUAL 0 OR NOT output STREQUAL tables)
   message(FATAL_ERROR "-: ${status}\n${output}")
 endif()
 
-# Nobody named a device: nothing fits or does not, and the options are named.
-if(tables MATCHES "Fits:|Usage:")
-  message(FATAL_ERROR "a device that nobody named:\n${tables}")
+# Nobody named a device: that of the original, marked as such.
+expect("${tables}" "  Device Memory:        12,288.00 MB (the default for a log of tt-train's tracker; --device or --device-memory names another)\n"
+  "  Usage:                67.37%\n" "  Fits:                 yes, 4,009.35 MB to spare\n" "  Fits:                 no, 3,378.65 MB too much\n")
+
+# One summary of the log does not fit in 12 GiB, both fit in 24; the tables are the same.
+run(1 ${CHECKS}/two_summaries.log --require-fit)
+if(NOT output STREQUAL tables OR errors)
+  message(FATAL_ERROR "--require-fit:\n${output}${errors}")
 endif()
-expect("${tables}" "no device named: pass --device NAME or --device-memory SIZE to check whether the peak fits")
+run(0 ${CHECKS}/two_summaries.log --require_fit --device-memory 24GiB)
+run(2 ${CHECKS}/two_summaries.log missing.log --require-fit)
 run(0 ${CHECKS}/two_summaries.log --device wormhole-12gb) # 12 banks of 1,073,741,792 bytes
 expect("${output}" "  Device Memory:        12,288.00 MB\n" "  Fits:                 no, 3,378.65 MB too much\n")

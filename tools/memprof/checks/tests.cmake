@@ -26,6 +26,8 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=") # sanitizers need more address spa
 endif()
 analyze_add_check("--help lists every option" help)
 tool_add_check(memprof "help fits the terminal" help_texts)
+tool_add_check(memprof "all text goes through one writer" one_writer)
+tool_add_check(completion "bash and zsh complete subcommands, options and values" completion)
 if(EXISTS /dev/full)
   analyze_add_check("tables that cannot be written are an error" full_disk)
 endif()
@@ -117,6 +119,7 @@ tool_add_check(profile "a trace without its first events" dropped ${limited} "AR
   "EXPECTED=\"allocation_count\": 100000")
 tool_add_check(report "a trace without its first events" dropped ${limited} "ARGUMENTS=run.memtrace" "EXPECTED=")
 tool_add_check(trace "names do not command the terminal" terminal_names ${writer})
+tool_add_check(memprof "no text commands the terminal or ends at a NUL" control_characters ${writer})
 tool_add_check(show "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace" "EXPECTED=MODEL_CREATION")
 tool_add_check(trace "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace" "EXPECTED=name=MODEL_CREATION")
 tool_add_check(profile "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace -o /dev/stdout"
@@ -142,6 +145,9 @@ tool_refuses(show "a misspelt option" "^memprof show: unknown option '--topp'. d
 tool_refuses(show "an unknown option" "^memprof show: unknown option '--elephants'. see 'memprof show --help'$" text.log --elephants=3)
 tool_refuses(show "a file too many" "^memprof show: unexpected argument 'other.json'. see 'memprof show --help'$" text.log other.json)
 tool_refuses(shwo "a misspelt subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" text.log)
+tool_refuses(text.log "a file in place of a subcommand" "^memprof: 'text.log' is a file, not a subcommand. did you mean 'memprof show text.log'[?]$")
+tool_refuses(help "the help of an unknown subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" shwo)
+tool_refuses(completion "another shell" "unknown shell 'fish'. shells: bash, zsh$" fish)
 tool_refuses(xyzzy "a subcommand like no other" "^memprof: unknown subcommand 'xyzzy'. see 'memprof --help'$" text.log)
 tool_refuses(tt-mlir "a misspelt subcommand" "^memprof tt-mlir: unknown subcommand 'analyse'. did you mean 'analyze'[?]$" analyse text.log)
 tool_refuses(show "a width that nothing fits" "--width: '20' is not a whole number from 60 to 1000$" text.log --width 20)
@@ -192,7 +198,7 @@ tool_refuses(trace "an output for lines" "--output requires --pack or --unpack" 
 find_library(util_library util)
 add_executable(memprof_progress_check ${checks}/progress.cpp ${checks}/../progress.cpp)
 target_compile_features(memprof_progress_check PRIVATE cxx_std_20)
-target_link_libraries(memprof_progress_check PRIVATE Threads::Threads $<$<BOOL:${util_library}>:${util_library}>)
+target_link_libraries(memprof_progress_check PRIVATE memprof::memprof Threads::Threads $<$<BOOL:${util_library}>:${util_library}>)
 add_test(NAME "progress: it shows on a terminal, and only there" COMMAND memprof_progress_check)
 set_tests_properties("progress: it shows on a terminal, and only there" PROPERTIES LABELS tool SKIP_REGULAR_EXPRESSION "skipped: ")
 tool_refuses(report "a missing file" "cannot read 'missing.memtrace': No such file" missing.memtrace)
@@ -228,7 +234,7 @@ tool_add_check(waterfall "--help lists every option" options
   "EXPECTED=--run --map --all --space --json-out --html --width --config --run-config --dtype --optimizer --attention --device")
 
 tool_add_check(estimate "--help lists every option" options "EXPECTED=--batch-size --seq-len --d-model --n-heads --layers --base-vocab-size \
---num-special-tokens --run-config --config --top-k --plot-dir --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
+--num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
 --profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --torch --micro-batches \
 --tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --zero --device --profile-out --trace-out")
 tool_add_check(fit "--help lists every option" options

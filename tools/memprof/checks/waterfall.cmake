@@ -102,6 +102,17 @@ expect("${output}" "everything" "sum")
 run(0 measured.json measured.memtrace)
 expect("${output}" "measured.memtrace equals measured.json")
 
+# ... and of their folders where those have the same name.
+foreach(folder IN ITEMS one/out two/out)
+  file(COPY ${SCRATCH}/measured.memtrace DESTINATION ${SCRATCH}/${folder})
+endforeach()
+run(0 one/out/measured.memtrace two/out/measured.memtrace)
+expect("${output}" "two/out/measured.memtrace equals one/out/measured.memtrace")
+run(0 one/out/measured.memtrace measured.memtrace)
+expect("${output}" "measured.memtrace equals out/measured.memtrace")
+run(0 measured.memtrace measured.memtrace)
+expect("${output}" "measured.memtrace (2) equals measured.memtrace (1)")
+
 # What is read, and what is no page, is not overwritten.
 run(2 estimate.memtrace simulated.memtrace --json-out simulated.memtrace)
 expect_one_line("${errors}" "it is the input file")

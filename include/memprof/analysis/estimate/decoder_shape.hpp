@@ -65,6 +65,7 @@ struct estimated_operation {
 
 struct shape_estimate {
   decoder_shape shape;
+  std::string architecture{};  ///< what the shape does not say: "llama, KV=32, M=11008"; empty: transformer-room's decoder
   std::array<estimated_bytes, estimate_bucket_names.size()> buckets{};  ///< in the order of `estimate_bucket`
   std::vector<estimated_operation> operations{};                        ///< in the order of the forward pass, masks last
 
@@ -125,19 +126,23 @@ inline void check(const decoder_shape& shape) {
   require_divides(shape.n_heads, "n_heads", shape.d_model, "d_model");
 }
 
+/// The bytes of an element in each precision.
+struct element_bytes {
+  std::int64_t fp32 = 4;
+  std::int64_t bf16 = 2;
+};
+
 /// Fills a `shape_estimate`.
 class shape_estimator {
  public:
   explicit shape_estimator(const decoder_shape& shape) : result_{.shape = shape} {}
 
-  /// Adds an operation whose result is kept for each of `count` layers; a mask takes one byte per element in any precision.
+  /// Adds an operation whose result is kept for each of `count` layers.
   void add(estimate_bucket bucket, std::string_view name, exact_count count, std::vector<std::int64_t> shape,
-           exact_count parameters = 0, bool is_mask = false) {
-    constexpr std::int64_t fp32 = 4, bf16 = 2, boolean = 1;
+           exact_count parameters = 0, element_bytes each = {}) {
     exact_count elements = count;
     for (const std::int64_t size : shape) elements = elements * size;
-    const estimated_bytes total{parameters.value(), (elements * (is_mask ? boolean : fp32)).value(),
-                                (elements * (is_mask ? boolean : bf16)).value()};
+    const estimated_bytes total{parameters.value(), (elements * each.fp32).value(), (elements * each.bf16).value()};
     estimated_bytes& sum = result_.buckets[static_cast<std::size_t>(bucket)];
     sum.fp32_bytes = (exact_count{sum.fp32_bytes} + total.fp32_bytes).value();
     sum.bf16_bytes = (exact_count{sum.bf16_bytes} + total.bf16_bytes).value();
@@ -168,7 +173,7 @@ class shape_estimator {
 
   detail::shape_estimator estimate{shape};
   using enum estimate_bucket;
-  constexpr bool is_mask = true;
+  constexpr detail::element_bytes mask{1, 1};
   estimate.add(input_projects, "dec_layers.*.multi_head_attention.packed_proj", l, {b, t, packed_width.value()},
                l * (d * packed_width + packed_width));
   estimate.add(per_layer_attention, "dec_layers.*.multi_head_attention.softmax.in(scores)", l, {b, h, t, t});
@@ -176,9 +181,9 @@ class shape_estimator {
   estimate.add(per_layer_mlp, "dec_layers.*.linear1", l, {b, t, mlp_width.value()}, l * (d * mlp_width + mlp_width));
   estimate.add(per_layer_mlp, "dec_layers.*.linear2", l, {b, t, d.value()}, l * (mlp_width * d + d));
   estimate.add(output_project, "output_proj", 1, {b, t, v.value()}, d * v + v);
-  estimate.add(others, "dec_layers.*.attention_mask(bool)", l, {b, 1, t, t}, 0, is_mask);
-  estimate.add(others, "dec_layers.*.causal_mask(bool)", l, {t, t}, 0, is_mask);
-  estimate.add(others, "key_padding_mask(bool)", 1, {b, t}, 0, is_mask);
+  estimate.add(others, "dec_layers.*.attention_mask(bool)", l, {b, 1, t, t}, 0, mask);
+  estimate.add(others, "dec_layers.*.causal_mask(bool)", l, {t, t}, 0, mask);
+  estimate.add(others, "key_padding_mask(bool)", 1, {b, t}, 0, mask);
   // For operations whose results the estimate leaves out: attention's output layer, embeddings, normalisations.
   estimate.add_parameters(per_layer_attention, l * (d * d + d));
   estimate.add_parameters(others, v * d + l * (d * 4));

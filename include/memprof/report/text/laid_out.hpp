@@ -3,6 +3,7 @@
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/page.hpp>
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 /// Finished lines of a report, and how short their names may become.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The control sequences that `with_emphasis` uses.
+inline constexpr std::array<std::string_view, 5> emphasis_codes{"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m"};
 
 [[nodiscard]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
   if (!is_colored || text.empty()) return text;

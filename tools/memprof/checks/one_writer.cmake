@@ -1,0 +1,11 @@
+# All text of the program goes through text_output.cpp, which writes by length and escapes what would command a terminal.
+file(GLOB sources ${CHECKS}/../*.cpp ${CHECKS}/../*.hpp)
+foreach(source IN LISTS sources)
+  if(source MATCHES "/text_output[.]cpp$")
+    continue()
+  endif()
+  file(STRINGS ${source} lines REGEX "(^|[^a-z_n])(f|v|vf)?printf\\(|fputs\\(|[^a-z]puts\\(|putchar\\(|fputc\\(|std::(cout|cerr|clog)|perror\\(")
+  if(lines)
+    message(FATAL_ERROR "${source} prints without print():\n${lines}")
+  endif()
+endforeach()

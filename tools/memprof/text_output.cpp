@@ -1,0 +1,50 @@
+#include "text_output.hpp"
+
+#include <memprof/detail/file_io.hpp>
+#include <memprof/report/text/laid_out.hpp>
+#include <memprof/report/text/text_format.hpp>
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <string>
+
+namespace memprof_tool {
+namespace {
+
+/// The length of what stays as it is at the beginning of the text; 0 if it may have to be escaped.
+std::size_t unescaped_size(std::string_view text, text_colors colors) {
+  if (text.starts_with('\n') || text.starts_with('\t')) return 1;
+  if (colors == text_colors::none) return 0;
+  for (const std::string_view code : memprof::detail::emphasis_codes) {
+    if (text.starts_with(code)) return code.size();
+  }
+  return 0;
+}
+
+std::string for_terminal(std::string_view text, text_colors colors) {
+  std::string result;
+  while (!text.empty()) {
+    std::size_t size = 0;
+    while (size < text.size() && unescaped_size(text.substr(size), colors) == 0) ++size;
+    result += memprof::detail::on_one_line(text.substr(0, size));
+    text.remove_prefix(size);
+    const std::size_t kept = unescaped_size(text, colors);
+    result += text.substr(0, kept);
+    text.remove_prefix(kept);
+  }
+  return result;
+}
+
+}  // namespace
+
+void print(std::string_view text, std::FILE* to, text_colors colors) {
+  // Callers check the stream when they have printed everything.
+  if (::isatty(::fileno(to)) == 1) {
+    (void)memprof::detail::write_text(to, for_terminal(text, colors));
+  } else {
+    (void)memprof::detail::write_text(to, text);
+  }
+}
+
+}  // namespace memprof_tool

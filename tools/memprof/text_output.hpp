@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdio>
+#include <string_view>
+
+namespace memprof_tool {
+
+/// Whether the escape sequences of `memprof::detail::emphasis` in a text are its own colours, rather than part of a name.
+enum class text_colors : bool { none, own };
+
+/// Writes text to stdout or stderr, by its length: a NUL is a character like others. All text that this program prints comes this
+/// way. On a terminal, characters that would command it are escaped ("\x1b"), except line ends and tabs.
+void print(std::string_view text, std::FILE* to = stdout, text_colors colors = text_colors::none);
+
+}  // namespace memprof_tool
