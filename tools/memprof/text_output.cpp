@@ -15,6 +15,7 @@ namespace {
 /// The length of what stays as it is at the beginning of the text; 0 if it may have to be escaped.
 std::size_t unescaped_size(std::string_view text, text_colors colors) {
   if (text.starts_with('\n') || text.starts_with('\t')) return 1;
+  if (text.starts_with("\r\n")) return 2;  // of CSV
   if (colors == text_colors::none) return 0;
   for (const std::string_view code : memprof::detail::emphasis_codes) {
     if (text.starts_with(code)) return code.size();

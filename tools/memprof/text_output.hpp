@@ -9,7 +9,7 @@ namespace memprof_tool {
 enum class text_colors : bool { none, own };
 
 /// Writes text to stdout or stderr, by its length: a NUL is a character like others. All text that this program prints comes this
-/// way. On a terminal, characters that would command it are escaped ("\x1b"), except line ends and tabs.
+/// way. On a terminal, characters that would command it are escaped ("\x1b"), except line ends, those of CSV too, and tabs.
 void print(std::string_view text, std::FILE* to = stdout, text_colors colors = text_colors::none);
 
 }  // namespace memprof_tool

@@ -48,27 +48,28 @@ if(NOT zsh)
   message("skipped: zsh (there is none)")
   return()
 endif()
-# In a terminal of its own, as zsh completes only there.
-file(WRITE ${SCRATCH}/complete.zsh [[
-zmodload zsh/zpty
-zpty shell 'TERM=dumb zsh -f -i'
-zpty -w shell "PS1=; PROMPT=; unsetopt zle_bracketed_paste; fpath=(. \$fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-prompt ''; bindkey '^I' complete-word; echo READ''Y"
-repeat 100; do zpty -r shell line '*READY*' && break; done
-zpty -w -n shell "$1"$'\t'
-sleep 0.7
-zpty -w -n shell $'\x15echo DON''E\n'
-while zpty -r shell line; do print -r -- "$line"; [[ $line == *DONE* ]] && break; done
-zpty -d shell
-]])
-function(expect_zsh line expected)
-  execute_process(COMMAND ${zsh} -f complete.zsh "${line}" WORKING_DIRECTORY ${SCRATCH} OUTPUT_VARIABLE found TIMEOUT 60)
-  string(FIND "${found}" "${expected}" position)
-  if(position EQUAL -1)
-    message(FATAL_ERROR "after \"${line}\" zsh does not offer \"${expected}\":\n${found}")
+# Without a terminal, zsh's builtins for completion are not there; these stand for them.
+file(WRITE ${SCRATCH}/complete.zsh [=[
+compdef() { :; }
+compset() { :; }
+_files() { print files; }
+_describe() { print -rl -- ${(P)2}; }
+source ./_memprof
+words=("$@")
+CURRENT=$#words
+_memprof
+]=])
+function(expect_zsh expected)
+  execute_process(COMMAND ${zsh} -f complete.zsh ${ARGN} WORKING_DIRECTORY ${SCRATCH} OUTPUT_VARIABLE found ERROR_VARIABLE complaint
+    TIMEOUT 60 COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT "\n${found}" MATCHES "\n${expected}[:\n]" OR complaint)
+    message(FATAL_ERROR "after \"${ARGN}\" zsh does not offer \"${expected}\":\n${found}${complaint}")
   endif()
 endfunction()
-expect_zsh("memprof water" "memprof waterfall")
-expect_zsh("memprof show --markd" "--markdown")
-expect_zsh("memprof show --format t" "--format tracker")
-expect_zsh("memprof show --format=t" "--format=tracker")
-expect_zsh("memprof tt-mlir vis" "visualize")
+expect_zsh(waterfall memprof wat)
+expect_zsh(--markdown memprof show --markd)
+expect_zsh(tracker memprof show --format t)
+expect_zsh(tracker memprof show --format=t)
+expect_zsh(visualize memprof tt-mlir vis)
+expect_zsh(files memprof show run)
+expect_zsh(files memprof import heaptrack run)

@@ -14,8 +14,8 @@ endif()
 file(READ ${SCRATCH}/both.svg picture)
 string(TOLOWER "${picture}" picture)
 # The published numbers; the colours of parameters, gradients, the optimizer and activations on a page: #0072b2, #e69f00, #009e73, #56b4e9.
-expect("${picture}" "it's `touch run` \"$home\"" "tinyllama (memory_efficient), dram: peak 8,278.65 mb in backward_pass (4 of 4), 7,428.04 mb"
-  "tinyllama (default), dram: peak 15,666.65 mb" "9,636.02 mb" "optimizer_creation" "rgb(  0, 114, 178)" "rgb(230, 159,   0)"
+expect("${picture}" "it's `touch run` \"$home\"" "tinyllama (memory_efficient), dram: peak 8,278.65 mib in backward_pass (4 of 4), 7,428.04 mib"
+  "tinyllama (default), dram: peak 15,666.65 mib" "9,636.02 mib" "optimizer_creation" "rgb(  0, 114, 178)" "rgb(230, 159,   0)"
   "rgb(  0, 158, 115)" "rgb( 86, 180, 233)")
 if(EXISTS ${SCRATCH}/run)
   message(FATAL_ERROR "a title was run")

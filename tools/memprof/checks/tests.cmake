@@ -147,7 +147,7 @@ tool_refuses(show "a file too many" "^memprof show: unexpected argument 'other.j
 tool_refuses(shwo "a misspelt subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" text.log)
 tool_refuses(text.log "a file in place of a subcommand" "^memprof: 'text.log' is a file, not a subcommand. did you mean 'memprof show text.log'[?]$")
 tool_refuses(help "the help of an unknown subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" shwo)
-tool_refuses(completion "another shell" "unknown shell 'fish'. shells: bash, zsh$" fish)
+tool_refuses(completion "another shell" "unknown shell 'nushell'. shells: bash, zsh$" nushell)
 tool_refuses(xyzzy "a subcommand like no other" "^memprof: unknown subcommand 'xyzzy'. see 'memprof --help'$" text.log)
 tool_refuses(tt-mlir "a misspelt subcommand" "^memprof tt-mlir: unknown subcommand 'analyse'. did you mean 'analyze'[?]$" analyse text.log)
 tool_refuses(show "a width that nothing fits" "--width: '20' is not a whole number from 60 to 1000$" text.log --width 20)
