@@ -97,6 +97,18 @@ TEST_CASE("session: exit and quick_exit, on whatever thread") {
   }
 }
 
+TEST_CASE("session: threads that end the process at the same time leave one profile") {
+  for (const std::string ending : {"exit in three threads", "quick_exit in three threads", "exit beside quick_exit",
+                                   "quick_exit beside exit", "return beside exit"}) {
+    INFO(ending);
+    const trained run{ending};
+    CHECK(run.exit_status() == 3);
+    INFO(run.errors());
+    CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 1);  // where the profile is
+    check_ended_capture(run);
+  }
+}
+
 TEST_CASE("session: an uncaught exception and abort") {
   for (const std::string ending : {"exception", "exception in a thread", "abort", "terminate handler later"}) {
     INFO(ending);
@@ -148,6 +160,16 @@ TEST_CASE("session: a signal that comes twice at once is one") {
   const trained run{"SIGTERM twice"};
   CHECK(run.signal() == SIGTERM);
   check_open_capture(run);
+}
+
+TEST_CASE("session: a signal that comes while another is noted") {
+  if (is_sanitized()) SKIP("sanitizers have a clock_gettime of their own");
+  for (const std::string ending : {"SIGINT while SIGTERM is noted", "SIGINT while SIGTERM is noted, after others"}) {
+    INFO(ending);
+    const trained run{ending};
+    CHECK((run.signal() == SIGINT || run.signal() == SIGTERM));
+    check_open_capture(run);
+  }
 }
 
 TEST_CASE("session: a signal that comes again after a while ends the program at once") {

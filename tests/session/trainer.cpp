@@ -32,10 +32,19 @@
 namespace {
 std::atomic<std::int64_t> wall_clock_ahead{0};  ///< seconds, as those of the other
 std::atomic<std::int64_t> monotonic_clock_ahead{0};
+std::atomic<pid_t> read_by{0};  ///< the thread that raises `raised` when it next reads the monotonic clock; 0: none
+std::atomic<int> raised{0};
+
+/// Called where a clock is read, so that a signal can come exactly there.
+void raise_if_asked(clockid_t clock) {
+  pid_t self = clock == CLOCK_MONOTONIC && read_by != 0 ? static_cast<pid_t>(::syscall(SYS_gettid)) : 0;
+  if (self != 0 && read_by.compare_exchange_strong(self, 0)) ::raise(raised);
+}
 }  // namespace
 
 /// In place of libc's: a clock that the endings set.
 extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  raise_if_asked(clock);
   const int result = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
   if (clock == CLOCK_REALTIME) now->tv_sec += wall_clock_ahead;
   if (clock == CLOCK_MONOTONIC) now->tv_sec += monotonic_clock_ahead;
@@ -47,10 +56,16 @@ void set_clocks(std::int64_t wall, std::int64_t monotonic) {
   wall_clock_ahead = wall;
   monotonic_clock_ahead = monotonic;
 }
+/// Raises the signal where this thread next reads the monotonic clock.
+void raise_at_clock(int number) {
+  raised = number;
+  read_by = static_cast<pid_t>(::syscall(SYS_gettid));
+}
 }  // namespace
 #else
 namespace {
 void set_clocks(std::int64_t, std::int64_t) {}
+void raise_at_clock(int number) { ::raise(number); }
 }  // namespace
 #endif
 
@@ -131,6 +146,27 @@ struct stuck_backend {
   static inline std::atomic<bool> is_stuck{false};
 };
 
+/// Takes its time when the capture ends.
+struct slow_backend {
+  static constexpr std::string_view name = "slow";
+  void attach(memprof::event_sink&, const memprof::capture_options&) {}
+  void detach(memprof::event_sink&) noexcept {
+    is_ending = true;
+    ::usleep(200'000);
+  }
+  void report_facts(memprof::event_sink&) {}
+  static inline std::atomic<bool> is_ending{false};
+};
+
+/// Ends the process in three threads: in the first one, and in the others while that ends the session.
+int end_in_three_threads(void (*first)(int), void (*others)(int)) {
+  std::thread{[first] { first(3); }}.detach();
+  while (!slow_backend::is_ending) ::usleep(1000);
+  std::thread{[others] { others(3); }}.detach();
+  others(3);
+  return 0;
+}
+
 /// Sleeps until there are so many checkpoints more, however slow the machine; who waits in vain is ended by SIGALRM.
 void wait_for_checkpoints(std::int64_t count) {
   const std::int64_t wanted = memprof::current_profile().checkpoint_count + count;
@@ -188,6 +224,17 @@ const std::map<std::string, ending>& endings() {
               return 0;
             }}},
       {"quick_exit", {.after_training = []() -> int { std::quick_exit(3); }}},
+      {"exit in three threads", {.after_training = [] { return end_in_three_threads(std::exit, std::exit); }}},
+      {"quick_exit in three threads", {.after_training = [] { return end_in_three_threads(std::quick_exit, std::quick_exit); }}},
+      {"exit beside quick_exit", {.after_training = [] { return end_in_three_threads(std::exit, std::quick_exit); }}},
+      {"quick_exit beside exit", {.after_training = [] { return end_in_three_threads(std::quick_exit, std::exit); }}},
+      {"return beside exit",
+       {.after_training =
+            [] {
+              std::thread{[] { std::exit(3); }}.detach();
+              while (!slow_backend::is_ending) ::usleep(1000);
+              return 3;
+            }}},
       {"_exit", {.after_training = []() -> int { std::_Exit(3); }}},
       {"exception", {.after_training = []() -> int { throw std::runtime_error{"no more data"}; }}},
       {"exception in a thread",
@@ -222,6 +269,22 @@ const std::map<std::string, ending>& endings() {
        {.after_training =
             [] {
               ::raise(SIGTERM);
+              return raise_and_wait(SIGTERM);
+            }}},
+      {"SIGINT while SIGTERM is noted",
+       {.after_training =
+            [] {
+              raise_at_clock(SIGINT);
+              return raise_and_wait(SIGTERM);
+            }}},
+      {"SIGINT while SIGTERM is noted, after others",
+       {.before_session = [] { handle(SIGHUP, note); },
+        .after_training =
+            [] {
+              ::raise(SIGHUP);
+              wait_until_handled();
+              ::usleep(600'000);  // the time of the first one is long ago
+              raise_at_clock(SIGINT);
               return raise_and_wait(SIGTERM);
             }}},
       {"SIGTERM again after a while",
@@ -349,10 +412,14 @@ int main(int count, char** arguments) {
   const auto found = endings().find(count > 1 ? arguments[1] : "return");
   if (found == endings().end()) return 99;
   found->second.before_session();
-  const bool has_backend = count > 1 && arguments[1] == std::string{"SIGTERM again after a while"};
+  const auto ends_with_others = [&] {
+    return found->first.find("three threads") != std::string::npos || found->first.find(" beside ") != std::string::npos;
+  };
   memprof::session_options options;
   if (found->first == "an interval of 0") options.interval = 0;
-  memprof::session session = has_backend ? memprof::session::with<stuck_backend>() : memprof::session{options};
+  memprof::session session = found->first == "SIGTERM again after a while" ? memprof::session::with<stuck_backend>()
+                             : ends_with_others()                          ? memprof::session::with<slow_backend>()
+                                                                           : memprof::session{options};
   train();
   return found->second.after_training();
 }

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/process.hpp>
+#include <memprof/detail/wait_word.hpp>
 #include <memprof/record/capture_control.hpp>
 #include <memprof/record/session_calls.hpp>
 #include <memprof/record/session_files.hpp>
@@ -75,21 +76,47 @@ inline void finish_session() noexcept {
   delete ending;
 }
 
+/// Whether this thread may take `session_lock`: it neither holds it, as in a backend that calls `exit`, nor is inside memprof.
+[[nodiscard]] inline bool may_wait_for_session() noexcept {
+  const std::uint64_t owner = session_lock_owner.load();
+  return is_outside(abi_1::this_thread) && (owner == 0 || owner != thread_id());
+}
+
+/// Increments when the process's exit has finished the session, or has left it.
+inline constinit wait_word exit_progress{};
+
 /// Runs at `exit` and `quick_exit`, on any thread. A thread inside memprof, in a signal handler that calls `exit`, must not wait
 /// for locks that it may hold: then only the trace remains.
 inline void finish_session_at_exit() noexcept {
-  if (!is_of_this_process() || !is_outside(abi_1::this_thread)) return;
-  const std::uint64_t owner = session_lock_owner.load();
-  if (owner != 0 && owner == thread_id()) return;  // a backend called `exit`
-  const session_guard serial;
-  finish_session();
+  if (is_of_this_process() && may_wait_for_session()) {
+    const session_guard serial;
+    finish_session();
+  }
+  exit_progress.advance();
 }
 
+/// Runs after `finish_session_at_exit` has begun, on a thread that ends the process while another one already does. Libc gives
+/// each of them the next handler, so this one would end the process while the profile is being written. Each leaves one for the
+/// next.
+inline void wait_for_session_at_exit(int (*at_exit)(void (*)()), void (*again)()) noexcept {
+  constexpr std::int64_t look_ns = 1'000'000'000;
+  if (!is_of_this_process() || exit_progress.value() != 0 || !may_wait_for_session()) return;
+  at_exit(again);
+  while (is_of_this_process() && exit_progress.value() == 0) exit_progress.wait(0, look_ns);
+}
+inline void wait_at_exit() noexcept { wait_for_session_at_exit(std::atexit, wait_at_exit); }
+#if !defined(__APPLE__)
+inline void wait_at_quick_exit() noexcept { wait_for_session_at_exit(std::at_quick_exit, wait_at_quick_exit); }
+#endif
+
+/// Handlers run in the reverse order.
 inline void watch_exit() noexcept {
   static constinit std::atomic<bool> is_watched{false};
   if (is_watched.exchange(true)) return;
+  std::atexit(wait_at_exit);
   std::atexit(finish_session_at_exit);
 #if !defined(__APPLE__)
+  std::at_quick_exit(wait_at_quick_exit);
   std::at_quick_exit(finish_session_at_exit);
 #endif
 }
@@ -98,6 +125,7 @@ inline void watch_exit() noexcept {
 inline void forget_session_of_parent() noexcept {
   session_lock.reset();
   session_lock_owner.store(0);
+  exit_progress.reset();
   current_session.store(nullptr);
   mailbox.process.store(0);
 }
@@ -116,6 +144,7 @@ inline void empty_mailbox() noexcept {
     flag->store(false);
   }
   box.ending.store(0);
+  box.ending_since.store(0);
   box.passing.store(0);
 }
 

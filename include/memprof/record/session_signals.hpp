@@ -44,9 +44,10 @@ struct session_mailbox {
   std::atomic<bool> wants_end{false};
   std::atomic<bool> has_ended{false};  ///< the thread has ended and answers nothing more
 
-  /// The signal that is to end the process; 0: none, -1: one is being noted.
-  std::atomic<int> ending{0};
+  /// When the first signal that is to end the process came; 0: none did. Its handler sets this first, so that every other
+  /// signal from then on can tell how long ago that was.
   std::atomic<std::int64_t> ending_since{0};
+  std::atomic<int> ending{0};  ///< that signal, once it is noted; 0: none
   siginfo_t ending_info{};
   std::atomic<int> passing{0};  ///< the signal being sent again for the program's own handler
 
@@ -121,13 +122,13 @@ inline void wait_for_last_words() noexcept {
 [[nodiscard]] inline bool note_ending(int number, const siginfo_t* info) noexcept {
   constexpr std::int64_t impatience_ns = 500'000'000;  // launchers send a signal twice within milliseconds
   session_mailbox& box = mailbox;
-  int none = 0;
-  if (!box.ending.compare_exchange_strong(none, -1)) return monotonic_ns() - box.ending_since.load() < impatience_ns;
-  box.ending_since.store(monotonic_ns());
+  const std::int64_t now_ns = monotonic_ns();
+  std::int64_t since_ns = 0;
+  if (!box.ending_since.compare_exchange_strong(since_ns, now_ns)) return now_ns - since_ns < impatience_ns;
   if (info != nullptr) box.ending_info = *info;
   box.ending.store(number);
   box.wake.advance();
-  // If the thread ended in between, nothing else will handle the signal.
+  // If the thread ended in between, nothing else will handle the signal, nor any other.
   return !box.has_ended.load() || box.ending.exchange(0) != number;
 }
 
@@ -153,6 +154,7 @@ inline void on_session_signal(int number, siginfo_t* info, void* context) {
   if (box.passing.compare_exchange_strong(sent_again, 0)) {
     siginfo_t first = box.ending_info;
     box.ending.store(0);
+    box.ending_since.store(0);
     return pass_on(number, &first, context);
   }
   if (!is_ours_now(number)) {
