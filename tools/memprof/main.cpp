@@ -46,6 +46,19 @@ std::string with_hyphens(std::string argument) {
   return argument;
 }
 
+/// Has every option and argument of `program` and its subcommands that is the name of a file or a folder refuse an empty one,
+/// which would otherwise mean the option's default or the current folder.
+void refuse_empty_names(CLI::App& program) {
+  const CLI::Validator not_empty{[](const std::string& name) { return std::string{name.empty() ? "the name is empty" : ""}; }, ""};
+  for (CLI::Option* const option : program.get_options()) {
+    const std::string kind = option->get_type_name();
+    for (const char* const name : {"FILE", "OUT", "FOLDER", "DIR"}) {
+      if (kind.starts_with(name) || (kind == "TEXT" && option->get_name() == name)) option->check(not_empty);
+    }
+  }
+  for (CLI::App* const command : program.get_subcommands({})) refuse_empty_names(*command);
+}
+
 /// The arguments in the order that CLI11 expects, last first. Those of a script to run stay as they are.
 std::vector<std::string> arguments_of(int count, char** values) {
   const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
@@ -107,6 +120,7 @@ int main(int argument_count, char** argument_values) {
 #if MEMPROF_TOOL_PROTOZERO
   memprof_tool::add_xplane(program, status);
 #endif
+  refuse_empty_names(program);
 
   memprof_tool::add_completion(program, status);
   add_help(program);

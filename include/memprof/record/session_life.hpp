@@ -68,6 +68,7 @@ inline void finish_session() noexcept {
     const recording_suppressor hidden;
     ending->write_profile(true);
   }
+  ending->remove_empty_trace();
   remove_signal_handlers();
   remove_terminate_handler();
   mailbox.process.store(0);

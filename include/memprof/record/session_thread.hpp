@@ -13,14 +13,19 @@
 #include <memprof/record/session_settings.hpp>
 #include <memprof/record/session_signals.hpp>
 #include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/file_layout.hpp>
 
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -102,8 +107,17 @@ struct running_session {
     if (!has_memory) say_of_session("session: the system has no memory for the profile");
   }
 
+  /// What to do about a profile that cannot be written. A trace of which not even the header could be written is no help.
   [[nodiscard]] std::string rest_of_trace() const {
-    return trace_file.empty() ? std::string{} : "; `memprof profile " + trace_file + "` makes it from the trace";
+    std::error_code unknown;
+    const bool has_trace = !trace_file.empty() && std::filesystem::file_size(trace_file, unknown) >= trace_file_header::size && !unknown;
+    return has_trace ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
+  }
+
+  /// Removes the trace file that was created to reserve its name, if nothing could be written into it.
+  void remove_empty_trace() const noexcept {
+    struct stat status {};
+    if (!trace_file.empty() && ::stat(trace_file.c_str(), &status) == 0 && status.st_size == 0) ::unlink(trace_file.c_str());
   }
 
   // --- the thread ---------------------------------------------------------------------------------------------------
