@@ -49,7 +49,8 @@ std::string with_hyphens(std::string argument) {
 /// Has every option and argument of `program` and its subcommands that is the name of a file or a folder refuse an empty one,
 /// which would otherwise mean the option's default or the current folder.
 void refuse_empty_names(CLI::App& program) {
-  const CLI::Validator not_empty{[](const std::string& name) { return std::string{name.empty() ? "the name is empty" : ""}; }, ""};
+  const CLI::Validator not_empty{[](const std::string& name) { return std::string{name.empty() ? "the name is empty" : ""}; },
+                                 ""};
   for (CLI::Option* const option : program.get_options()) {
     const std::string kind = option->get_type_name();
     for (const char* const name : {"FILE", "OUT", "FOLDER", "DIR"}) {

@@ -15,6 +15,28 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// Sleeps while the word is `seen`, for at most `at_most_ns`; may wake spuriously.
+inline void wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t at_most_ns) noexcept {
+#if defined(__linux__)
+  const timespec limit{at_most_ns / 1'000'000'000, at_most_ns % 1'000'000'000};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
+#else
+  constexpr std::int64_t look_ns = 1'000'000;
+  const timespec limit{0, static_cast<long>(at_most_ns < look_ns ? at_most_ns : look_ns)};
+  if (word.load(std::memory_order_relaxed) == seen) ::nanosleep(&limit, nullptr);
+#endif
+}
+
+/// Wakes so many of those that sleep on the word. Async-signal-safe.
+inline void wake(std::atomic<std::uint32_t>& word, int count) noexcept {
+#if defined(__linux__)
+  ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+#else
+  (void)word;
+  (void)count;
+#endif
+}
+
 /// A counter that threads can wait on with a timeout, and that a signal handler may increment. `std::atomic` has no timeout and
 /// makes no guarantee about handlers.
 class wait_word {
@@ -24,22 +46,12 @@ class wait_word {
   /// Increments the counter and wakes the waiters. Async-signal-safe.
   void advance() noexcept {
     word_.fetch_add(1, std::memory_order_acq_rel);  // release pairs with the acquire in `value`
-#if defined(__linux__)
-    ::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-#endif
+    wake(word_, INT_MAX);
   }
 
   /// Sleeps while the value is `seen`, for at most `at_most_ns` on the monotonic clock; may wake spuriously.
   void wait(std::uint32_t seen, std::int64_t at_most_ns) const noexcept {
-    if (at_most_ns <= 0 || value() != seen) return;
-#if defined(__linux__)
-    const timespec limit{at_most_ns / 1'000'000'000, at_most_ns % 1'000'000'000};
-    ::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
-#else
-    constexpr std::int64_t look_ns = 20'000'000;
-    const timespec limit{0, static_cast<long>(at_most_ns < look_ns ? at_most_ns : look_ns)};
-    ::nanosleep(&limit, nullptr);
-#endif
+    if (at_most_ns > 0 && value() == seen) wait_on(word_, seen, at_most_ns);
   }
 
   /// Only for a child after `fork`, or while no thread waits.

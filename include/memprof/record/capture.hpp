@@ -116,7 +116,7 @@ inline void discard_capture() { detail::discard_session(); }
 template <std::same_as<profile> Profile = profile>
 [[nodiscard]] Profile current_profile() {
   Profile result;
-  (void)detail::read_session(0, result);
+  if (!detail::read_session(0, result)) result.exact = false;
   return result;
 }
 

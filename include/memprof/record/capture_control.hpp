@@ -33,6 +33,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <new>
 #include <string>
@@ -182,6 +183,12 @@ struct capture_state_deleter {
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
+  if (!may_take_lock(shared, abi_1::this_thread)) {
+    raise(
+        "begin_capture: this thread is inside another call of memprof: a signal handler interrupted that and calls "
+        "begin_capture, "
+        "or left it by siglongjmp; begin the capture elsewhere");
+  }
   pin_module();
   const lock_guard serial{shared.backend_lock};
   finish_file(shared);
@@ -296,10 +303,27 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   return begun_by != 0;
 }
 
+/// Counts the records of events that signal handlers interrupted and that never finished. Under the lock, once recording is
+/// switched off, so that every other record finishes at once; waits for those for a limited time.
+inline void count_unfinished_records(registry& shared) noexcept {
+  constexpr int longest_ms = 200;
+  int waited_ms = 0;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring->capture != shared.capture_count || ring->thread == 0) continue;  // of another capture, or counted when it was left
+    // Acquire, as in `is_in_flight`.
+    const auto is_unfinished = [ring] { return ring->doing.load(std::memory_order_acquire) == activity::recording; };
+    for (; is_unfinished() && ring->owner.is_held() && waited_ms < longest_ms; ++waited_ms) {
+      const timespec millisecond{0, 1'000'000};
+      ::nanosleep(&millisecond, nullptr);
+    }
+    if (is_unfinished()) note_reentrant(shared, activity::recording);
+  }
+}
+
 /// Ends capture `number`, except for its trace file, which is still being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
-  if (number == 0 || active_capture() != number || !is_outside(abi_1::this_thread)) return false;
+  if (number == 0 || active_capture() != number || !may_take_lock(shared, abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
   detach_backends_of(number);
   const module_paths unrecorded = find_duplicate_registries();
@@ -311,6 +335,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   snapshot_reader.store(nullptr, std::memory_order_relaxed);
+  count_unfinished_records(shared);
   shared.drain(shared);
   put_unrecorded_modules(*state_of(shared), unrecorded);
   keep_reading(shared, *state_of(shared), last_reading);
@@ -346,13 +371,13 @@ bool read_session(std::uint32_t number, Profile& result) {
 bool read_session(std::uint32_t number, profile& result) {
 #endif
   registry& shared = abi_1::process_registry;
-  if (!is_outside(abi_1::this_thread)) return false;
+  if (!may_take_lock(shared, abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
   const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(heap_reading::if_cheap);
+  const registry_guard lock{shared};  // first: signals are not blocked while it waits
   const internal_guard hidden;
-  const registry_guard lock{shared};
   capture_state* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {

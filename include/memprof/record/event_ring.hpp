@@ -63,7 +63,7 @@ struct event_ring {
   std::uint64_t last_stamp = 0;       ///< of the last drained event that had one; events without one follow it
   std::uint64_t drained = 0;          ///< events that it has given the active capture
   std::uint32_t capture = 0;          ///< the capture its thread has joined
-  std::uint32_t thread = 0;           ///< number of its thread within the process, from 1
+  std::uint32_t thread = 0;           ///< number of its thread within the process, from 1; 0: `leave_unfinished_record` left it
   event_ring* next = nullptr;
   detail::thread_claim owner;  ///< held by its thread until the thread is gone, however it ends
 

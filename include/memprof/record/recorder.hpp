@@ -60,16 +60,15 @@ class [[nodiscard]] internal_guard {
   activity_guard hidden_;
 };
 
-/// The calling thread holds the registry's lock and allocates nothing that a hook sees. Events of a signal handler that
-/// interrupts it are only counted.
+/// The calling thread holds the registry's lock and allocates nothing that a hook sees.
 class [[nodiscard]] control_guard {
  public:
   control_guard() noexcept : control_guard(abi_1::process_registry) {}
-  explicit control_guard(registry& shared) noexcept : hidden_(activity::busy), lock_(shared) {}
+  explicit control_guard(registry& shared) noexcept : lock_(shared), hidden_(activity::busy) {}
 
  private:
+  registry_guard lock_;  // first: a handler may run while the thread waits for it, and leave by `siglongjmp`
   activity_guard hidden_;
-  registry_guard lock_;
 };
 
 /// The last fields of an event, packed as they lie in memory.
@@ -118,17 +117,17 @@ template <class Pauses>
   room found = room::none;
   label thread_name = 0;
   {
-    const activity_guard guard{self, activity::busy};
     const bool may_wait = !shared.drop_when_full.load(std::memory_order_relaxed) || !self.has_ring() ||
                           self.ring->limit.load(std::memory_order_relaxed) == nullptr;
     // A thread under `overflow::drop` must not wait, and while another thread holds the lock it is unknown whether the ring was
     // emptied.
     if (may_wait) {
       const registry_guard lock{shared};
+      const activity_guard guard{self, activity::busy};
       found = shared.make_room(shared, self);
       if (found == room::made_for_new_thread) thread_name = detail::intern(shared, thread_title{}.view());
-    } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
-      const registry_guard lock{shared, adopt_lock{}};
+    } else if (registry_guard lock{shared, try_to_lock{}}) {
+      const activity_guard guard{self, activity::busy};
       found = shared.make_room(shared, self);
     }
   }
@@ -155,6 +154,39 @@ template <class Pauses>
 [[nodiscard]] inline bool is_outside(thread_slot& self) noexcept {
   const activity doing = self.doing().load(std::memory_order_relaxed);
   return doing == activity::idle || doing == activity::nested;
+}
+
+/// Whether the calling thread is inside the record of an event, and so holds no lock: a signal handler interrupted it, and either
+/// still runs or has left by `siglongjmp`, by an exception or to another stack, so that the record may never finish.
+[[nodiscard]] inline bool is_inside_record(thread_slot& self) noexcept {
+  return self.doing().load(std::memory_order_relaxed) == activity::recording;
+}
+
+/// Gives up the ring of a thread that is inside the record of an event, so that its next events are recorded, in another ring.
+/// The event counts as lost. Should its record go on after all, it finishes in the ring that was given up; until then, no thread
+/// takes that over. A few rings at most are given up in this way: then the thread's events count as lost.
+[[gnu::cold, gnu::noinline]] inline void leave_unfinished_record(registry& shared, thread_slot& self) noexcept {
+  constexpr int most_left = 64;
+  note_reentrant(shared, activity::recording);
+  const registry_guard lock{shared};
+  int left = 0;
+  for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring->thread == 0 && ring->doing.load(std::memory_order_relaxed) == activity::recording) ++left;
+  }
+  if (left >= most_left) return;
+  event_ring& unfinished = *self.ring;
+  self.doing_without_ring.store(activity::idle, std::memory_order_relaxed);
+  self.ring = &no_ring;
+  unfinished.thread = 0;
+  unfinished.owner.give_up();
+}
+
+/// Whether the calling thread may take the registry's lock, which is false inside a control call. Notices a record that never
+/// finished.
+[[nodiscard]] inline bool may_take_lock(registry& shared, thread_slot& self) noexcept {
+  if (is_inside_record(self)) leave_unfinished_record(shared, self);
+  const activity doing = self.doing().load(std::memory_order_relaxed);
+  return doing == activity::idle || doing == activity::nested || doing == activity::recording;
 }
 
 /// Whether a capture is active and the calling thread is outside the profiler. A signal handler that interrupts the profiler must

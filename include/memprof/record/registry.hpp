@@ -2,6 +2,7 @@
 
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/detail/signal_guard.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_ring.hpp>
 #include <memprof/record/own_file.hpp>
@@ -150,15 +151,21 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
 }
 
 /// Holds the registry's lock until the end of the scope. A thread that is forking already holds it.
+///
+/// Meanwhile the thread's signals are blocked: a handler that leaves by `siglongjmp` would never release the lock. While it
+/// waits, handlers run.
 class [[nodiscard]] registry_guard {
  public:
   explicit registry_guard(registry& shared) noexcept : shared_(shared) { lock(); }
-  registry_guard(registry& shared, adopt_lock) noexcept : shared_(shared) {}
+  /// Never waits.
+  registry_guard(registry& shared, try_to_lock) noexcept
+      : shared_(shared), is_held_(is_forking(shared) || shared.lock.try_lock()) {}
   registry_guard(const registry_guard&) = delete;
   registry_guard& operator=(const registry_guard&) = delete;
   ~registry_guard() {
-    if (!is_forking(shared_)) shared_.lock.unlock();
+    if (is_held_ && !is_forking(shared_)) shared_.lock.unlock();
   }
+  explicit operator bool() const noexcept { return is_held_; }
 
   /// Whether the calling thread is running its process's fork handlers.
   [[nodiscard]] static bool is_forking(const registry& shared) noexcept {
@@ -168,10 +175,14 @@ class [[nodiscard]] registry_guard {
 
  private:
   void lock() noexcept {
-    if (!is_forking(shared_)) shared_.lock.lock();
+    constexpr std::int64_t look_ns = 20'000'000;
+    if (is_forking(shared_)) return;
+    while (!shared_.lock.lock_for(look_ns)) signals_.let_through();
   }
 
+  signal_guard signals_;  // first, so that handlers run once the lock is released
   registry& shared_;
+  bool is_held_ = true;
 };
 
 }  // namespace detail

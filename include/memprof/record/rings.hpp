@@ -131,7 +131,11 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (!ring->owner.take()) continue;
     // Acquire: sees what its last thread wrote; this flag was written last.
-    (void)ring->doing.load(std::memory_order_acquire);
+    const activity doing = ring->doing.load(std::memory_order_acquire);
+    if (ring->thread == 0 && doing == activity::recording) {  // `leave_unfinished_record`
+      ring->owner.give_up();
+      continue;
+    }
     event* const published = ring->slots->published.load(std::memory_order_acquire);
     const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
     if (has_room || full != nullptr) {

@@ -21,7 +21,7 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
   thread_slot& self = abi_1::this_thread;
   const std::uint32_t active = shared.active_capture.load(std::memory_order_relaxed);
   if (active == 0 || (number != 0 && active != number)) return false;
-  if (!is_outside(self)) {
+  if (!may_take_lock(shared, self)) {
     note_reentrant(shared, activity::busy);
     return true;
   }

@@ -80,7 +80,7 @@ inline void finish_session() noexcept {
 /// Whether this thread may take `session_lock`: it neither holds it, as in a backend that calls `exit`, nor is inside memprof.
 [[nodiscard]] inline bool may_wait_for_session() noexcept {
   const std::uint64_t owner = session_lock_owner.load();
-  return is_outside(abi_1::this_thread) && (owner == 0 || owner != thread_id());
+  return may_take_lock(abi_1::process_registry, abi_1::this_thread) && (owner == 0 || owner != thread_id());
 }
 
 /// Increments when the process's exit has finished the session, or has left it.

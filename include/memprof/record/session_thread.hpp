@@ -110,7 +110,8 @@ struct running_session {
   /// What to do about a profile that cannot be written. A trace of which not even the header could be written is no help.
   [[nodiscard]] std::string rest_of_trace() const {
     std::error_code unknown;
-    const bool has_trace = !trace_file.empty() && std::filesystem::file_size(trace_file, unknown) >= trace_file_header::size && !unknown;
+    const bool has_trace =
+        !trace_file.empty() && std::filesystem::file_size(trace_file, unknown) >= trace_file_header::size && !unknown;
     return has_trace ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
   }
 
