@@ -42,10 +42,9 @@ namespace detail {
 /// The process's event writer, through which backends report. Every call may be made from any thread, and records nothing while
 /// no capture is active.
 ///
-/// A call is safe in a signal handler, unless it is the thread's first. A handler that interrupts the recording of another event,
-/// or a short control call (`snapshot`, `annotate`, creating a space), is not recorded but counted in the profile
-/// (`reentrant_events`); longer calls (`begin_capture`, building a profile) block signals until they are done. No call changes
-/// errno.
+/// A call is safe in a signal handler, unless it is the thread's first. A handler that interrupts the recording of another event
+/// is not recorded but counted in the profile (`reentrant_events`); control calls block signals while they hold a lock. No call
+/// changes errno.
 ///
 /// Peaks are exact only if calls keep this order: report an allocation after it has happened, a deallocation before. An
 /// allocation at a null address has failed and is only counted.

@@ -27,7 +27,7 @@ enum class opcode : std::uint8_t {
   any_event = 0x70,  ///< lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and those fields
 };
 
-/// Records of the control nibble. For those below `first_ring`, the first byte is followed by their length, a varint.
+/// Records of the control nibble. For those below `ring`, the first byte is followed by the length of their payload, a varint.
 enum class control : std::uint8_t {
   name = 1,   ///< id, text
   space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is per core
