@@ -133,7 +133,7 @@ TEST_CASE("long run: threads and memory spaces that are made without end cost no
   }
   capture.end();
   const memprof::profile profile = capture.profile();
-  CHECK(profile.exact);
+  CHECK_FALSE(profile.exact);  // blocks at equal addresses in spaces that share one would count as one
   REQUIRE(profile.spaces.size() == 255);
   CHECK(profile.spaces.back().stands_for_others);
   CHECK(profile.spaces.back().name == "other spaces");

@@ -58,7 +58,8 @@ namespace detail {
   for (std::string& sentence : detail::contradictions_around(of, space)) {
     remarks.push_back("the profile contradicts itself: " + std::move(sentence));
   }
-  if (!of.exact) remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
+  if (!of.exact)
+    remarks.emplace_back("the profile is not exact: events were lost or memory spaces merged, so the bytes may be too small");
   for (const auto& [path] : rows_of<unrecorded_module>(of.facts)) {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
   }

@@ -97,6 +97,7 @@ class summary_text_reader {
     if (const auto found = open_.find(prefix); found != open_.end()) close(found->second);
     profile& opened = (open_[prefix] = {}).summary;
     opened.complete = true;
+    opened.exact = true;  // until its line "Numbers" says otherwise
     opened.spaces.emplace_back();
     opened.provenance.format = summary_text_format;
     opened.provenance.file = source_;
@@ -165,6 +166,9 @@ class summary_text_reader {
       if (!open.has_end) open.summary.spaces.front().cumulative_current = leading_bytes(text).value_or(0);
       if (name == "Now") open.summary.complete = false;
       open.has_end = true;
+      open.where = part::other;
+    } else if (name == "Numbers") {
+      open.summary.exact = !text.starts_with("not exact");
       open.where = part::other;
     } else {
       open.where = part::other;

@@ -130,6 +130,7 @@ class tracker_reader {
 
   void open_summary(rank_state& rank, std::size_t number) {
     profile& summary = rank.summary.emplace();
+    summary.exact = true;  // but for the rounding
     summary.provenance.format = tracker_format;
     summary.provenance.file = source_;
     summary.provenance.line = static_cast<std::int64_t>(number);

@@ -640,15 +640,16 @@ struct frame_parts {
     std::uint32_t used = part.used_count_;
     state.number(used);
     for (std::uint32_t index = 0; index < used && !state.has_failed(); ++index) {
-      std::uint8_t space = part.used_[index & 0xFFU];
+      std::uint8_t space = 0;
+      if constexpr (!State::reads) space = part.table_->used[index];
       state.number(space);
       if constexpr (State::reads) {
-        state.require(is_space(space) && part.by_space_[space] == nullptr);
+        state.require(is_space(space) && !part.knows(space));
         if (!state.has_failed()) state.require(part.in_space(space) != nullptr);
         if (state.has_failed()) return;
       }
       frame_sum bytes;
-      for (auto& usage : *part.by_space_[space]) {
+      for (auto& usage : part.table_->scopes[space]) {
         state.changes(usage.self_net, usage.inner_net);
         state.amounts(usage.self_max, usage.max_net);
         for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);

@@ -90,8 +90,13 @@ class ledger {
       destroy(space);
       space = nullptr;
     }
-    for (detail::thread_state* thread : threads_) destroy(thread);
+    for (detail::thread_state* thread : threads_) {
+      if (thread != nullptr) thread->~thread_state();
+    }
+    for (std::byte* pages : thread_pages_) detail::unmap_pages(pages, thread_page_bytes);
     threads_.clear();
+    thread_pages_.clear();
+    thread_count_ = 0;
     history_.~segment_history();
     new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
     checkpoints_ = detail::checkpoint_history{};
@@ -226,8 +231,8 @@ class ledger {
       total += sizeof(detail::space_ledger) + space->bytes();
       if (space->shared() != nullptr) total += sizeof(detail::memory_share) + space->shared()->bytes();
     }
-    for (const detail::thread_state* thread : threads_)
-      total += thread == nullptr ? 0 : sizeof(detail::thread_state) + thread->scopes.bytes();
+    total += thread_pages_.bytes() + thread_pages_.size() * thread_page_bytes;
+    for (const detail::thread_state* thread : threads_) total += thread == nullptr ? 0 : thread->scopes.bytes();
     return total;
   }
 
@@ -238,6 +243,8 @@ class ledger {
   static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
   /// Far enough for a cache miss to be over when the event is applied; near enough to help a short run.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
+  static constexpr std::size_t thread_page_bytes = 4096;
+  static constexpr std::size_t threads_a_page = thread_page_bytes / sizeof(detail::thread_state);
 
   /// Records what an operation did in a space while it was open.
   struct finish_operation {
@@ -274,7 +281,12 @@ class ledger {
 
   [[gnu::noinline]] bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
     detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    detail::space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
+    detail::scope_usage* usage = nullptr;
+    if (space != nullptr && run.scopes.empty()) {
+      usage = &space->outside_operations();
+    } else if (space != nullptr) {
+      if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
+    }
     if (usage == nullptr) {
       ++rejected_events_;
       return false;
@@ -283,7 +295,7 @@ class ledger {
     run.space_id = id;
     run.space = space;
     run.prefetches = space->is_large();
-    run.usage = &usage->back();
+    run.usage = usage;
     run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
     run.stats = &space->operation(run.scopes.operation());
     run.stats_generation = space->stats_generation();
@@ -387,7 +399,7 @@ class ledger {
 
   /// The thread with that number, made to look up its current space again.
   [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
-    if (!take_work(8 * threads_.size())) return nullptr;  // each in a page of its own
+    if (!take_work(8 * threads_.size())) return nullptr;
     for (detail::thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
       thread->space_id = detail::thread_state::no_space;
@@ -418,7 +430,20 @@ class ledger {
     if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
       return threads_[ring];
     if (ring > detail::block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
-    return threads_[ring] = make<detail::thread_state>(ring);
+    return threads_[ring] = make_thread(ring);
+  }
+
+  /// Threads are many and small, so they share pages. Null if the system has no memory for it.
+  [[nodiscard]] detail::thread_state* make_thread(std::uint32_t ring) noexcept {
+    const std::size_t place = thread_count_ % threads_a_page;
+    if (place == 0) {
+      if (!thread_pages_.reserve(thread_pages_.size() + 1)) return nullptr;
+      void* const pages = detail::map_pages(thread_page_bytes);
+      if (pages == nullptr) return nullptr;
+      (void)thread_pages_.push_back(static_cast<std::byte*>(pages));
+    }
+    ++thread_count_;
+    return new (thread_pages_.back() + place * sizeof(detail::thread_state)) detail::thread_state{ring};
   }
 
   /// The space with a live block at `address`; otherwise the first space, which will count the miss, or `cpu` if no space has had
@@ -557,7 +582,9 @@ class ledger {
   detail::segment_history history_;
   detail::checkpoint_history checkpoints_;
   detail::page_array<detail::thread_state*> threads_;  ///< by ring
-  detail::page_array<space_setting> settings_;         ///< by space. Empty unless `limit` or `place` was called
+  detail::page_array<std::byte*> thread_pages_;        ///< which hold them
+  std::size_t thread_count_ = 0;
+  detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
   detail::page_array<detail::shared_memory*> memories_;
 };
 

@@ -58,7 +58,7 @@ struct operation_stats {
   std::int64_t allocation_count;
   std::int64_t deallocation_count;
   std::int64_t max_delta;  ///< inclusive; meaningful if `finished` is not 0
-  std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
+  std::int64_t finished;   ///< invocations that ended after an operation of their thread had first used this space
   std::int64_t peak;       ///< inclusive
   std::int64_t self_peak;
   std::int64_t changing;  ///< finished invocations with a nonzero delta or peak; the next three are meaningful if not 0

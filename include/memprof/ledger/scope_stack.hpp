@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -41,10 +42,12 @@ struct scope_usage {
   }
 };
 
-/// Usage of one memory space by a thread's open operations: entry 0 is the thread outside any operation.
+/// Usage of one memory space by a thread's open operations: entry 0 is the thread outside any operation, which no result shows.
 using space_scopes = page_array<scope_usage>;
 
-/// The operations open on one thread, in order, with their running usage of each memory space that the thread has touched.
+/// The operations open on one thread, in order, with their running usage of each memory space touched inside one of them.
+///
+/// A thread that never opens an operation takes no memory beyond the object.
 class scope_stack {
  public:
   static constexpr std::uint32_t max_spaces = 256;
@@ -55,11 +58,9 @@ class scope_stack {
   scope_stack(const scope_stack&) = delete;
   scope_stack& operator=(const scope_stack&) = delete;
   ~scope_stack() {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes* const scopes = by_space_[used_[index]];
-      scopes->~space_scopes();
-      unmap_pages(scopes, sizeof(space_scopes));
-    }
+    if (table_ == nullptr) return;
+    table_->~space_table();
+    unmap_pages(table_, sizeof(space_table));
   }
 
   [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
@@ -75,8 +76,8 @@ class scope_stack {
   [[nodiscard]] bool push(const open_scope& scope) noexcept {
     if (!scopes_.push_back(scope)) return false;
     for (std::uint32_t index = 0; index < used_count_; ++index) {
-      if (by_space_[used_[index]]->push_back({})) continue;
-      while (index-- > 0) by_space_[used_[index]]->pop_back();
+      if (table_->scopes[table_->used[index]].push_back({})) continue;
+      while (index-- > 0) table_->scopes[table_->used[index]].pop_back();
       scopes_.pop_back();
       return false;
     }
@@ -92,12 +93,12 @@ class scope_stack {
     return scopes_.size();
   }
 
-  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space that this thread has touched; `usage`
+  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space that has usage; `usage`
   /// includes nested scopes that have ended. Nested scopes that are still open continue in the enclosing one.
   template <class Finish>
   void close(std::size_t index, Finish&& finish) noexcept {
     for (std::uint32_t used = 0; used < used_count_; ++used) {
-      space_scopes& scopes = *by_space_[used_[used]];
+      space_scopes& scopes = table_->scopes[table_->used[used]];
       const std::size_t position = index + 1;  // entry 0 is outside any operation
       std::int64_t inner_net = 0;
       std::int64_t inner_max = 0;
@@ -112,7 +113,7 @@ class scope_stack {
       outer.inner_net += ended.net();
       ended.inner_net += inner_net;
       scopes.erase(position);
-      finish(scopes_[index], used_[used], ended);
+      finish(scopes_[index], table_->used[used], ended);
     }
     scopes_.erase(index);
   }
@@ -121,53 +122,59 @@ class scope_stack {
   template <class Finish>
   void close_innermost(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes& scopes = *by_space_[used_[index]];
+      space_scopes& scopes = table_->scopes[table_->used[index]];
       const scope_usage ended = scopes.back();
       scopes.pop_back();
       scope_usage& outer = scopes.back();
       outer.max_net = outer.max_with(ended.max_net);
       outer.inner_net += ended.net();
-      finish(innermost(), used_[index], ended);
+      finish(innermost(), table_->used[index], ended);
     }
     scopes_.pop_back();
   }
 
   /// The space's usage by open scopes, created when the thread first touches the space; null if there is no memory.
   [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
-    if (by_space_[space] != nullptr) [[likely]]
-      return by_space_[space];
-    void* const pages = map_pages(sizeof(space_scopes));
-    if (pages == nullptr) return nullptr;
-    space_scopes* const scopes = new (pages) space_scopes;
-    if (!scopes->resize(scopes_.size() + 1)) {
-      unmap_pages(pages, sizeof(space_scopes));
-      return nullptr;
+    if (knows(space)) [[likely]]
+      return &table_->scopes[space];
+    if (table_ == nullptr) {
+      void* const pages = map_pages(sizeof(space_table));
+      if (pages == nullptr) return nullptr;
+      table_ = new (pages) space_table;
     }
-    by_space_[space] = scopes;
-    used_[used_count_++] = space;
-    return scopes;
+    space_scopes& scopes = table_->scopes[space];
+    if (!scopes.resize(scopes_.size() + 1)) return nullptr;
+    table_->used[used_count_++] = space;
+    return &scopes;
   }
+  /// Whether the space has usage by open scopes.
+  [[nodiscard]] bool knows(std::uint8_t space) const noexcept { return table_ != nullptr && !table_->scopes[space].empty(); }
 
-  /// Calls `visit(space, scopes)` for each space that this thread has touched.
+  /// Calls `visit(space, scopes)` for each space that has usage.
   template <class Visitor>
   void for_each_space(Visitor&& visit) const {
-    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
+    for (std::uint32_t index = 0; index < used_count_; ++index)
+      visit(table_->used[index], std::as_const(table_->scopes[table_->used[index]]));
   }
 
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = scopes_.bytes();
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
+    std::size_t total = scopes_.bytes() + (table_ == nullptr ? 0 : sizeof(space_table));
+    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += scopes.bytes(); });
     return total;
   }
 
  private:
   friend struct frame_parts;
 
+  struct space_table {
+    std::uint8_t used[max_spaces] = {};  ///< the spaces with usage, in order of first use
+    space_scopes scopes[max_spaces];     ///< empty: none
+  };
+
   page_array<open_scope> scopes_;
+  space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
   std::uint32_t used_count_ = 0;
-  std::uint8_t used_[max_spaces] = {};
-  space_scopes* by_space_[max_spaces] = {};
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,6 +11,7 @@
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/running_line.hpp>
+#include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/shared_memory.hpp>
@@ -175,6 +176,9 @@ class space_ledger {
 
   /// Whether the totals have room for this many more bytes; false for impossible sizes as well.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
+
+  /// Where threads outside any operation count; no result shows it. Its sums stay in range, because those of the space do.
+  [[nodiscard]] scope_usage& outside_operations() noexcept { return outside_; }
 
   /// Increases whenever statistics may have moved in memory: references to them are valid while it is unchanged.
   [[nodiscard]] std::uint64_t stats_generation() const noexcept { return stats_generation_; }
@@ -508,6 +512,7 @@ class space_ledger {
   timeline line_;
   page_array<block> freed_since_peak_;
 
+  scope_usage outside_{};
   std::uint64_t stats_generation_ = 0;
   std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it is exceeded
   std::int64_t capacity_ = 0;

@@ -74,7 +74,8 @@ template <class Tree, class Space>
       usage.freed += stats.freed;
       usage.allocation_count = stats.allocation_count;
       usage.deallocation_count = stats.deallocation_count;
-      // Invocations that ended before their thread first used the space are not in `stats`; they changed nothing in it.
+      // Invocations that ended before an operation of their thread first used the space are not in `stats`; they changed nothing
+      // in it.
       usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
       usage.peak = stats.peak;
       usage.self_peak = stats.self_peak;
@@ -221,10 +222,10 @@ class space_builder {
   space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
       : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
-  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments,
+  [[nodiscard]] space_profile build(std::string_view name, bool stands_for_others, const std::vector<segment>& segments,
                                     const std::vector<named_segments>& segment_names) {
     result_.name = name;
-    result_.stands_for_others = name == other_spaces_name;
+    result_.stands_for_others = stands_for_others;
     result_.segments = std::vector<segment_usage>(segments.size());
     for (std::size_t index = 0; index < segments.size(); ++index)
       fill_segment(result_.segments[index], segments[index].name, index);
@@ -329,6 +330,7 @@ template <class Ledger>
   events.settle_open_scopes();
   profile result;
   result.library_version = version_string;
+  result.exact = true;
   result.complete = names.is_complete;
   const detail::segment_rows rows{events.segments(), !names.is_complete};
   result.segments = detail::build_segments(rows, names.labels, names.time, events.segment_begin(), events.last_stamp());
@@ -346,9 +348,10 @@ template <class Ledger>
     const detail::space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const label name = names.space_names[id];
+    const bool is_shared = name == other_names;
     result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
-        name == other_names ? other_spaces_name : names.labels.text(name), result.segments, result.segments_by_name);
-    if (space->untracked_allocations.count != 0) result.exact = false;
+        is_shared ? other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
+    if (is_shared || space->untracked_allocations.count != 0) result.exact = false;
   }
   result.memories = detail::build_memories(events, names.labels, names.time, paths, rows, result.spaces);
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());

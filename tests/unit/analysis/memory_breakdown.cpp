@@ -370,6 +370,7 @@ TEST_CASE("breakdown: of a long run, of which few segments are kept, phases have
 TEST_CASE("breakdown: sums of impossible numbers stay at the ends, they do not wrap") {
   constexpr std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
   memprof::profile profile;
+  profile.exact = true;
   memprof::space_profile& summary = profile.spaces.emplace_back();
   summary.segments.resize(4);
   for (memprof::segment_usage& segment : summary.segments) {

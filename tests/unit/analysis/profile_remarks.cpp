@@ -15,6 +15,7 @@ namespace {
 /// A complete profile with one empty space, of which there is nothing to remark.
 memprof::profile faultless() {
   memprof::profile profile;
+  profile.exact = true;
   profile.complete = true;
   profile.spaces.emplace_back();
   return profile;

@@ -332,6 +332,19 @@ TEST_CASE("ledger: an allocation at a null address has failed, and a free of one
   CHECK(made.exact);
 }
 
+TEST_CASE("ledger: a thread that opens no operation costs next to nothing") {
+  constexpr std::uint32_t threads = 10'000;
+  ledger_driver fed;
+  fed.allocate(0x1000, 8);
+  const std::size_t before = fed.events.bytes();
+  for (std::uint32_t thread = 1; thread < threads; ++thread) {
+    fed.allocate(0x2000, 8, {.thread = thread});
+    fed.free(0x2000, 8, {.thread = thread});
+  }
+  CHECK(fed.events.bytes() - before < threads * std::size_t{256});
+  CHECK(fed.finished_profile().spaces.at(0).allocation_count == threads);
+}
+
 TEST_CASE("ledger: live blocks that begin within another one are counted, with the bytes that they share") {
   ledger_driver driver;
   driver.allocate(0x1000, 0x100);  // a slab

@@ -53,6 +53,7 @@ inline memprof::profile filled_profile() {
 /// What a short real capture looks like: one space, one segment, one operation.
 inline memprof::profile small_profile() {
   memprof::profile result;
+  result.exact = true;
   result.library_version = "0.1.0";
   result.complete = true;
   result.segments = {{"END_TRACE", 0, 1000}};

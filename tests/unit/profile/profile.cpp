@@ -1,7 +1,14 @@
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
+
+#include <cstdint>
 
 namespace memprof_tests::profile_profile {
 
@@ -34,6 +41,24 @@ TEST_CASE("profile: asking for a space that is not there names those that are") 
   CHECK_THROWS_MATCHES(
       memprof::profile{}.space("cpu"), memprof::error,
       Catch::Matchers::Message("the profile has no memory space 'cpu'; it has none: no allocation was recorded"));
+}
+
+TEST_CASE("profile: only what follows from all events is called exact") {
+  CHECK_FALSE(memprof::profile{}.exact);
+  memprof::label_table labels;
+  memprof::label spaces[memprof::ledger::max_spaces] = {labels.intern("cpu"), memprof::other_names};
+  const memprof::clock_readings clock;
+  memprof::ledger events;
+  const auto profile_after = [&](std::uint8_t space) {
+    const memprof::event made{1, 0x1000, 10, 0, memprof::event_kind::allocate, space, 0};
+    events.apply(&made, &made + 1, 0);
+    return memprof::build_profile(events, {labels, spaces, clock});
+  };
+  CHECK(profile_after(0).exact);
+  // In the row of several spaces, blocks at equal addresses cannot be told apart.
+  const memprof::profile merged = profile_after(1);
+  CHECK(merged.spaces[1].stands_for_others);
+  CHECK_FALSE(merged.exact);
 }
 
 TEST_CASE("profile: the names of run modes") {

@@ -74,6 +74,7 @@ TEST_CASE("breakdown JSON: what is not known is null") {
 
 TEST_CASE("breakdown JSON: the spaces that it is not about are named") {
   memprof::profile profile;
+  profile.exact = true;
   profile.spaces.resize(2);
   profile.spaces[0].name = "cpu";
   profile.spaces[0].cumulative_peak = 5;

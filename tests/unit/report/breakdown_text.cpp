@@ -89,6 +89,7 @@ TEST_CASE("breakdown text: a peak above the device's memory does not fit") {
 
 TEST_CASE("breakdown text: a device memory from a profile says so") {
   memprof::profile profile;
+  profile.exact = true;
   profile.device = "gpu-24gb";
   memprof::space_profile& space = profile.spaces.emplace_back();
   space.name = "cuda:0";
@@ -120,6 +121,7 @@ TEST_CASE("breakdown text: a log of the tracker without a device has the origina
 
 TEST_CASE("breakdown text: a size says whether it is that of a category or of phases") {
   memprof::profile profile;
+  profile.exact = true;
   memprof::space_profile& space = profile.spaces.emplace_back();
   profile.segments = {{"OPTIMIZER_CREATION", 0, 0}};
   space.segments.resize(1);
@@ -133,6 +135,7 @@ TEST_CASE("breakdown text: a size says whether it is that of a category or of ph
 
 TEST_CASE("breakdown text: the memory spaces that it is not about are named, with their peaks") {
   memprof::profile profile;
+  profile.exact = true;
   profile.spaces.resize(3);
   profile.spaces[0].name = "cpu";
   profile.spaces[0].cumulative_peak = 3 << 20;
@@ -173,6 +176,7 @@ TEST_CASE("breakdown text: titles tell summaries apart by section, then file, li
   CHECK(titles_of(analyzed_log("[rank0] a\n" + with_lines(text, "[rank0] ", "\n") + with_lines(text, "[rank1] ", "\n")))[1] ==
         "run.log (rank 1)");
   memprof::profile profile;
+  profile.exact = true;
   profile.spaces.resize(2);
   profile.spaces[0].name = "cpu";
   profile.spaces[1].name = "cuda:0";
@@ -220,6 +224,7 @@ TEST_CASE("breakdown text: remarks of the log and of the division are notes") {
 
 TEST_CASE("breakdown text: the logs are named only where numbers come from logs") {
   memprof::profile profile;
+  profile.exact = true;
   profile.spaces.emplace_back();
   const auto text_of = [&] { return memprof::to_text(std::vector{analyzed(profile)}, memprof::breakdown_options{}); };
   CHECK(!contains(text_of(), "logs"));
@@ -263,6 +268,7 @@ TEST_CASE("breakdown text: of very many names those that differ in numbers share
 
 TEST_CASE("breakdown text: of a long run it is said which of all segments has the peak, and how many are kept") {
   memprof::profile profile;
+  profile.exact = true;
   profile.segment_count = 3000;
   profile.segments = {{"FORWARD_PASS", 0, 0, 0}, {"BACKWARD_PASS", 0, 0, 2000}};
   memprof::space_profile& space = profile.spaces.emplace_back();
@@ -276,6 +282,7 @@ TEST_CASE("breakdown text: of a long run it is said which of all segments has th
 
 TEST_CASE("breakdown text: names from logs cannot bring control characters to the terminal") {
   memprof::profile profile;
+  profile.exact = true;
   profile.provenance.section = "a\x1b[2Jb";
   memprof::space_profile& space = profile.spaces.emplace_back();
   space.segments.resize(1);

@@ -49,6 +49,7 @@ std::vector<std::vector<std::string>> records_of(const std::string& text) {
 
 memprof::profile training() {
   memprof::profile profile;
+  profile.exact = true;
   profile.segments = {{"A, \"quoted\"", 1, 2, 0, 0}, {"B\r\nC", 2, 3, 1, 0}, {"A, \"quoted\"", 3, 4, 2, 1}};
   memprof::space_profile& space = profile.spaces.emplace_back();
   space.name = "cpu";

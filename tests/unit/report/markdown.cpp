@@ -12,6 +12,7 @@ namespace {
 
 memprof::profile training(const char* name) {
   memprof::profile profile;
+  profile.exact = true;
   profile.complete = true;
   profile.segments.emplace_back().name = name;
   memprof::space_profile& space = profile.spaces.emplace_back();

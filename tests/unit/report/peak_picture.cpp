@@ -24,6 +24,7 @@ constexpr std::int64_t mib = 1 << 20;
 /// A bar of 1000 MB with the given parts in MB: other, model, gradients, optimizer, activations.
 analyzed_space bar(std::vector<std::int64_t> parts) {
   memprof::profile profile;
+  profile.exact = true;
   profile.provenance.section = "run";
   profile.provenance.format = "tracker_log";  // whose units are MB and KB
   profile.spaces.emplace_back();

@@ -26,6 +26,7 @@ constexpr std::int64_t mib = 1 << 20;
 /// Two segments, of one and three milliseconds; 8 MiB in the second.
 memprof::profile two_segments() {
   memprof::profile profile;
+  profile.exact = true;
   profile.duration_ns = 4'000'000;
   profile.segments = {{"MODEL_CREATION", 0, 1'000'000}, {"FORWARD_PASS", 1'000'000, 4'000'000}};
   memprof::space_profile& space = profile.spaces.emplace_back();
@@ -113,6 +114,7 @@ TEST_CASE(
   const segment_bands tiny = bands_of(profile, 4'000'000, 100);
   REQUIRE(tiny.names.size() == 1);  // the first has 25 dots
   memprof::profile many;
+  many.exact = true;
   many.segments.resize(101);
   CHECK(bands_of(many, 4'000'000, 1200).bands.empty());
 }
@@ -187,6 +189,7 @@ TEST_CASE("run picture: text is text for gnuplot, whatever it holds") {
 
 TEST_CASE("run picture: nothing to draw still makes a script") {
   memprof::profile profile;
+  profile.exact = true;
   profile.spaces.emplace_back();
   const std::string text = script(profile);
   CHECK(contains(text, "'what was live at the peak is unknown'"));

@@ -28,6 +28,7 @@ constexpr std::int64_t gib = 1 << 30;
 /// A training of three steps: a model of 2 MiB, and in each step activations of 5 MiB that are freed again, but for `leak` bytes.
 memprof::profile training(std::int64_t leak = 0) {
   memprof::profile profile;
+  profile.exact = true;
   profile.complete = true;
   profile.duration_ns = 1'500'000'000;
   profile.process.command_line = "train --steps 3";
@@ -173,6 +174,7 @@ namespace {
 memprof::profile training_with_leaks(const std::vector<std::pair<std::string, std::int64_t>>& leaks) {
   constexpr std::int64_t steps = 20;
   memprof::profile profile;
+  profile.exact = true;
   profile.complete = true;
   profile.process.command_line = "train";
   for (std::int64_t step = 0; step < steps; ++step) profile.segments.push_back({"STEP", 0, 0, -1, -1});
@@ -415,13 +417,20 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   endless.anomalies.other_segments = 1;
   endless.anomalies.other_operations = 1200;
   endless.anomalies.other_names = 7;
-  endless.spaces.emplace_back().stands_for_others = true;
-  CHECK(contains(
-      memprof::to_text(endless, {.columns = 200}),
-      "          1 segment without a row of their own: give the phases of each step the same names\n"
-      "          1,200 operations without a row of their own: keep growing numbers out of their names, or set a higher limit\n"
-      "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"
-      "          memory spaces beyond the 254th share one: give blocks of the same kind one space\n"));
+  CHECK(contains(memprof::to_text(endless, {.columns = 200}),
+                 "          1 segment without a row of their own: give the phases of each step the same names\n"
+                 "          1,200 operations without a row of their own: keep growing numbers out of their names, or set a higher limit\n"
+                 "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"));
+  memprof::profile merged = training();
+  merged.exact = false;
+  merged.spaces.emplace_back().stands_for_others = true;
+  CHECK(
+      contains(memprof::to_text(merged, {.columns = 200}),
+               "          memory spaces beyond the 254th share one, where blocks at equal addresses count as one: give blocks of "
+               "the same kind one space\n"));
+  memprof::profile deep = training();
+  deep.anomalies.too_deep_scopes = 3;
+  CHECK(contains(memprof::to_text(deep, {.columns = 200}), "Numbers   exact in total, not by operation"));
   memprof::profile unexplained = training();
   unexplained.exact = false;
   CHECK(contains(memprof::to_text(unexplained, {.columns = 200}), "too large; the profile does not say why;"));
@@ -517,6 +526,7 @@ TEST_CASE("text: without an allocation, a segment or an operation it is short") 
         "No allocations recorded.\n"
         "Numbers   exact: no event lost or unmatched\n");
   memprof::profile profile;
+  profile.exact = true;
   profile.complete = true;
   profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
   CHECK(contains(memprof::to_text(profile), "CUDA not captured: there is no CUDA device\n"));

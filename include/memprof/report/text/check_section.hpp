@@ -54,6 +54,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
     lines.emplace_back(grouped(untracked.count, "allocation", "allocations") + " (" + short_bytes(untracked.bytes) +
                        ") not tracked: the profiler ran out of memory");
   }
+  for (const space_profile& space : source.spaces) {
+    if (!space.stands_for_others) continue;
+    lines.emplace_back(
+        "memory spaces beyond the 254th share one, where blocks at equal addresses count as one: give blocks of the same kind "
+        "one space");
+  }
   const std::vector<unrecorded_module> modules = rows_of<unrecorded_module>(source.facts);
   if (!modules.empty()) {
     page_line line{grouped(static_cast<std::int64_t>(modules.size()), "library", "libraries") + " not recorded ("};
@@ -170,10 +176,6 @@ struct tally_of_spaces {
             "without a row of their own: keep growing numbers out of their names, or set a higher limit");
   add_count(source.anomalies.other_names, "event", "events",
             "with names beyond the limit of 65,536 per process: keep growing numbers out of names");
-  for (const space_profile& in : source.spaces) {
-    if (in.stands_for_others)
-      lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind one space");
-  }
   for (const incomplete_trace_file& file : rows_of<incomplete_trace_file>(source.facts)) {
     page_line line{"trace file "};
     line.add_name(file.path).add(" incomplete: ").add_name(file.reason);
@@ -215,6 +217,8 @@ struct tally_of_spaces {
     line.add(precision_text(source.provenance), emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
   } else if (is_estimated) {
     line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
+  } else if (source.anomalies.too_deep_scopes != 0) {
+    line.add("exact in total, not by operation", emphasis::caution).add(events.empty() ? "" : ": " + events + ", none lost");
   } else {
     line.add("exact", emphasis::strong)
         .add(": " + (events.empty() ? "no event" : events + ", none") + (faults.empty() ? " lost or unmatched" : " lost"));

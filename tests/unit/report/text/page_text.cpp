@@ -64,6 +64,7 @@ TEST_CASE("page text: a cell keeps its short names and loses its end") {
 
 TEST_CASE("page text: whatever the width, a table of spaces does not cut the name of a segment to nothing") {
   memprof::profile profile;
+  profile.exact = true;
   profile.complete = true;
   profile.device = "gpu";
   for (int step = 0; step < 20; ++step) profile.segments.push_back({"STEP", 0, 0, -1, -1});

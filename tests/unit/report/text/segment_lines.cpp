@@ -58,6 +58,7 @@ std::string tracker_text(const memprof::profile& profile, memprof::text_options 
 
 memprof::profile random_profile(std::mt19937_64& random) {
   memprof::profile result;
+  result.exact = true;
   const std::size_t segments = 1 + random() % 6;
   std::vector<std::vector<movement>> movements(1 + random() % 3);
   for (std::vector<movement>& of_space : movements) {
@@ -99,6 +100,7 @@ void check_phase(const tracker_phase& read, const memprof::segment_usage& usage)
 
 TEST_CASE("segment lines: they are the tracker's, byte for byte") {
   memprof::profile profile;
+  profile.exact = true;
   profile.segments = {{"MODEL_CREATION", 0, 0}, {"OPTIMIZER_CREATION", 0, 0}, {"END_TRACE", 0, 0}};
   constexpr std::int64_t mib = 1 << 20;
   profile.spaces = {space_of("dram", {{2 * mib, 3 * mib, mib / 4}, {0, 0, 0}, {mib / 2, mib, 3 * mib}})};
@@ -157,6 +159,7 @@ TEST_CASE("segment lines: a real log is reproduced from its numbers") {
   REQUIRE(log.phases.size() == 5);
 
   memprof::profile profile;
+  profile.exact = true;
   memprof::space_profile& space = profile.spaces.emplace_back();
   space.name = "dram";
   const auto bytes = [](double megabytes) { return std::llround(megabytes * megabyte); };
@@ -176,6 +179,7 @@ TEST_CASE("segment lines: a real log is reproduced from its numbers") {
 
 TEST_CASE("segment lines: a summary's title is found in the line before it") {
   memprof::profile profile;
+  profile.exact = true;
   profile.segments = {{"END_TRACE", 0, 0}};
   const std::string text = tracker_text(profile);
   const std::string log = text + "Training with 2 blocks\nNumber of parameters: 100\n" + text;
@@ -188,6 +192,7 @@ TEST_CASE("segment lines: no segment is said in the tracker's words") {
 
 TEST_CASE("segment lines: segments without any space are zeros") {
   memprof::profile profile;
+  profile.exact = true;
   profile.segments = {{"END_TRACE", 0, 0}};
   const tracker_log log = memprof_tests::extracted_log(tracker_text(profile));
   REQUIRE(log.phases.size() == 1);
@@ -197,6 +202,7 @@ TEST_CASE("segment lines: segments without any space are zeros") {
 
 TEST_CASE("segment lines: which space is called DRAM") {
   memprof::profile profile;
+  profile.exact = true;
   profile.segments = {{"END_TRACE", 0, 0}};
   constexpr std::int64_t mib = 1 << 20;
   const auto chosen = [&](const std::vector<const char*>& names, const memprof::text_options& options = {}) -> std::string {
@@ -217,6 +223,7 @@ TEST_CASE("segment lines: which space is called DRAM") {
 
 TEST_CASE("segment lines: further spaces have no line: the tracker knows none") {
   memprof::profile profile;
+  profile.exact = true;
   profile.segments = {{"A", 0, 0}};
   constexpr std::int64_t mib = 1 << 20;
   profile.spaces = {space_of("cpu", {{mib, mib, 0}}), space_of("dram", {{2 * mib, 2 * mib, 0}})};
@@ -234,6 +241,7 @@ TEST_CASE("segment lines: further spaces have no line: the tracker knows none") 
 
 TEST_CASE("segment lines: names cannot break the format") {
   memprof::profile profile;
+  profile.exact = true;
   profile.segments = {{"A ---\n--- B\r\x1b[2J\t", 0, 0}};
   const std::string text = tracker_text(profile);
   CHECK(text.find("\n--- A ---\\n--- B\\x0d\\x1b[2J\\t ---\n") != std::string::npos);
@@ -241,6 +249,7 @@ TEST_CASE("segment lines: names cannot break the format") {
 
 TEST_CASE("segment lines: every segment that the profile has") {
   memprof::profile profile;
+  profile.exact = true;
   for (int index = 0; index < 300; ++index) profile.segments.push_back({"STEP", 0, 0});
   CHECK(memprof_tests::extracted_log(tracker_text(profile)).phases.size() == 300);
 }
