@@ -12,15 +12,26 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// While this object lives, `map_pages` gives the thread that made it at most this many bytes; for folding traces from untrusted
-/// sources.
+/// While this object lives, `map_pages` gives the thread that made it at most this many bytes, and `each_byte` more for each byte
+/// of input; for folding traces from untrusted sources.
 class page_budget {
  public:
-  explicit page_budget(std::size_t bytes) noexcept : left_(bytes), outer_(of_this_thread) { of_this_thread = this; }
+  explicit page_budget(std::size_t bytes, std::size_t each_byte = 0) noexcept
+      : left_(bytes), each_byte_(each_byte), outer_(of_this_thread) {
+    of_this_thread = this;
+  }
   page_budget(const page_budget&) = delete;
   page_budget& operator=(const page_budget&) = delete;
   ~page_budget() { of_this_thread = outer_; }
 
+  /// Used by readers: so much input was read, or came out of packed input.
+  static void add_input(std::size_t bytes) noexcept {
+    if (of_this_thread == nullptr) return;
+    of_this_thread->input_ += bytes;
+    of_this_thread->left_ += bytes * of_this_thread->each_byte_;
+  }
+  /// Bytes of input so far.
+  [[nodiscard]] std::size_t input() const noexcept { return input_; }
   /// Whether more was requested.
   [[nodiscard]] bool is_exhausted() const noexcept { return is_exhausted_; }
 
@@ -43,6 +54,8 @@ class page_budget {
   [[gnu::tls_model("initial-exec")]] inline static constinit thread_local page_budget* of_this_thread = nullptr;
 
   std::size_t left_;
+  std::size_t each_byte_;
+  std::size_t input_ = 0;
   page_budget* outer_;
   bool is_exhausted_ = false;
 };

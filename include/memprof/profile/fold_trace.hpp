@@ -11,9 +11,6 @@
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 
-#include <sys/stat.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -53,42 +50,33 @@ MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
 
 namespace detail {
 
-/// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the file size;
-/// otherwise an error is raised.
+/// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the size of the
+/// unpacked trace; otherwise an error is raised.
 template <class Read>
-[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
-                                            facets asked, Read&& read) {
-  constexpr double fixed_bytes = 1 << 29;
-  constexpr double each_byte = 128;  // a live block takes at most 171, and about five in the file
+[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t kept_segments, facets asked,
+                                            Read&& read) {
+  constexpr std::size_t fixed_bytes = std::size_t{1} << 29;
+  constexpr std::size_t each_byte = 128;  // a live block takes at most 171, and about five in the trace
   constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
-  const double most = fixed_bytes + each_byte * file_bytes;
   const auto refuse = [&](const char* what) {
     raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
   };
-  const page_budget budget{static_cast<std::size_t>(std::min(most, 1e18))};
+  page_budget budget{fixed_bytes, each_byte};
   trace_fold fold;
   fold.limit_work(fixed_steps);
   fold.keep_segments(kept_segments);
   return folded_profile(fold, asked, read, [&] {
     if (budget.is_exhausted()) refuse("too much memory");
     if (fold.events().is_overworked()) refuse("too long");
-    if (max_bytes_of_profile(fold) > most) refuse("too much memory");
+    if (max_bytes_of_profile(fold) > static_cast<double>(fixed_bytes + each_byte * budget.input())) refuse("too much memory");
   });
-}
-
-/// The size of a file; infinite if unknown, as for a pipe.
-[[nodiscard]] inline double bytes_of(std::FILE* file) noexcept {
-  struct ::stat status = {};
-  const bool is_known = ::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode);
-  return is_known ? static_cast<double>(status.st_size) : 1e18;
 }
 
 }  // namespace detail
 
 MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
                                      std::uint32_t kept_segments, facets asked) {
-  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
-                                       [&](auto& fold) { status = read_trace(file, path, fold); });
+  return detail::profile_within_bounds(path, kept_segments, asked, [&](auto& fold) { status = read_trace(file, path, fold); });
 }
 
 MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status) {

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/pages.hpp>
 #include <memprof/trace/crc32c.hpp>
 #include <memprof/trace/decoder.hpp>
 #include <memprof/trace/definitions.hpp>
@@ -107,6 +108,7 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
   status.has_ended = adapted.has_ended;
   status.dropped = adapted.dropped;
   if (file.live() != nullptr && status.damage.empty() && !status.has_ended) {
+    for (const auto& ring : file.live()->rings()) detail::page_budget::add_input(ring.events.size() * sizeof(event));
     status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
     if (file.live()->rings_outside() != 0 && !status.is_being_written) {
       const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/pages.hpp>
 #include <memprof/trace/crc32c.hpp>
 #include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/live_snapshot.hpp>
@@ -297,12 +298,14 @@ class trace_file_reader {
   }
 
   std::string_view take(const std::vector<unsigned char>& payload) {
+    page_budget::add_input(payload.size());
     ++status_.chunks;
     ++number_;
     status_.bytes = offset_;
     return {reinterpret_cast<const char*>(payload.data()), payload.size()};
   }
   std::string_view take_beginning() {
+    page_budget::add_input(payload_.size());
     has_beginning_ = true;
     status_.bytes = offset_;
     return {reinterpret_cast<const char*>(payload_.data()), payload_.size()};
