@@ -40,7 +40,7 @@ struct event_counter {
   void info(const memprof::capture_info&) {}
   void name(memprof::label, std::string_view) {}
   void space(const memprof::space_definition&) {}
-  void facts(const memprof::fact_table&, bool) {}
+  void facts(memprof::fact_part&&) {}
   void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
     events_seen += static_cast<double>(last - first);
   }

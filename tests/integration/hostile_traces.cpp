@@ -193,9 +193,8 @@ TEST_CASE("hostile traces: hundreds of thousands of tables, and a table of empty
   memprof::detail::payload_writer columns;
   columns.text("t").number(0).number(100'000);
   for (int column = 0; column < 100'000; ++column) columns.text("");
-  memprof::fact_table table;
-  std::uint64_t first = 0;
-  CHECK_FALSE(memprof::detail::decode_facts(columns.number(1'000'000).bytes(), table, first));
+  memprof::fact_part part;
+  CHECK_FALSE(memprof::detail::decode_facts(columns.number(1'000'000).bytes(), part));
 }
 
 }  // namespace memprof_tests::integration_hostile_traces

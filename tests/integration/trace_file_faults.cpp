@@ -307,7 +307,7 @@ TEST_CASE("trace file: events that come faster than the disk takes them leave a 
     void info(const memprof::capture_info&) {}
     void name(memprof::label, std::string_view text) { is_named = is_named || text == "FORWARD_PASS"; }
     void space(const memprof::space_definition&) {}
-    void facts(const memprof::fact_table&, bool) {}
+    void facts(memprof::fact_part&&) {}
     void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
       for (; first != last; ++first) events_seen += first->kind == memprof::event_kind::gap ? 0 : 1;
     }

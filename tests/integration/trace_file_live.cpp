@@ -313,7 +313,7 @@ TEST_CASE("trace file: a pipe is refused while its capture goes on") {
     void info(const memprof::capture_info&) {}
     void name(memprof::label, std::string_view) {}
     void space(const memprof::space_definition&) {}
-    void facts(const memprof::fact_table&, bool) {}
+    void facts(memprof::fact_part&&) {}
     void events(const memprof::event*, const memprof::event*, std::uint32_t) {}
   } visitor;
   try {

@@ -57,17 +57,7 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
     return 0;  // nothing is lost
   }
   [[nodiscard]] std::uint64_t dropped() const noexcept override { return 0; }
-  void write(memprof::trace& beginning) override {
-    struct copier {
-      memprof::trace& to;
-      void info(const memprof::capture_info& info) { to.info(info); }
-      void name(memprof::label id, std::string_view text) { to.name(id, text); }
-      void space(const memprof::space_definition& space) { to.space(space); }
-      void facts(const memprof::fact_table& table, bool) { to.facts(table); }
-      void events(const memprof::event*, const memprof::event*, std::uint32_t) {}
-    } copy{beginning};
-    definitions_.visit(copy);
-  }
+  void write(memprof::trace& beginning) override { beginning.append(definitions_); }
   [[nodiscard]] std::size_t bytes() const noexcept override { return definitions_.bytes(); }
   void destroy() noexcept override {}  // its owner destroys it
 

@@ -59,7 +59,7 @@ struct clock_visitor {
   void info(const memprof::capture_info&) {}
   void name(memprof::label, std::string_view) {}
   void space(const memprof::space_definition&) {}
-  void facts(const memprof::fact_table&, bool) {}
+  void facts(memprof::fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t) {
     for (; first != last; ++first) {
       if (first->kind == event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));
@@ -77,7 +77,7 @@ class printer {
     if (id == names_.size() + 1) names_.append(text);
   }
   void space(const memprof::space_definition& space) { spaces_[space.id] = space.name; }
-  void facts(const memprof::fact_table&, bool) {}
+  void facts(memprof::fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
     thread& on = threads_[ring];
     for (; first != last; ++first) {

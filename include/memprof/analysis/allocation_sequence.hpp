@@ -53,7 +53,7 @@ class allocation_sequence {
   void space(const space_definition& space) noexcept {
     if (!space_name_.empty() && names_.text(space.name) == space_name_) space_ = space.id;
   }
-  void facts(const fact_table&, bool) noexcept {}
+  void facts(fact_part&&) noexcept {}
 
   /// Adds the events [first, last) of one thread, identified by `ring`, in order; those of other memory spaces are only counted.
   /// Raises an error if there is no memory for the table of live blocks.

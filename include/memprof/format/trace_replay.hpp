@@ -104,7 +104,7 @@ class trace_replay {
     if (id == state_.names.size() + 1) state_.names.append(text);
   }
   void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
-  void facts(const fact_table&, bool) {}
+  void facts(fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
     detail::followed_thread& on = thread_in(ring);
     for (const event* next = first; next != last; ++next) {

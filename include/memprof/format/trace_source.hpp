@@ -43,7 +43,7 @@ struct clock_visitor {
   void info(const capture_info&) {}
   void name(label, std::string_view) {}
   void space(const space_definition&) {}
-  void facts(const fact_table&, bool) {}
+  void facts(fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t) {
     for (; first != last; ++first) {
       if (first->kind == event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -378,11 +379,11 @@ template <class Ledger>
   return result;
 }
 
-/// The profile of a trace so far. The cost of recording, which only the capture knows, keeps its default.
+/// The profile of a trace so far, with its facts. The cost of recording, which only the capture knows, keeps its default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
-template <class Fold>
-[[nodiscard]] profile build_profile_of(Fold& fold) {
+template <class Fold, class Facts>
+[[nodiscard]] profile build_profile_of(Fold& fold, Facts&& facts) {
   auto& events = fold.events();
   profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
   const capture_info info = fold.info();
@@ -392,9 +393,16 @@ template <class Fold>
   result.begin_unix_ns = info.begin_unix_ns;
   result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
   result.process = info.process;
-  result.facts = fold.facts();
+  result.facts = std::forward<Facts>(facts);
   result.provenance = detail::provenance_of(result.facts);
+  result.anomalies.missing_fact_rows = static_cast<std::int64_t>(std::min<std::uint64_t>(fold.missing_fact_rows(), INT64_MAX));
+  if (fold.missing_fact_rows() != 0) result.exact = false;
   return result;
+}
+/// The same of a trace of which more will come.
+template <class Fold>
+[[nodiscard]] profile build_profile_of(Fold& fold) {
+  return build_profile_of(fold, fold.facts());
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -10,7 +10,6 @@
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <array>
@@ -65,7 +64,7 @@ class following_fold {
   void info(const capture_info& info) { fold_.info(info); }
   void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
   void space(const space_definition& space) noexcept { fold_.space(space); }
-  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void facts(fact_part&& part) { fold_.facts(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) {
     detail::apply_and_follow(fold_.events(), first, last, ring, facets_);
   }

@@ -30,12 +30,12 @@ template <class Read, class Check>
   if (asked == facets::none) {
     read(fold);
     check();
-    return build_profile_of(fold);
+    return build_profile_of(fold, fold.take_facts());
   }
   following_fold following{fold};
   read(following);
   check();
-  profile result = build_profile_of(fold);
+  profile result = build_profile_of(fold, fold.take_facts());
   following.fill(result);
   return result;
 }

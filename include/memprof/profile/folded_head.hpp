@@ -57,7 +57,7 @@ class folded_head final : public trace_head {
     for (std::size_t id = 0; id < any_space; ++id) {
       if (is_space_[id]) beginning.space(spaces_[id]);
     }
-    for (const fact_table& table : facts_.tables()) beginning.facts(table);
+    beginning.append(facts_.encoded());
     if (dropped_ == 0) return;
     const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
     beginning.events(&gap, &gap + 1, no_ring_id);

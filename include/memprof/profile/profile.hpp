@@ -270,6 +270,8 @@ struct event_anomalies {
   std::int64_t other_segments = 0;    ///< segments with names beyond `capture_options::segment_names`
   std::int64_t other_operations = 0;  ///< invocations of operations beyond `capture_options::operations`
   std::int64_t other_names = 0;       ///< uses of names beyond the process's limit of 65,536, or 8 MiB of text
+  /// Rows of `profile::facts` that the trace lacks, or that are beyond the limits (`max_fact_tables`, `max_fact_bytes`).
+  std::int64_t missing_fact_rows = 0;
 
   bool operator==(const event_anomalies&) const = default;
 };

@@ -204,13 +204,13 @@ inline constexpr name_list field_names<profiler_cost>{
     "events", "drains", "memory_bytes", "memory_bytes_at_million_events", "record_ns_per_event", "drain_ns_per_event"};
 
 template <>
-inline constexpr name_list field_names<event_anomalies>{"dropped_events",    "reentrant_events", "rejected_events",
-                                                        "unbalanced_scopes", "missing_events",   "too_deep_scopes",
-                                                        "other_segments",    "other_operations", "other_names"};
+inline constexpr name_list field_names<event_anomalies>{
+    "dropped_events",  "reentrant_events", "rejected_events",  "unbalanced_scopes", "missing_events",
+    "too_deep_scopes", "other_segments",   "other_operations", "other_names",       "missing_fact_rows"};
 
 template <>
-inline constexpr name_list later_fields<event_anomalies>{"missing_events", "too_deep_scopes", "other_segments",
-                                                         "other_operations", "other_names"};
+inline constexpr name_list later_fields<event_anomalies>{"missing_events",   "too_deep_scopes", "other_segments",
+                                                         "other_operations", "other_names",     "missing_fact_rows"};
 
 template <>
 inline constexpr name_list field_names<provenance>{"format",   "file",    "line",   "section",

@@ -7,6 +7,7 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/fact_tables.hpp>
 #include <memprof/trace/key_frame_collector.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -56,7 +57,7 @@ class trace_fold {
     if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
     if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
-  void facts(fact_table&& table, bool is_first) { detail::merge_facts(facts_, std::move(table), is_first); }
+  void facts(fact_part&& part) { facts_.add(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     if (!events_) begin({});
     events_->apply(first, last, ring);
@@ -83,7 +84,11 @@ class trace_fold {
   [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
   /// By memory space id.
   [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
-  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_; }
+  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_.all(); }
+  /// The same, for the last profile.
+  [[nodiscard]] std::vector<fact_table> take_facts() noexcept { return facts_.take(); }
+  /// Rows of facts that the trace lacks, or that are beyond the limits.
+  [[nodiscard]] std::uint64_t missing_fact_rows() const noexcept { return facts_.missing_rows(); }
   [[nodiscard]] ledger& events() noexcept {
     if (!events_) begin({});
     return *events_;
@@ -112,7 +117,7 @@ class trace_fold {
   label_table own_names_;
   detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
-  std::vector<fact_table> facts_;
+  detail::fact_tables facts_;
   std::optional<std::uint64_t> work_limit_;
   std::uint32_t kept_segments_ = 0;
   std::optional<ledger> events_;

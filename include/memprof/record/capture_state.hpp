@@ -89,7 +89,7 @@ struct capture_state {
     file.commit();
   }
   void facts(const fact_table& table) {
-    fold.facts(fitted(table), true);
+    fold.facts({fitted(table)});
     reachable_facts = fold.facts().data();
     if (kept != nullptr) kept->facts(table);
     file.facts(table);

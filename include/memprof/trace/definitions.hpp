@@ -42,15 +42,22 @@ struct key_frame_part {
   std::string_view bytes;
 };
 
+/// Consecutive rows of a table of facts, as one record of a trace holds them.
+struct fact_part {
+  fact_table table;             ///< with these rows only
+  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
+  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
+};
+
 /// Receives a trace record by record, in order. If it also has `bool key_frame(key_frame_part)`, it receives key frames, and
 /// returns whether they are sound.
 template <class T>
-concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_table facts,
+concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_part facts,
                                  const event* events) {
   visitor.info(info);
   visitor.name(label{}, text);
   visitor.space(space_definition{});
-  visitor.facts(static_cast<fact_table&&>(facts), bool{});  // false: the rows continue the earlier table
+  visitor.facts(static_cast<fact_part&&>(facts));
   visitor.events(events, events, std::uint32_t{});
 };
 
@@ -222,11 +229,23 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   } while (row < table.rows.size());
 }
 
-/// Reads a part; `first` is the index of its first row in the table.
-[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_table& table, std::uint64_t& first) {
+/// About how much memory a row takes.
+[[nodiscard]] inline std::size_t bytes_of_row(const std::vector<fact_value>& row) noexcept {
+  constexpr std::size_t block = 16;  // what an allocation costs
+  constexpr std::size_t short_text = 15;
+  std::size_t bytes = sizeof row + block + row.size() * sizeof(fact_value);
+  for (const fact_value& value : row) {
+    const auto* const text = std::get_if<std::string>(&value);
+    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
+  }
+  return bytes;
+}
+
+[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
+  fact_table& table = part.table;
   payload_reader in{payload};
   table.name = in.text();
-  first = in.number();
+  part.first_row = in.number();
   // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
   const std::uint64_t columns = in.number();
   if (columns > max_fact_columns) return false;
@@ -235,26 +254,19 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   }
   const std::uint64_t rows = in.number();
   if (table.columns.empty() && rows != 0) return false;
+  std::size_t bytes = 0;
   for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
+    if (bytes > max_fact_bytes) {
+      part.left_out = rows - row;
+      break;
+    }
     std::vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
     for (fact_value& value : values) {
       if (!get_fact(in, value)) return false;
     }
+    bytes += bytes_of_row(values);
   }
-  return !in.has_failed();
-}
-
-/// Merges a part of a table into the tables read so far.
-inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool is_first) {
-  std::size_t index = 0;
-  while (index < tables.size() && tables[index].name != part.name) ++index;
-  if (index == tables.size()) {
-    if (index < max_fact_tables) tables.push_back(std::move(part));
-  } else if (is_first || tables[index].columns != part.columns) {
-    tables[index] = std::move(part);
-  } else {
-    for (auto& row : part.rows) tables[index].rows.push_back(std::move(row));
-  }
+  return !in.has_failed() && part.first_row + rows >= rows;
 }
 
 /// Passes a record of the control nibble to a visitor; false if it is invalid. Skips unknown kinds.
@@ -290,10 +302,9 @@ template <class Visitor>
       return true;
     }
     case control::facts: {
-      fact_table table;
-      std::uint64_t first = 0;
-      if (!decode_facts(payload, table, first)) return false;
-      visitor.facts(std::move(table), first == 0);
+      fact_part part;
+      if (!decode_facts(payload, part)) return false;
+      visitor.facts(std::move(part));
       return true;
     }
     case control::key_frame: {

@@ -4,6 +4,7 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/fact_tables.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/trace.hpp>
 
@@ -26,18 +27,18 @@ class kept_facts {
   [[nodiscard]] std::vector<fact_table> tables() const {
     collector found;
     encoded_.visit(found);
-    return std::move(found.tables);
+    return found.tables.take();
   }
   /// The tables as records; older rows of some tables may precede.
   [[nodiscard]] const trace& encoded() const noexcept { return encoded_; }
 
  private:
   struct collector {
-    std::vector<fact_table> tables;
+    fact_tables tables{no_fact_limits};
     void info(const capture_info&) {}
     void name(label, std::string_view) {}
     void space(const space_definition&) {}
-    void facts(fact_table&& table, bool is_first) { merge_facts(tables, std::move(table), is_first); }
+    void facts(fact_part&& part) { tables.add(std::move(part)); }
     void events(const event*, const event*, std::uint32_t) {}
   };
 

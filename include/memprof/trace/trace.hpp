@@ -115,6 +115,16 @@ class trace {
     detail::for_each_part(detail::fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
   }
 
+  /// Adds the records in the memory of another trace, as they are.
+  void append(const trace& records) {
+    struct copier {
+      trace& to;
+      void events(const event* first, const event* last, std::uint32_t ring) noexcept { to.events(first, last, ring); }
+      void definition(detail::control kind, std::string_view payload) noexcept { to.define(kind, payload); }
+    } copy{*this};
+    records.decode(copy);
+  }
+
   /// Adds the result of `write_key_frame` for a ledger that has seen exactly the events so far.
   void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
     if (head_ != nullptr) return;  // the head makes its own
@@ -143,13 +153,7 @@ class trace {
       beginning.visit(visitor);
     }
     adapter adapted{visitor};
-    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
-    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
-    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
-    for (const chunk& each : chunks_) {
-      decoder.object->restart();
-      (void)decoder.object->decode(each.bytes, each.bytes + each.used, adapted);
-    }
+    decode(adapted);
     if (left_out_ != 0) {
       const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
       visitor.events(&gap, &gap + 1, no_ring_id);
@@ -199,6 +203,18 @@ class trace {
     unmapped_at_end& operator=(const unmapped_at_end&) = delete;
     ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
   };
+
+  /// Passes the records in memory to `visitor`, as `trace_decoder::decode` does.
+  template <class Visitor>
+  void decode(Visitor& visitor) const {
+    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
+    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
+    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
+    for (const chunk& each : chunks_) {
+      decoder.object->restart();
+      (void)decoder.object->decode(each.bytes, each.bytes + each.used, visitor);
+    }
+  }
 
   [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
     return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;

@@ -171,7 +171,7 @@ TEST_CASE("joint peak: a space of an older trace lies in no memory, but for the 
     void info(const memprof::capture_info&) {}
     void name(memprof::label, std::string_view) {}
     void space(const memprof::space_definition& space) { spaces.push_back(space); }
-    void facts(const memprof::fact_table&, bool) {}
+    void facts(memprof::fact_part&&) {}
     void events(const memprof::event*, const memprof::event*, std::uint32_t) {}
   } found;
   for (const std::uint8_t id : {std::uint8_t{0}, std::uint8_t{1}}) {

@@ -119,7 +119,7 @@ TEST_CASE("trace: names, spaces, facts and what the capture was come out as they
   CHECK(found.infos == std::vector{info});
   CHECK(found.names == std::vector<std::string>{"cpu", "", long_name});
   CHECK(found.spaces == std::vector<memprof::space_definition>{{0, 1, 0, false}, {254, 3, INT64_MAX, true}});
-  CHECK(found.tables == std::vector<memprof::fact_table>{table, {"empty", {"a"}, {}}});
+  CHECK(found.tables.all() == std::vector<memprof::fact_table>{table, {"empty", {"a"}, {}}});
 }
 
 TEST_CASE("trace: what does not fit is counted, and a gap says so") {

@@ -3,7 +3,7 @@
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/fact_tables.hpp>
 
 #include <cstdint>
 #include <string>
@@ -31,12 +31,12 @@ struct trace_records {
   std::vector<memprof::capture_info> infos;
   std::vector<std::string> names;
   std::vector<memprof::space_definition> spaces;
-  std::vector<memprof::fact_table> tables;
+  memprof::detail::fact_tables tables;
 
   void info(const memprof::capture_info& info) { infos.push_back(info); }
   void name(memprof::label, std::string_view text) { names.emplace_back(text); }
   void space(const memprof::space_definition& space) { spaces.push_back(space); }
-  void facts(memprof::fact_table&& table, bool is_first) { memprof::detail::merge_facts(tables, std::move(table), is_first); }
+  void facts(memprof::fact_part&& part) { tables.add(std::move(part)); }
   void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) {
     for (; first != last; ++first) all.emplace_back(ring, *first);
   }

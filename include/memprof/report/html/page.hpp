@@ -83,7 +83,7 @@ template <class Replay>
   const auto survey = std::make_unique<run_survey>();
   replay(*survey);
   survey->finish();
-  profile of = build_profile_of(survey->fold());
+  profile of = build_profile_of(survey->fold(), survey->fold().take_facts());
   std::vector<std::uint8_t> spaces;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
     if (survey->fold().events().space(id) != nullptr) spaces.push_back(static_cast<std::uint8_t>(id));

@@ -50,7 +50,7 @@ class run_frames {
   }
   void name(label, std::string_view) {}
   void space(const space_definition&) {}
-  void facts(fact_table&&, bool) {}
+  void facts(fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
     for (; first != last; ++first, ++event_) apply(*first, ring);
   }

@@ -45,7 +45,7 @@ class run_survey {
     fold_.name(id, text);
   }
   void space(const space_definition& space) { fold_.space(space); }
-  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void facts(fact_part&& part) { fold_.facts(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) {
     for (; first != last; ++first, ++events_) {
       now_ = std::max(now_, first->stamp);

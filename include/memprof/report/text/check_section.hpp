@@ -45,6 +45,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   add(found.reentrant_events, "event", "events", "lost in signal handlers that interrupted the recording of another event");
   add(found.missing_events, "or more event", "or more events", "missing from the trace");
   add(found.rejected_events, "event", "events", "rejected: impossible values, or no memory to keep them");
+  add(found.missing_fact_rows, "row", "rows", "of the tables of facts missing from the trace, or beyond what fits into memory");
   event_tally untracked;
   for (const space_profile& space : source.spaces) {
     untracked.count = add_saturating(untracked.count, space.anomalies.untracked_allocations.count);

@@ -43,7 +43,7 @@ class slow_run {
   }
   void name(memprof::label, std::string_view) {}
   void space(const memprof::space_definition&) {}
-  void facts(memprof::fact_table&&, bool) {}
+  void facts(memprof::fact_part&&) {}
   void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) {
     if (!ledger_) ledger_.emplace();
     for (; first != last; ++first) {
