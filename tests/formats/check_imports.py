@@ -237,6 +237,23 @@ def check_made(into):
     assert [segment["name"] for segment in profile["segments"]] == ["BEFORE_TRACE", "TRACE", "step", "TRACE"]
     assert space["cumulative_peak"] == 150 and space["reserved"]["peak"] == 3 << 20, space
     assert {(row["stream"], row["pool"]) for row in space["streams"]} >= {("3", "0:1"), ("default", "")}, space["streams"]
+    # Pinned host memory: one list of events, or one for each allocator.
+    def at(action, address, size, time_us):
+        return {"action": action, "addr": address, "size": size, "stream": 0, "time_us": time_us, "frames": []}
+
+    host = [at("segment_alloc", 1 << 30, 1 << 20, 1), at("alloc", 1 << 30, 5000, 2), at("alloc", (1 << 30) + 8192, 700, 3),
+            at("free_requested", (1 << 30) + 8192, 700, 4), at("free_completed", (1 << 30) + 8192, 700, 5)]
+    host_segment = {"address": 1 << 30, "total_size": 1 << 20, "blocks": [{"size": 8192, "requested_size": 5000, "state": "active_allocated", "frames": []}]}
+    for history in (host, [host], [host[:2], host[2:]]):
+        snapshot = {"segments": [], "device_traces": [[at("alloc", 1 << 20, 100, 1)]], "host_segments": [host_segment], "host_traces": history}
+        for name, protocol in (("made.pickle", 2), ("made.pickle", 4), ("made.json", 4)):
+            profile = into.profile(into.write(snapshot, name, protocol))
+            assert numbers(profile)["pinned"] == (5700, 5000, 5700, 2, 1 << 20, 5700), numbers(profile)
+            assert profile["exact"]
+    # What a newer PyTorch adds is missing, and said to be.
+    for name in ("made.pickle", "made.json"):
+        profile = into.profile(into.write({"segments": [], "device_traces": [[at("alloc", 1 << 20, 100, 1)]], "shared_traces": [[1]]}, name))
+        assert not profile["exact"] and "'shared_traces'" in into.said, into.said
     # RMM's log is known by its head.
     log = into.folder / "log.csv"
     log.write_text("Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00.000001,allocate,0x10,64,0x0\n1,00:00:00.000002,free,0x10,64,0x0\n")

@@ -67,6 +67,11 @@ class torch_history {
     if (settings.size() == most) refuse("'allocator_settings' has more than " + std::to_string(most) + " entries");
     settings.push_back({std::string{name}, value});
   }
+  /// A key of the snapshot that this version does not know: what it holds is missing.
+  void unknown_section(std::string_view key) {
+    constexpr std::size_t most = 32;
+    if (unknown_sections.size() < most) unknown_sections.push_back(detail::quoted(key));
+  }
   void annotation(const torch_annotation& made) {
     if (made.name.empty()) return;
     annotations.push_back(made);
@@ -74,10 +79,11 @@ class torch_history {
   }
   void segment(const torch_segment& made) {
     if (made.device < 0) refuse("a segment has the invalid device " + std::to_string(made.device));
-    device_state& on = device(static_cast<std::size_t>(made.device));
+    const auto number = static_cast<std::size_t>(made.device);
+    device_state& on = device(number);
     if (made.total_size == 0) refuse("segment " + std::to_string(segments.size()) + ": expected 'total_size' above 0");
     if (!on.segments_.insert(made.address).second) {
-      refuse("segment " + std::to_string(segments.size()) + ": device " + std::to_string(made.device) +
+      refuse("segment " + std::to_string(segments.size()) + ": " + torch_device_name(number) +
              " has another one at the same address, " + std::to_string(made.address));
     }
     segments.push_back(made);
@@ -108,21 +114,23 @@ class torch_history {
   }
   /// The ring buffer of the device's history was full, so older events are gone.
   void overflowed(std::size_t number) {
-    if (number < max_devices) device(number).is_full = true;
+    if (number < torch_pinned) device(number).is_full = true;
   }
 
   /// Ends the reading: compares what is live according to the history with the segments. What only the segments have was live
   /// before.
   void finish() {
+    bool has_segments[2] = {};  // of the devices, of the host: either may not have been recorded
     for (const torch_segment& segment : segments) {
+      has_segments[segment.device == std::int64_t{torch_pinned} ? 1 : 0] = true;
       device_state& on = device(static_cast<std::size_t>(segment.device));
       const label stream = stream_of(segment.stream, segment.pool);
       add_reserved(on, segment, stream);
       for (const torch_block& block : segment.blocks) compare(on, segment, block, stream);
     }
-    for (device_state& on : devices) {
+    for (auto& [number, on] : devices) {
       for (const auto& [address, block] : on.seen_) {
-        if (!segments.empty() && block.state != device_state::seen_block::completed) ++contradictions;
+        if (has_segments[number == torch_pinned ? 1 : 0] && block.state != device_state::seen_block::completed) ++contradictions;
       }
       if (on.has_requests_) {
         for (const std::uint64_t address : on.completed_only_) on.before.at(address).is_awaited = true;
@@ -157,7 +165,8 @@ class torch_history {
   [[nodiscard]] std::vector<torch_segment_fact> segment_facts() const {
     std::vector<torch_segment_fact> rows;
     for (const torch_segment& segment : segments) {
-      rows.push_back({segment.device, static_cast<std::int64_t>(segment.address), static_cast<std::int64_t>(segment.total_size),
+      const std::int64_t device = segment.device == std::int64_t{torch_pinned} ? -1 : segment.device;
+      rows.push_back({device, static_cast<std::int64_t>(segment.address), static_cast<std::int64_t>(segment.total_size),
                       segment.allocated_size, segment.active_size, segment.requested_size, segment.stream, segment.type,
                       std::to_string(segment.pool.first) + ":" + std::to_string(segment.pool.second),
                       segment.is_expandable ? 1 : 0});
@@ -186,12 +195,15 @@ class torch_history {
       all.push_back("left out " + counted(unknown_events, "event") + " of unknown kinds, perhaps from a newer PyTorch: " +
                     detail::quoted(unknown_action) + (has_other_unknown_ ? " and others" : ""));
     }
+    for (const std::string& key : unknown_sections)
+      all.push_back("left out " + key +
+                    ", a key unknown to this version; the numbers are not exact: a newer memprof may read it");
     return all;
   }
 
   torch_stacks stacks;
   label_table streams;
-  std::vector<device_state> devices;
+  std::map<std::size_t, device_state> devices;  ///< by number; without a gap, and perhaps `torch_pinned`
   std::vector<torch_segment> segments;
   std::vector<torch_annotation> annotations;  ///< in order of time
   std::vector<torch_setting_fact> settings;
@@ -200,32 +212,33 @@ class torch_history {
   std::uint64_t bytes_before = 0;
   std::uint64_t awaited_before = 0;  ///< blocks freed before the history, but still in use
   std::uint64_t contradictions = 0;  ///< blocks live at the end of the history that the segments lack, or have with another size
-  std::uint64_t impossible_events = 0;  ///< that contradict earlier ones
-  std::string first_impossible;         ///< the first contradiction
-  std::uint64_t unknown_events = 0;     ///< with an action of a newer PyTorch
-  std::string unknown_action;           ///< of the first of them
+  std::uint64_t impossible_events = 0;        ///< that contradict earlier ones
+  std::string first_impossible;               ///< the first contradiction
+  std::uint64_t unknown_events = 0;           ///< with an action of a newer PyTorch
+  std::string unknown_action;                 ///< of the first of them
+  std::vector<std::string> unknown_sections;  ///< keys of the snapshot, quoted
 
  private:
-  // PyTorch's limit; a file that names more devices must not take memory for them.
-  static constexpr std::size_t max_devices = 254;
-
   [[nodiscard]] static std::string counted(std::uint64_t count, const char* noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
   }
   [[noreturn]] void refuse(const std::string& fault) const { raise("cannot read '" + path_.string() + "': " + fault); }
 
   [[nodiscard]] device_state& device(std::size_t number) {
-    if (number >= max_devices) refuse("device " + std::to_string(number) + " must be below " + std::to_string(max_devices));
-    if (devices.size() <= number) devices.resize(number + 1);
+    if (number > torch_pinned) refuse("device " + std::to_string(number) + " must be below " + std::to_string(torch_pinned));
+    if (number != torch_pinned) {
+      for (std::size_t lower = number; lower-- > 0 && devices.try_emplace(lower).second;) {
+      }
+    }
     return devices[number];
   }
   [[nodiscard]] bool is_full() const {
-    return std::any_of(devices.begin(), devices.end(), [](const device_state& each) { return each.is_full; });
+    return std::any_of(devices.begin(), devices.end(), [](const auto& each) { return each.second.is_full; });
   }
   void note_impossible(std::size_t number, const torch_event& happened, const std::string& what) {
     if (impossible_events++ != 0) return;
-    first_impossible = "event " + std::to_string(devices[number].events - 1) + " of device " + std::to_string(number) + " " +
-                       what + " at address " + std::to_string(happened.address);
+    first_impossible = "event " + std::to_string(device(number).events - 1) + " of " + torch_device_name(number) + " " + what +
+                       " at address " + std::to_string(happened.address);
   }
   void note_allocation(device_state& on, std::size_t number, const torch_event& made) {
     using state = typename device_state::seen_block;

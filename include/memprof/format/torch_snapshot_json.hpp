@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +74,7 @@ class torch_json_handler {
         ++device_;
         return;
       case part::snapshot:
-        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        if (is_list_section()) raise_about("'" + key_ + "'", "must be a list");
         return;
       case part::settings:
         return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : json_text_of(value));
@@ -118,12 +119,14 @@ class torch_json_handler {
     switch (within_.back()) {
       case part::snapshot:
         if (is_object) return key_ == "allocator_settings" ? part::settings : part::other;
-        return key_ == "device_traces"            ? part::traces
-               : key_ == "segments"               ? part::segments
-               : key_ == "external_annotations"   ? part::annotations
-               : key_ == "trace_alloc_overflowed" ? part::overflowed
-                                                  : part::other;
-      case part::traces: return is_object ? part::other : part::device;
+        return key_ == "device_traces" || key_ == "host_traces" ? part::traces
+               : key_ == "segments" || key_ == "host_segments"  ? part::segments
+               : key_ == "external_annotations"                 ? part::annotations
+               : key_ == "trace_alloc_overflowed"               ? part::overflowed
+                                                                : part::other;
+      case part::traces:
+        // The history of the host is one list of events, or has one for each allocator.
+        return !is_object ? part::device : is_pinned() ? part::event : part::other;
       case part::device: return is_object ? part::event : part::other;
       case part::segments: return is_object ? part::segment : part::other;
       case part::blocks: return is_object ? part::block : part::other;
@@ -173,7 +176,9 @@ class torch_json_handler {
 
   void end(part ended) {
     switch (ended) {
-      case part::device: ++device_; break;
+      case part::device:
+        if (!is_pinned()) ++device_;
+        break;
       case part::event: end_event(); break;
       case part::segment: end_segment(); break;
       case part::block: add_block(); break;
@@ -194,14 +199,19 @@ class torch_json_handler {
 
   /// A top-level key of the snapshot.
   void begin_section() {
-    for (const std::string_view known : {"segments", "device_traces"}) {
-      if (key_ != known) continue;
-      bool& is_there = known == "segments" ? has_segments_ : has_traces_;
-      if (is_there) raise_about("'" + key_ + "'", "occurs twice");
-      is_there = is_snapshot_ = true;
+    if (!is_torch_section(key_)) sink_.unknown_section(key_);
+    if (is_list_section()) {
+      if (!sections_.insert(key_).second) raise_about("'" + key_ + "'", "occurs twice");
+      is_snapshot_ = is_snapshot_ || !key_.starts_with("host_");
     }
-    device_ = 0;
+    device_ = key_.starts_with("host_") ? torch_pinned : 0;
+    segments_ = 0;
   }
+
+  [[nodiscard]] bool is_list_section() const noexcept {
+    return key_ == "segments" || key_ == "device_traces" || key_ == "host_segments" || key_ == "host_traces";
+  }
+  [[nodiscard]] bool is_pinned() const noexcept { return device_ == torch_pinned; }
 
   // --- fields -------------------------------------------------------------------------------------------------------
 
@@ -238,13 +248,13 @@ class torch_json_handler {
   }
   /// The innermost event, segment or block, or whatever is in its place.
   [[nodiscard]] std::string here() const {
-    std::string segment = "segment " + std::to_string(segments_);
+    std::string segment = (is_pinned() ? "host segment " : "segment ") + std::to_string(segments_);
     switch (within_.back()) {
       case part::event:
-      case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_);
+      case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of " + torch_device_name(device_);
       case part::block:
       case part::blocks: return "block " + std::to_string(blocks_) + " of " + segment;
-      case part::traces: return "device " + std::to_string(device_);
+      case part::traces: return torch_device_name(device_);
       default: return segment;
     }
   }
@@ -275,7 +285,7 @@ class torch_json_handler {
       case part::blocks:
       case part::traces: return refuse_item();
       case part::snapshot:
-        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        if (is_list_section()) raise_about("'" + key_ + "'", "must be a list");
         return;
       default: return;
     }
@@ -313,6 +323,7 @@ class torch_json_handler {
   void end_segment() {
     for (std::size_t index = 0; index < without_address_; ++index) segment_.blocks[index].address += segment_.address;
     ++segments_;
+    if (is_pinned()) segment_.device = std::int64_t{torch_pinned};
     sink_.segment(segment_);
   }
 
@@ -326,8 +337,7 @@ class torch_json_handler {
   std::vector<part> within_;  // all open arrays and objects
   std::string key_;           // the latest one
   bool is_snapshot_ = false;
-  bool has_segments_ = false;
-  bool has_traces_ = false;
+  std::set<std::string> sections_;  // the lists of the snapshot so far
   std::size_t device_ = 0;
   std::uint64_t segments_ = 0;
   std::uint64_t blocks_ = 0;  // of the segment

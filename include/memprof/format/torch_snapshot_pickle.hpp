@@ -34,9 +34,14 @@ class torch_pickle_handler {
     const std::vector<pickle_value>& stack = from.stack();
     const std::size_t top = stack.size() - 1;
     if (!stack[0].is(type::dictionary) || top < 2) return;
-    if (from.text(stack[top - 1]) == "segments") {
-      if (!from.items(list).empty()) note_taken(list, "segments");
-      return take(from, list, [&](pickle_value item) { add_segment(from, item); });
+    for (const std::string_view key : {"segments", "host_segments"}) {
+      if (from.text(stack[top - 1]) != key) continue;
+      if (!from.items(list).empty()) note_taken(list, std::string{key});
+      return take(from, list, [&](pickle_value item) { add_segment(from, item, key == "host_segments"); });
+    }
+    if (is_host_history(from, stack, list)) {
+      if (!from.items(list).empty()) note_taken(list, torch_device_name(torch_pinned));
+      return take(from, list, [&](pickle_value item) { add_event(from, item, torch_pinned); });
     }
     // The list of a device is on top of the list of all devices, or after the earlier ones and a mark.
     const bool is_alone = stack[top - 1].is(type::list) && from.text(stack[top - 2]) == "device_traces";
@@ -54,7 +59,9 @@ class torch_pickle_handler {
     std::uint32_t seen = 0;
     for_each_field(from, whole, [&](std::string_view key, pickle_value value) {
       if (!note_key(seen, sections, key)) raise(place() + "'" + std::string{key} + "' occurs twice in the snapshot");
-      if ((key == "segments" || key == "device_traces") && !value.is(type::list))
+      if (!is_torch_section(key)) sink_.unknown_section(key);
+      if ((key == "segments" || key == "device_traces" || key == "host_segments" || key == "host_traces") &&
+          !value.is(type::list))
         raise(place() + "'" + std::string{key} + "' must be a list");
       if (key == "device_traces") {
         check_devices(from, value);
@@ -76,7 +83,18 @@ class torch_pickle_handler {
  private:
   [[nodiscard]] std::string place() const { return "cannot read '" + in_.path().string() + "': "; }
 
-  static constexpr std::array<std::string_view, 3> sections{"segments", "device_traces", "trace_alloc_overflowed"};
+  static constexpr std::array<std::string_view, 5> sections{"segments", "device_traces", "trace_alloc_overflowed",
+                                                            "host_segments", "host_traces"};
+
+  /// Whether the list on top of the stack holds events of the host: `host_traces` itself, or a list in it.
+  [[nodiscard]] static bool is_host_history(const reader& from, const std::vector<pickle_value>& stack, pickle_value list) {
+    const std::vector<pickle_value>& items = from.items(list);
+    if (!items.empty() && !items.front().is(type::dictionary)) return false;
+    // In front of the list are its key, or the list it is in and the lists before it there.
+    std::size_t index = stack.size() - 1;
+    while (index > 1 && stack[index - 1].is(type::list)) --index;
+    return index > 0 && from.text(stack[index - 1]) == "host_traces";
+  }
 
   /// Two devices must not share one list: its events could belong to either.
   void note_taken(pickle_value list, const std::string& owner) {
@@ -140,9 +158,7 @@ class torch_pickle_handler {
   }
   void add_event(reader& from, pickle_value item, std::size_t device) {
     torch_event made;
-    const auto what = [&] {
-      return "event " + std::to_string(sink_.event_count(device)) + " of device " + std::to_string(device);
-    };
+    const auto what = [&] { return "event " + std::to_string(sink_.event_count(device)) + " of " + torch_device_name(device); };
     if (!item.is(type::dictionary)) refuse_item(what(), item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
       torch_expectation fault = note_key(made.seen, torch_event::keys, key) ? nullptr : torch_only_once;
@@ -160,10 +176,10 @@ class torch_pickle_handler {
     if (const torch_expectation lack = lack_of(made); lack != nullptr) raise_about(what(), lack);
     sink_.event(device, made);
   }
-  void add_segment(reader& from, pickle_value item) {
+  void add_segment(reader& from, pickle_value item, bool is_of_host) {
     torch_segment made;
     pickle_value blocks;
-    const std::string what = "segment " + std::to_string(segments_++);
+    const std::string what = (is_of_host ? "host segment " : "segment ") + std::to_string(segments_[is_of_host ? 1 : 0]++);
     if (!item.is(type::dictionary)) refuse_item(what, item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
       torch_expectation fault = note_key(made.seen, torch_segment::keys, key) ? nullptr : torch_only_once;
@@ -181,6 +197,7 @@ class torch_pickle_handler {
     std::size_t number = 0;
     for (const pickle_value block : from.items(blocks)) add_block(from, block, made, next, number++, what);
     if (blocks.is(type::list)) read_.push_back(blocks);
+    if (is_of_host) made.device = std::int64_t{torch_pinned};
     sink_.segment(made);
   }
   void add_block(reader& from, pickle_value block, torch_segment& to, std::uint64_t& next, std::size_t number,
@@ -268,7 +285,7 @@ class torch_pickle_handler {
   byte_reader& in_;
   torch_stacks& stacks_;
   Sink& sink_;
-  std::uint64_t segments_ = 0;
+  std::array<std::uint64_t, 2> segments_{};  // of the devices and of the host
   std::uint64_t annotations_ = 0;
   std::unordered_map<std::uint32_t, std::string> owners_;          // of lists whose items have been taken
   std::vector<pickle_value> read_;                                 // blocks of segments, which are not needed again

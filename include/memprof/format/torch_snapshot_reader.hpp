@@ -9,6 +9,7 @@
 #include <memprof/format/torch_snapshot_json.hpp>
 #include <memprof/format/torch_snapshot_pickle.hpp>
 #include <memprof/format/torch_snapshot_records.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/trace/annotation.hpp>
 #include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -26,6 +27,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -42,14 +44,19 @@ class torch_history_writer {
  public:
   torch_history_writer(torch_history& from, Writer& to) : self_(from), writer_(to) {}
 
-  [[nodiscard]] std::uint64_t event_count(std::size_t number) const { return number < counts_.size() ? counts_[number] : 0; }
+  [[nodiscard]] std::uint64_t event_count(std::size_t number) const {
+    const auto found = devices_.find(number);
+    return found == devices_.end() ? 0 : found->second.events;
+  }
   void setting(std::string_view, const std::string&) {}
+  void unknown_section(std::string_view) {}
   void annotation(const torch_annotation&) {}
   void segment(const torch_segment&) {}
   void overflowed(std::size_t) {}
   void event(std::size_t number, const torch_event& happened) {
-    if (number >= counts_.size()) return;  // the file has changed in between
-    ++counts_[number];
+    const auto found = devices_.find(number);
+    if (found == devices_.end()) return;  // the file has changed in between
+    ++found->second.events;
     using action = torch_event::action_type;
     if (happened.action == action::other || happened.action == action::nothing) return;
     if (is_merged_) {
@@ -61,24 +68,23 @@ class torch_history_writer {
 
   void begin() {
     std::size_t with_history = 0;
-    counts_.resize(self_.devices.size());
-    awaited_.resize(self_.devices.size());
-    for (std::size_t number = 0; number < self_.devices.size(); ++number) {
-      spaces_.push_back(writer_.space("cuda:" + std::to_string(number)));
-      if (self_.devices[number].events != 0) ++with_history;
+    for (const auto& [number, device] : self_.devices) {
+      devices_[number].space = writer_.space(number == torch_pinned ? "pinned" : "cuda:" + std::to_string(number));
+      if (device.events != 0) ++with_history;
     }
     is_merged_ = with_history > 1;
     writer_.add_facts(to_table(self_.settings));
     writer_.add_facts(to_table(self_.segment_facts()));
+    report_unknown_sections();
     writer_.on_thread(1, "PyTorch");
-    for (std::size_t number = 0; number < self_.devices.size(); ++number) {
-      for (const auto& [address, range] : self_.devices[number].reserved_before)
+    for (const auto& [number, device] : self_.devices) {
+      for (const auto& [address, range] : device.reserved_before)
         put(event_kind::reserve, number, address, range.bytes, range.stream);
-      if (self_.devices[number].before.empty()) continue;
+      if (device.before.empty()) continue;
       const open_operation before = writer_.begin_operation(torch_before_trace, {});
       // Those already freed come first: they were not live together with the others.
       for (const bool is_awaited : {true, false}) {
-        for (const auto& [address, block] : self_.devices[number].before) {
+        for (const auto& [address, block] : device.before) {
           if (block.is_awaited != is_awaited) continue;
           enter(block.stack);
           put(event_kind::allocate_on_stream, number, address, block.bytes, block.stream);
@@ -112,14 +118,24 @@ class torch_history_writer {
     torch_event of;
   };
 
+  /// Memory that the snapshot holds elsewhere is missing.
+  void report_unknown_sections() {
+    if (self_.unknown_sections.empty()) return;
+    std::vector<missing_source> rows;
+    for (const std::string& key : self_.unknown_sections)
+      rows.push_back({key, "a key of the snapshot that this version does not know"});
+    writer_.add_facts(to_table(rows));
+    writer_.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // at least one
+  }
+
   void put(event_kind kind, std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream, std::uint16_t tag = 0) {
     const label name = stream == 0 ? 0 : writer_.label_of(self_.streams.text(stream));
-    writer_.put_event({0, address, bytes, name, kind, spaces_[number].value, tag});
+    writer_.put_event({0, address, bytes, name, kind, devices_[number].space.value, tag});
   }
 
   void request(std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream) {
     put(event_kind::deallocate_on_stream, number, address, bytes, stream, 1);
-    awaited_[number].insert(address);
+    devices_[number].awaited.insert(address);
   }
   /// Writes the deferred free.
   void put_request() {
@@ -160,7 +176,7 @@ class torch_history_writer {
         has_request_ = true;
         break;
       case action::free_completed:
-        if (awaited_[number].erase(happened.address) != 0) {
+        if (devices_[number].awaited.erase(happened.address) != 0) {
           put(event_kind::complete_deallocation, number, happened.address, happened.bytes, 0);
         } else {  // old snapshots have no requests
           enter(happened.stack);
@@ -219,11 +235,14 @@ class torch_history_writer {
 
   torch_history& self_;
   Writer& writer_;
-  std::vector<space_id> spaces_;
-  std::vector<std::uint64_t> counts_;
+  struct device_state {
+    space_id space;
+    std::uint64_t events = 0;
+    std::unordered_set<std::uint64_t> awaited;  ///< addresses of freed blocks that streams may still use
+  };
+  std::map<std::size_t, device_state> devices_;
   bool is_merged_ = false;
   std::vector<merged_event> merged_;
-  std::vector<std::unordered_set<std::uint64_t>> awaited_;  // by device: addresses of freed blocks that streams may still use
   merged_event request_{};
   bool has_request_ = false;
   std::size_t next_annotation_ = 0;
@@ -238,7 +257,8 @@ class torch_history_writer {
 
 /// A PyTorch memory snapshot (`torch.cuda.memory._dump_snapshot`, pickle or JSON) as a source: each device is a memory space
 /// `cuda:N`, in which freed blocks that streams still use stay active; stacks of frames are operations, `record_function`
-/// annotations are segments, and what the allocator reserves is recorded with stream and pool. Sizes are the requested ones.
+/// annotations are segments, pinned host memory is the space `pinned`, and what the allocator reserves is recorded with stream
+/// and pool. Sizes are the requested ones.
 ///
 /// What was live before the history begins, because it was not recorded or has left the ring buffer, comes first, in a segment
 /// and an operation of its own. The file is read twice. Takes memory for what is live, for distinct stacks, and 16 bytes for each

@@ -81,6 +81,20 @@ class torch_stacks {
   std::unordered_map<std::uint64_t, std::uint32_t> ids_;
 };
 
+/// The number under which pinned host memory is read like a device: beyond those that PyTorch permits.
+inline constexpr std::size_t torch_pinned = 254;
+
+/// "device N", for messages.
+[[nodiscard]] inline std::string torch_device_name(std::size_t number) {
+  return number == torch_pinned ? "pinned host memory" : "device " + std::to_string(number);
+}
+
+/// The keys of a snapshot that are read; others are reported.
+[[nodiscard]] inline bool is_torch_section(std::string_view key) noexcept {
+  return key == "segments" || key == "device_traces" || key == "host_segments" || key == "host_traces" ||
+         key == "trace_alloc_overflowed" || key == "allocator_settings" || key == "external_annotations";
+}
+
 /// A pool of the allocator; both numbers are 0 for its default pool.
 struct torch_pool {
   std::int64_t first = 0;

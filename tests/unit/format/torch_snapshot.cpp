@@ -138,6 +138,35 @@ TEST_CASE("torch snapshot: actions of a newer PyTorch are left out, counted and 
   CHECK(got.remarks[0] == "left out 2 events of unknown kinds, perhaps from a newer PyTorch: 'compress' and others");
 }
 
+TEST_CASE("torch snapshot: pinned host memory is a space of its own", "[format]") {
+  const std::string events = event("segment_alloc", 65536, 8192, 1) + "," + event("alloc", 65536, 1000, 2) + "," +
+                             event("alloc", 69632, 500, 3) + "," + event("free_completed", 69632, 500, 4);
+  // Its history is one list of events, or a list of such lists. Its segments have no device.
+  for (const std::string& history : {"[" + events + "]", "[[" + events + "]]"}) {
+    const reading got = read(R"({"segments": [], "device_traces": [[)" + event("alloc", 4096, 300, 1) +
+                             R"(]], "host_segments": [{"address": 65536, "total_size": 8192, "blocks": [)"
+                             R"({"address": 65536, "size": 4096, "requested_size": 1000, "state": "active_allocated"}]}],)"
+                             R"("host_traces": )" +
+                             history + "}");
+    CHECK(got.space("pinned").cumulative_peak == 1500);
+    CHECK(got.space("pinned").cumulative_current == 1000);
+    CHECK(got.space("pinned").reserved.current == 8192);
+    CHECK(got.space().cumulative_peak == 300);
+    CHECK(got.remarks.empty());
+    CHECK(got.profile.exact);
+  }
+}
+
+TEST_CASE("torch snapshot: an unknown key is named, and the profile is not exact", "[format]") {
+  const reading got = read(R"({"segments": [], "shared_segments": [{"a": [1]}], "device_traces": [[)" +
+                           event("alloc", 4096, 300, 1) + R"(]], "version": 3})");
+  REQUIRE(got.remarks.size() == 2);
+  CHECK_THAT(got.remarks[0], ContainsSubstring("'shared_segments'"));
+  CHECK_THAT(got.remarks[1], ContainsSubstring("'version'"));
+  CHECK_FALSE(got.profile.exact);
+  CHECK(got.profile.facts.back().name == "not_captured");
+}
+
 TEST_CASE("torch snapshot: a failure has the device's free bytes only if the snapshot does", "[format]") {
   const reading got = read(with_events(R"({"action": "oom", "size": 99, "time_us": 1}, {"action": "oom", "size": 98,)"
                                        R"( "device_free": 0, "time_us": 2})"));

@@ -1,6 +1,8 @@
 #include <memprof/trace/fact_tables.hpp>
 
+#include <memprof/profile/build.hpp>
 #include <memprof/profile/folded_head.hpp>
+#include <memprof/profile/trace_fold.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/kept_facts.hpp>
