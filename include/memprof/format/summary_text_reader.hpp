@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -113,14 +114,19 @@ class summary_text_reader {
 
   /// The summary that the line continues: the one with the longest matching label.
   [[nodiscard]] std::map<std::string, state, std::less<>>::iterator state_of(std::string_view line) {
-    auto best = open_.end();
-    for (auto candidate = open_.begin(); candidate != open_.end(); ++candidate) {
-      const std::string_view label = trimmed(candidate->first);
-      const bool matches = line.starts_with(candidate->first) ||
-                           (line.size() < candidate->first.size() && !label.empty() && line.starts_with(label));
-      if (matches && (best == open_.end() || candidate->first.size() > best->first.size())) best = candidate;
+    // The label of a line without text may lack its last spaces; such labels follow the line in the order of the map.
+    auto longer = open_.upper_bound(line);
+    if (!line.empty() && longer != open_.end() && longer->first.starts_with(line) && trimmed(longer->first) == trimmed(line))
+      return longer;
+    // Of the labels that do not follow the line, the last shares most with it; whatever is a prefix of the line is one of what
+    // they share.
+    for (std::string_view start = line; longer != open_.begin(); longer = open_.upper_bound(start)) {
+      const std::string& label = std::prev(longer)->first;
+      const auto shared = std::mismatch(label.begin(), label.end(), start.begin(), start.end()).first - label.begin();
+      if (static_cast<std::size_t>(shared) == label.size()) return std::prev(longer);
+      start = start.substr(0, static_cast<std::size_t>(shared));
     }
-    return best;
+    return open_.end();
   }
 
   /// Keeps a possible title of a summary, or the number of parameters of its model.

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 /// @file
@@ -259,15 +260,21 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   }
   // Appends what differs to each of several equal titles; no change if nothing differs.
   const auto disambiguate = [&](auto what) {
-    const std::vector<std::string> before = titles;
+    struct twins {
+      std::string word;  // of the first of them
+      bool differ = false;
+    };
+    std::unordered_map<std::string, twins> twins_of;
+    std::vector<std::string> words;
     for (std::size_t index = 0; index < analyzed.size(); ++index) {
-      bool has_twin = false;
-      for (std::size_t other = 0; other < analyzed.size(); ++other) {
-        has_twin = has_twin || (before[other] == before[index] && what(analyzed[other]) != what(analyzed[index]));
-      }
-      if (!has_twin) continue;
-      const std::string word = what(analyzed[index]);
-      titles[index] = word.ends_with(before[index]) ? word : before[index] + ", " + word;  // a path replaces its own file name
+      words.push_back(what(analyzed[index]));
+      twins& all = twins_of.try_emplace(titles[index], twins{words.back()}).first->second;
+      all.differ = all.differ || all.word != words.back();
+    }
+    for (std::size_t index = 0; index < analyzed.size(); ++index) {
+      if (!twins_of.at(titles[index]).differ) continue;
+      std::string& title = titles[index];
+      title = words[index].ends_with(title) ? words[index] : title + ", " + words[index];  // a path replaces its own file name
     }
   };
   disambiguate([](const analyzed_space& one) { return detail::file_title(one.profile->provenance); });
