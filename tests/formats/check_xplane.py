@@ -168,7 +168,7 @@ def compare(profile, module, expected, space="device"):
 
 
 def from_xprof(sample, space=0):
-    """Results of xprof's memory viewer by module, if Python has it; from 2.24 on it leaves the memory of threads out."""
+    """Results of xprof's memory viewer by module, if Python has it; from 2.23.3 on it leaves the memory of threads out."""
     try:
         from xprof.convert import _pywrap_profiler_plugin as plugin
     except ImportError:

@@ -13,8 +13,8 @@
 #include <vector>
 
 /// @file
-/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.23: the compiler's heap
-/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. From v2.24 on,
+/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.23.1: the compiler's heap
+/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. From v2.23.3 on,
 /// xprof leaves `thread_local_bytes` out of the peak and the sum of allocations.
 
 namespace memprof::inline MEMPROF_ABI {
