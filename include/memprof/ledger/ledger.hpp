@@ -118,8 +118,7 @@ class ledger {
     }
     detail::thread_state& run = *state;
     if (run.space != nullptr) {
-      if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
-      if (run.space->shared() != nullptr) activate(*run.space);
+      resume(run);
       run.prefetches = run.space->is_large();
     }
     for (const event* recorded = first; recorded != last; ++recorded) {
@@ -127,25 +126,26 @@ class ledger {
         // The next events are nearly always in the same space; otherwise the guess only costs a cache line.
         run.space->prefetch(recorded[prefetch_distance].address);
       }
-      // An event that was published late takes effect when it is applied, so time never runs backwards.
-      if (recorded->stamp > stamp_) stamp_ = recorded->stamp;
-      switch (recorded->kind) {
-        case event_kind::allocate:
-          if (enter(run, recorded->space) && !run.allocate(*recorded, stamp_)) ++rejected_events_;
-          break;
-        case event_kind::deallocate:
-          if (enter(run, recorded->space)) run.deallocate(*recorded, stamp_);
-          break;
-        default:
-          if (recorded->kind == event_kind::scope_begin) {
-            begin_scope(run, *recorded);
-          } else if (recorded->kind == event_kind::scope_end) {
-            end_scope(run, *recorded);
-          } else {
-            apply_control(run, *recorded);
-          }
-          break;
+      apply_one(run, *recorded);
+    }
+  }
+
+  /// Applies events of several threads, in order; the same as one call of the other for each.
+  void apply(const ordered_event* first, const ordered_event* last) noexcept {
+    events_ += static_cast<std::uint64_t>(last - first);
+    for (const ordered_event* next = first; next != last; ++next) {
+      detail::thread_state* const state = find_thread(next->ring);
+      if (state == nullptr) [[unlikely]] {
+        ++rejected_events_;
+        continue;
       }
+      detail::thread_state& run = *state;
+      if (run.space != nullptr) {
+        resume(run);
+        // Whatever the size of the table: its last change was often made on another core.
+        if (last - next > prefetch_distance) run.space->prefetch(next[prefetch_distance].recorded->address);
+      }
+      apply_one(run, *next->recorded);
     }
   }
 
@@ -270,6 +270,34 @@ class ledger {
     if (spaces_[space] != nullptr) return nullptr;
     if (space >= settings_.size() && !settings_.resize(std::size_t{space} + 1)) return nullptr;
     return &settings_[space];
+  }
+
+  /// Continues with a thread, after others, that has a current space.
+  void resume(detail::thread_state& run) noexcept {
+    if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
+    if (run.space->shared() != nullptr) activate(*run.space);
+  }
+
+  [[gnu::always_inline]] void apply_one(detail::thread_state& run, const event& recorded) noexcept {
+    // An event that was published late takes effect when it is applied, so time never runs backwards.
+    if (recorded.stamp > stamp_) stamp_ = recorded.stamp;
+    switch (recorded.kind) {
+      case event_kind::allocate:
+        if (enter(run, recorded.space) && !run.allocate(recorded, stamp_)) ++rejected_events_;
+        break;
+      case event_kind::deallocate:
+        if (enter(run, recorded.space)) run.deallocate(recorded, stamp_);
+        break;
+      default:
+        if (recorded.kind == event_kind::scope_begin) {
+          begin_scope(run, recorded);
+        } else if (recorded.kind == event_kind::scope_end) {
+          end_scope(run, recorded);
+        } else {
+          apply_control(run, recorded);
+        }
+        break;
+    }
   }
 
   /// Makes a memory space the run's current one. False, and the event counts as rejected, if there is no memory for a new one.

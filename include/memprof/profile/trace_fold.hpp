@@ -62,6 +62,11 @@ class trace_fold {
     if (!events_) begin({});
     events_->apply(first, last, ring);
   }
+  /// The same for events of several threads, in order.
+  void events(const ordered_event* first, const ordered_event* last) noexcept {
+    if (!events_) begin({});
+    events_->apply(first, last);
+  }
   /// Continues from a key frame if events are missing before it.
   bool key_frame(const key_frame_part& part) noexcept {
     if (!events().is_behind()) return true;

@@ -72,6 +72,14 @@ struct capture_state {
     if (kept != nullptr) kept->events(first, last, ring_id);
     if (file.takes_events()) file.events(first, last, ring_id);
   }
+  void apply(const ordered_event* first, const ordered_event* last) noexcept {
+    fold.events(first, last);
+    if (kept == nullptr && !file.takes_events()) return;
+    for_each_run(first, last, [this](const event* begin, const event* end, std::uint32_t ring_id) {
+      if (kept != nullptr) kept->events(begin, end, ring_id);
+      if (file.takes_events()) file.events(begin, end, ring_id);
+    });
+  }
   void info(const capture_info& info) {
     fold.info(info);
     if (kept != nullptr) kept->info(info);

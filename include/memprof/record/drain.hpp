@@ -4,7 +4,9 @@
 #include <memprof/record/event_order.hpp>
 #include <memprof/record/registry.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -58,12 +60,104 @@ void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
 /// End of the run that the top ring may deliver before another ring's turn.
 [[nodiscard]] inline event* end_of_run(event_ring** heap, std::uint32_t count) noexcept {
   const event_ring& ring = *heap[0];
-  if (count == 1) return ring.drain_limit;
   std::uint64_t until = pending_key(*heap[1]);
   if (count > 2 && pending_key(*heap[2]) < until) until = pending_key(*heap[2]);
   event* position = ring.tail + 1;
   while (position != ring.drain_limit && position->stamp <= until) ++position;  // 0 is below every stamp
   return position;
+}
+
+/// Events of several threads on their way to the consumer. It gets many at a time: threads that record at once alternate at
+/// nearly every event, and a call for each such run would cost more than its events.
+template <class Consumer>
+class merged_events {
+ public:
+  explicit merged_events(Consumer& consumer) noexcept : consumer_(consumer) {}
+  merged_events(const merged_events&) = delete;
+  merged_events& operator=(const merged_events&) = delete;
+  ~merged_events() { flush(); }
+
+  void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
+    for (; first != last; ++first) {
+      if (count_ == capacity) flush();
+      events_[count_++] = {first, ring_id};
+    }
+  }
+
+  /// Takes the events of two rings until one of them is empty. Whose turn it is cannot be predicted, so the earlier event is
+  /// selected by arithmetic instead of a branch.
+  void take(event_ring& left, event_ring& right) noexcept {
+    const event* first = left.tail;
+    const event* second = right.tail;
+    std::uint64_t first_key = left.last_stamp;
+    std::uint64_t second_key = right.last_stamp;
+    for (;;) {
+      // In as many steps, neither ring becomes empty before the last one.
+      std::ptrdiff_t steps = std::min(left.drain_limit - first, right.drain_limit - second);
+      if (steps == 0) break;
+      if (count_ == capacity) flush();
+      for (steps = std::min(steps, static_cast<std::ptrdiff_t>(capacity - count_)); steps != 0; --steps) {
+        first_key = first->stamp != 0 ? first->stamp : first_key;
+        second_key = second->stamp != 0 ? second->stamp : second_key;
+        const std::uintptr_t is_second = second_key < first_key;
+        events_[count_++] = {reinterpret_cast<const event*>(select(is_second, reinterpret_cast<std::uintptr_t>(first),
+                                                                   reinterpret_cast<std::uintptr_t>(second))),
+                             static_cast<std::uint32_t>(select(is_second, left.id, right.id))};
+        first += 1 - is_second;
+        second += is_second;
+      }
+    }
+    advance(left, first, first_key);
+    advance(right, second, second_key);
+  }
+
+  void flush() noexcept {
+    if constexpr (requires { consumer_.apply(events_, events_); }) {
+      consumer_.apply(events_, events_ + count_);
+    } else {
+      for_each_run(events_, events_ + count_, [this](const event* first, const event* last, std::uint32_t ring_id) {
+        consumer_.apply(first, last, ring_id);
+      });
+    }
+    count_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t capacity = 128;
+
+  [[nodiscard]] static std::uintptr_t select(std::uintptr_t is_second, std::uintptr_t first, std::uintptr_t second) noexcept {
+    return first ^ ((first ^ second) & (0 - is_second));
+  }
+
+  /// `key` belongs to the last event before `next` that has a stamp, or to `next` itself.
+  static void advance(event_ring& ring, const event* next, std::uint64_t key) noexcept {
+    const std::ptrdiff_t taken = next - ring.tail;
+    ring.last_stamp = key;
+    ring.drained += static_cast<std::uint64_t>(taken);
+    ring.tail += taken;
+  }
+
+  Consumer& consumer_;
+  std::size_t count_ = 0;
+  ordered_event events_[capacity];
+};
+
+/// Empties the rings of a heap into the consumer.
+template <class Pauses, class Consumer>
+void merge_rings(event_ring** heap, std::uint32_t count, Consumer& consumer) noexcept {
+  for (std::uint32_t position = count / 2; position-- > 0;) sift_down(heap, count, position);
+  merged_events<Consumer> merged{consumer};
+  while (count > 2) {
+    event_ring& ring = *heap[0];
+    apply_run(ring, end_of_run(heap, count), merged);
+    Pauses::reach(path_step::run_applied);
+    if (ring.tail == ring.drain_limit) heap[0] = heap[--count];
+    sift_down(heap, count, 0);
+  }
+  merged.take(*heap[0], *heap[1]);
+  merged.flush();
+  event_ring& last = *heap[heap[0]->tail == heap[0]->drain_limit ? 1 : 0];
+  apply_run(last, last.drain_limit, consumer);
 }
 
 /// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that record/event_order.hpp guarantees. Under the
@@ -88,13 +182,10 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   Pauses::reach(path_step::heads_read);
 
   const event_ring* const lone = count == 1 ? heap[0] : nullptr;
-  for (std::uint32_t position = count / 2; position-- > 0;) sift_down(heap, count, position);
-  while (count != 0) {
-    event_ring& ring = *heap[0];
-    apply_run(ring, end_of_run(heap, count), consumer);
-    Pauses::reach(path_step::run_applied);
-    if (ring.tail == ring.drain_limit) heap[0] = heap[--count];
-    if (count > 1) sift_down(heap, count, 0);
+  if (lone != nullptr) {
+    apply_run(*heap[0], heap[0]->drain_limit, consumer);
+  } else if (count != 0) {
+    merge_rings<Pauses>(heap, count, consumer);
   }
 
   if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&

@@ -112,4 +112,21 @@ struct event {
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
 
+/// One of a sequence of events of several threads, in their order.
+struct ordered_event {
+  const event* recorded;
+  std::uint32_t ring;
+};
+
+/// Calls `visit(first, last, ring)` for each run of events of one ring, which lie one after the other.
+template <class Visitor>
+void for_each_run(const ordered_event* first, const ordered_event* last, Visitor&& visit) {
+  while (first != last) {
+    const ordered_event* end = first + 1;
+    while (end != last && end->ring == first->ring && end->recorded == end[-1].recorded + 1) ++end;
+    visit(first->recorded, end[-1].recorded + 1, first->ring);
+    first = end;
+  }
+}
+
 }  // namespace memprof::inline MEMPROF_ABI
