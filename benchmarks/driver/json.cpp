@@ -35,7 +35,8 @@ ordered_json to_json(const result& result) {
   row["min"] = least(result.measured);
   row["max"] = greatest(result.measured);
   row["goal"] = result.goal ? to_json(*result.goal) : ordered_json(nullptr);
-  row["met"] = result.goal ? ordered_json(result.goal->is_met(value)) : ordered_json(nullptr);
+  row["met"] = result.has_verdict() ? ordered_json(result.goal->is_met(value)) : ordered_json(nullptr);
+  row["threads_ran"] = to_json(result.threads_ran);
   row["unit_of_columns"] = result.unit_of_columns.empty() ? result.unit : result.unit_of_columns;
   row["untracked"] = to_json(result.untracked);
   row["compiled_out"] = to_json(result.compiled_out);

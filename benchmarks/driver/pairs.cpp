@@ -10,10 +10,10 @@ namespace {
 struct pairs_row {
   std::size_t threads;
   bool hand_over;
-  double goal;  ///< nanoseconds of CPU time per event that capturing may add
+  double goal;  ///< one thread: nanoseconds of CPU time per event that capturing may add; several: as a multiple of that
 };
 
-constexpr std::array<pairs_row, 5> rows{{{1, false, 12}, {2, false, 40}, {4, false, 50}, {2, true, 40}, {4, true, 50}}};
+constexpr std::array<pairs_row, 5> rows{{{1, false, 12}, {2, false, 2.5}, {4, false, 2.5}, {2, true, 3.5}, {4, true, 3.5}}};
 
 std::string name_of(const pairs_row& row) {
   std::string name = "whole road, " + std::to_string(row.threads) + (row.threads == 1 ? " thread" : " threads");
@@ -23,26 +23,44 @@ std::string name_of(const pairs_row& row) {
 }  // namespace
 
 void measure_pairs(const plan& plan, report& report) {
+  const std::size_t pairs = plan.scaled(5'000'000);
   for (const pairs_row& row : rows) {
-    const std::vector<samples> measured = run_pairs_in_turn({plain_variant, compiled_out_variant, idle_variant, captured_variant},
-                                                            {row.threads, plan.scaled(5'000'000), row.hand_over}, plan.rounds);
-    const samples& plain = measured[0];
-    const auto add = [&](const std::string& name, const samples& variant, std::optional<goal> wanted) {
+    const pairs_setup setup{row.threads, pairs, row.hand_over};
+    const pairs_setup alone{1, pairs, false};
+    const pairs_cases measured = run_pairs_in_turn({{plain_variant, setup},
+                                                    {compiled_out_variant, setup},
+                                                    {idle_variant, setup},
+                                                    {captured_variant, setup},
+                                                    {plain_variant, alone},
+                                                    {captured_variant, alone}},
+                                                   plan);
+    const samples& plain = measured.ns_per_event[0];
+    const auto add = [&](const std::string& name, const samples& variant, std::optional<goal> wanted) -> result& {
       result added;
       added.name = name;
       added.unit = "ns/event";
       added.untracked = median(plain);
-      added.compiled_out = median(measured[1]);
+      added.compiled_out = median(measured.ns_per_event[1]);
       added.on = median(variant);
       added.measured = differences(variant, plain);
       added.goal = wanted;
+      note_threads(added, row.threads, measured);
       report.results.push_back(added);
+      return report.results.back();
     };
+    const samples& captured = measured.ns_per_event[3];
     if (row.threads == 1) {
-      add("compiled out (a test compares the object code)", measured[1], {});
-      add("hooks present, no capture", measured[2], at_most(1.5));
+      add("compiled out (a test compares the object code)", measured.ns_per_event[1], {});
+      add("hooks present, no capture", measured.ns_per_event[2], at_most(1.5));
+      add(name_of(row), captured, at_most(row.goal));
+      continue;
     }
-    add(name_of(row), measured[3], at_most(row.goal));
+    add(name_of(row), captured, {});
+    const samples of_one_thread = differences(measured.ns_per_event[5], measured.ns_per_event[4]);
+    result& multiple = add(name_of(row) + ": times the cost on one", captured, at_most(row.goal));
+    multiple.unit = "x";
+    multiple.unit_of_columns = "ns/event";
+    multiple.measured = ratios(multiple.measured, of_one_thread);
   }
 }
 

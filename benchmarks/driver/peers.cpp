@@ -70,16 +70,16 @@ void add_valgrind(const plan& plan, report& report, std::vector<peer>& peers) {
 }
 
 /// The time that the peer adds to each event, as a multiple of what memprof adds in the same rounds.
-result compare(const peer& peer, const pairs_setup& setup, std::size_t least_pairs) {
-  samples plain, captured, compared;
+result compare(const peer& peer, const pairs_setup& setup, std::size_t least_pairs, plan plan) {
+  plan.rounds = peer.rounds;
   pairs_setup own = setup;
   own.pairs =
       std::max(setup.pairs, least_pairs);  // with as few events as a slow peer gets, the first touch of pages would dominate
-  for (std::size_t round = 0; round < peer.rounds; ++round) {
-    plain.push_back(run_pairs(plain_variant, own).ns_per_event);
-    captured.push_back(run_pairs(captured_variant, own).ns_per_event);
-    compared.push_back(run_pairs(peer.variant, setup).ns_per_event);
-  }
+  const pairs_cases measured =
+      run_pairs_in_turn({{plain_variant, own}, {captured_variant, own}, {peer.variant, setup, false}}, plan);
+  const samples& plain = measured.ns_per_event[0];
+  const samples& captured = measured.ns_per_event[1];
+  const samples& compared = measured.ns_per_event[2];
   result row;
   row.name = peer.name + ", " + std::to_string(setup.threads) + (setup.threads == 1 ? " thread" : " threads");
   row.unit = "x memprof";
@@ -88,6 +88,7 @@ result compare(const peer& peer, const pairs_setup& setup, std::size_t least_pai
   row.unit_of_columns = "ns/event";
   row.measured = ratios(differences(compared, plain), differences(captured, plain));
   row.goal = above(1);
+  note_threads(row, setup.threads, measured);
   return row;
 }
 
@@ -102,7 +103,7 @@ void measure_peers(const plan& plan, report& report) {
   add_valgrind(plan, report, peers);
   for (const peer& peer : peers) {
     for (const std::size_t threads : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
-      report.results.push_back(compare(peer, {threads, plan.scaled(peer.pairs), false}, plan.scaled(pairs_of_quick_peers)));
+      report.results.push_back(compare(peer, {threads, plan.scaled(peer.pairs), false}, plan.scaled(pairs_of_quick_peers), plan));
     }
   }
 }

@@ -40,6 +40,11 @@ struct result {
   samples measured;
   std::optional<bench::goal> goal;
   std::string unit_of_columns;  ///< of the three columns if they are not in `unit`
+  /// Share of the time in which the row's threads ran; absent for a row of one thread.
+  std::optional<double> threads_ran;
+  bool took_turns = false;  ///< they did not run at the same time, so the row says nothing about its goal
+
+  [[nodiscard]] bool has_verdict() const { return goal && !took_turns; }
 };
 
 /// What was measured and what could not be.

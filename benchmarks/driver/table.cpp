@@ -30,6 +30,12 @@ std::string noise(const samples& values) {
   return values.size() < 2 ? "-" : number(least(values)) + " .. " + number(greatest(values));
 }
 
+std::string verdict_on(const result& result, double value) {
+  if (result.took_turns) return "threads ran only " + number(*result.threads_ran * 100) + " % of the time: do not publish";
+  if (!result.goal) return "";
+  return result.goal->is_met(value) ? "met" : "MISSED";
+}
+
 cells row_of(const result& result) {
   const double value = median(result.measured);
   return {result.name,
@@ -39,9 +45,7 @@ cells row_of(const result& result) {
           number(value) + " " + result.unit,
           noise(result.measured),
           result.goal ? in_words(*result.goal) : "",
-          !result.goal                 ? ""
-          : result.goal->is_met(value) ? "met"
-                                       : "MISSED"};
+          verdict_on(result, value)};
 }
 
 std::string line_of(const cells& row, const std::array<std::size_t, 8>& widths) {

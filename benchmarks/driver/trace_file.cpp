@@ -76,8 +76,8 @@ void measure_file(const std::filesystem::path& file, const std::string& name, co
 void measure_pairs_file(const std::filesystem::path& folder, const plan& plan, report& report) {
   const std::string file = (folder / "pairs.memtrace").string();
   const pairs_variant with_file{"bench_pairs_memprof", {"--capture", "--trace-file=" + file}};
-  const std::vector<samples> measured =
-      run_pairs_in_turn({captured_variant, with_file}, {1, plan.scaled(5'000'000), false}, plan.rounds);
+  const pairs_setup setup{1, plan.scaled(5'000'000), false};
+  const std::vector<samples> measured = run_pairs_in_turn({{captured_variant, setup}, {with_file, setup}}, plan).ns_per_event;
   result row;
   row.name = "trace file, pairs: more CPU time";
   row.unit = "ns/event";

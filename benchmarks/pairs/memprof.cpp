@@ -24,27 +24,26 @@ struct tracked_operations {
   }
 };
 
-void run_captured(const pairs::options& options) {
+double run_captured(const pairs::options& options) {
   auto capture = memprof::begin_capture({.trace_file = options.trace_file});
-  pairs::run<tracked_operations>(options);
+  const double waited = pairs::run<tracked_operations>(options);
   capture.end();
+  return waited;
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   const pairs::options options = pairs::parse(count, arguments);
-  const double begin = pairs::cpu_ns();
-  if (options.capture) {
-    run_captured(options);
-  } else {
-    pairs::run<tracked_operations>(options);
-  }
-  const double spent = pairs::cpu_ns() - begin;
+  const pairs::stopwatch watch;
+  const double waited = options.capture ? run_captured(options) : pairs::run<tracked_operations>(options);
+  const pairs::cost spent = watch.read(waited);
 
   const memprof::profile profile = memprof::current_profile();
   std::printf(
-      "{\"events\": %llu, \"cpu_ns\": %.0f, \"recorded\": %lld, \"memory_bytes\": %lld, \"memory_bytes_at_million\": %lld}\n",
-      static_cast<unsigned long long>(pairs::events(options)), spent, static_cast<long long>(profile.cost.events),
-      static_cast<long long>(profile.cost.memory_bytes), static_cast<long long>(profile.cost.memory_bytes_at_million_events));
+      "{\"events\": %llu, \"cpu_ns\": %.0f, \"wall_ns\": %.0f, \"waited_ns\": %.0f, \"recorded\": %lld, \"memory_bytes\": %lld, "
+      "\"memory_bytes_at_million\": %lld}\n",
+      static_cast<unsigned long long>(pairs::events(options)), spent.cpu, spent.wall, spent.waited,
+      static_cast<long long>(profile.cost.events), static_cast<long long>(profile.cost.memory_bytes),
+      static_cast<long long>(profile.cost.memory_bytes_at_million_events));
 }

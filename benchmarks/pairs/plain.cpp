@@ -14,8 +14,9 @@ struct no_operations {
 
 int main(int count, char** arguments) {
   const pairs::options options = pairs::parse(count, arguments);
-  const double begin = pairs::cpu_ns();
-  pairs::run<no_operations>(options);
-  const double spent = pairs::cpu_ns() - begin;
-  std::printf("{\"events\": %llu, \"cpu_ns\": %.0f}\n", static_cast<unsigned long long>(pairs::events(options)), spent);
+  const pairs::stopwatch watch;
+  const double waited = pairs::run<no_operations>(options);
+  const pairs::cost spent = watch.read(waited);
+  std::printf("{\"events\": %llu, \"cpu_ns\": %.0f, \"wall_ns\": %.0f, \"waited_ns\": %.0f}\n",
+              static_cast<unsigned long long>(pairs::events(options)), spent.cpu, spent.wall, spent.waited);
 }

@@ -18,12 +18,24 @@
 
 namespace pairs {
 
-/// CPU time of the whole process, all threads.
-[[nodiscard]] inline double cpu_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
+/// What a part of the program took, in nanoseconds.
+struct cost {
+  double cpu = 0;  ///< of all threads
+  double wall = 0;
+  double waited = 0;  ///< of all threads together, for blocks of another thread
+};
+
+/// Measures from its construction on.
+class stopwatch {
+ public:
+  [[nodiscard]] cost read(double waited) const {
+    return {nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_, nanoseconds_of(CLOCK_MONOTONIC) - wall_, waited};
+  }
+
+ private:
+  double cpu_ = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  double wall_ = nanoseconds_of(CLOCK_MONOTONIC);
+};
 
 /// A xorshift generator: a few instructions, the same sequence everywhere.
 class random_bits {
@@ -126,10 +138,13 @@ template <class Operations, class Release>
   std::free(places);
 }
 
-/// Runs the whole program.
+/// Runs the whole program. Returns how long its threads waited for each other's blocks, in nanoseconds.
 template <class Operations>
-void run(const options& options) {
-  if (options.threads == 1) return work<Operations>(0, options, free_here{});
+double run(const options& options) {
+  if (options.threads == 1) {
+    work<Operations>(0, options, free_here{});
+    return 0;
+  }
   std::deque<channel> channels(options.hand_over ? options.threads : 0);
   std::vector<std::thread> threads;
   threads.reserve(options.threads);
@@ -143,6 +158,9 @@ void run(const options& options) {
     }
   }
   for (std::thread& thread : threads) thread.join();
+  double waited = 0;
+  for (const channel& each : channels) waited += each.waited_ns();
+  return waited;
 }
 
 /// Allocations and frees of a run.
