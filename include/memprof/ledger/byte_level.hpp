@@ -36,8 +36,18 @@ class byte_level {
     segments_.back() = ended;
     return true;
   }
-  /// Drops the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+  /// Adds the segments at [first, last), in which nothing changed. False if the system has no memory.
+  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept {
+    if (!segments_.resize(first) || !segments_.resize(last)) return false;
+    for (std::size_t position = first; position < last; ++position) segments_[position] = open_segment();
+    return true;
+  }
+  void repeat_name(std::size_t row, std::uint64_t times) noexcept { by_name_.repeat(row, times); }
+  /// Drops the segments at positions that are not kept.
+  template <class IsKept>
+  void compact(const IsKept& is_kept) noexcept {
+    keep_only(segments_, is_kept);
+  }
 
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 /// @file
 /// A ledger as a key frame of a trace: a reader continues from it as if it had seen all events before.
@@ -150,9 +151,10 @@ class ledger_frame {
 
 /// Writes a ledger's state as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
 /// operations and segments.
-[[nodiscard]] inline bool write_key_frame(const ledger& events, page_array<unsigned char>& bytes) noexcept {
+[[nodiscard]] inline bool write_key_frame(ledger& events, page_array<unsigned char>& bytes) noexcept {
+  events.settle_spaces();
   frame_writer out{bytes};
-  ledger_frame{out, events}.transfer();
+  ledger_frame{out, std::as_const(events)}.transfer();
   return out.finish();
 }
 

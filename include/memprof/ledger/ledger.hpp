@@ -13,6 +13,7 @@
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/shared_memory.hpp>
+#include <memprof/ledger/space_changes.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
 #include <memprof/trace/category.hpp>
@@ -21,6 +22,7 @@
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -97,6 +99,8 @@ class ledger {
     threads_.clear();
     thread_pages_.clear();
     thread_count_ = 0;
+    changes_ = detail::space_changes{};
+    space_end_ = 0;
     history_.~segment_history();
     new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
     checkpoints_ = detail::checkpoint_history{};
@@ -149,39 +153,40 @@ class ledger {
     }
   }
 
-  /// Ends the segment at `stamp`. Costs a pass over the operations of each space and the kept segments, but not over live blocks.
+  /// Ends the segment at `stamp`. Costs a pass over the operations of each space that has changed and the kept segments, but not
+  /// over live blocks.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
     if (name == memprof::other_names) ++other_names_;
-    if (!take_work(work_of_segment_end()) || !history_.add(name, segment_begin_, stamp_)) {
+    const std::uint32_t row = history_.prepare(name);
+    if (row == detail::segment_history::no_row || !take_work(choose_ending_spaces(row))) {
       ++rejected_events_;
       return;
     }
+    for (std::size_t index = 0; index < ending_count_; ++index) {
+      if (!spaces_[ending_[index]]->settle(history_, segment_begin_)) ++rejected_events_;
+    }
+    (void)history_.add(name, segment_begin_, stamp_);  // there is room
     segment_begin_ = stamp_;
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
+    for (std::size_t index = 0; index < ending_count_; ++index) {
+      if (!spaces_[ending_[index]]->end_segment(history_, stamp_)) ++rejected_events_;
+      changes_.end_segment(ending_[index], row);
     }
     pin_joint_peaks();
     history_.drop_surplus();
-    if (!history_.is_sparse()) return;
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr) space->compact(history_);
-    }
-    history_.compact_marks();
+    if (history_.is_sparse()) history_.compact();
   }
 
-  /// Counts the peaks of open operations, which would otherwise wait for their end. Idempotent.
-  void settle_open_scopes() noexcept {
-    for (const detail::thread_state* thread : threads_) {
-      if (thread == nullptr) continue;
-      const detail::scope_stack& open = thread->scopes;
-      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
-        std::int64_t inner_max = 0;
-        for (std::size_t depth = open.depth(); depth > 0; --depth) {
-          inner_max = scopes[depth].max_with(inner_max);
-          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
-        }
-      });
+  /// Counts what would otherwise wait: the peaks of open operations, and segments in which a space did not change. Call before
+  /// reading the numbers of spaces. Idempotent.
+  void settle() noexcept {
+    settle_open_scopes();
+    settle_spaces();
+  }
+  /// Only the segments.
+  void settle_spaces() noexcept {
+    for (detail::space_ledger* space : spaces_) {
+      if (space != nullptr && !space->settle(history_, segment_begin_)) ++rejected_events_;
     }
   }
 
@@ -224,7 +229,7 @@ class ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
-                        threads_.bytes() + settings_.bytes();
+                        threads_.bytes() + settings_.bytes() + changes_.bytes();
     total += memories_.bytes() + memories_.size() * sizeof(detail::shared_memory);
     for (const detail::space_ledger* space : spaces_) {
       if (space == nullptr) continue;
@@ -300,6 +305,21 @@ class ledger {
     }
   }
 
+  /// Counts the peaks of open operations, which would otherwise wait for their end.
+  void settle_open_scopes() noexcept {
+    for (const detail::thread_state* thread : threads_) {
+      if (thread == nullptr) continue;
+      const detail::scope_stack& open = thread->scopes;
+      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
+        std::int64_t inner_max = 0;
+        for (std::size_t depth = open.depth(); depth > 0; --depth) {
+          inner_max = scopes[depth].max_with(inner_max);
+          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
+        }
+      });
+    }
+  }
+
   /// Makes a memory space the run's current one. False, and the event counts as rejected, if there is no memory for a new one.
   [[nodiscard]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
@@ -310,9 +330,10 @@ class ledger {
   [[gnu::noinline]] bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
     detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
     detail::scope_usage* usage = nullptr;
-    if (space != nullptr && run.scopes.empty()) {
+    const bool may_change = space != nullptr && begin_change(id);
+    if (may_change && run.scopes.empty()) {
       usage = &space->outside_operations();
-    } else if (space != nullptr) {
+    } else if (may_change) {
       if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
     }
     if (usage == nullptr) {
@@ -336,9 +357,9 @@ class ledger {
         if (recorded.label == memprof::other_names) ++other_names_;
         if (recorded.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (detail::space_ledger* const space =
-                       recorded.space == any_space ? space_of(recorded.address) : spaces_[recorded.space]) {
-          space->annotate(recorded);
+        } else if (const std::uint8_t id = recorded.space == any_space ? space_of(recorded.address) : recorded.space;
+                   spaces_[id] != nullptr && begin_change(id)) {
+          spaces_[id]->annotate(recorded);
         } else {
           ++rejected_events_;
         }
@@ -364,7 +385,10 @@ class ledger {
       }
       return;
     }
-    if (recorded.kind >= event_kind::segment_end) return apply_to_capture(recorded);
+    if (recorded.kind >= event_kind::segment_end) {
+      run.space_id = detail::thread_state::no_space;
+      return apply_to_capture(recorded);
+    }
     const detail::per_core_event change{recorded};
     if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
       ++rejected_events_;
@@ -446,12 +470,28 @@ class ledger {
     work_done_ += steps;
     return true;
   }
-  [[nodiscard]] std::uint64_t work_of_segment_end() const noexcept {
+  /// Sets `ending_` to the spaces in which a segment of that name must end now, and returns the steps that this costs. In the
+  /// others, it is as the last one of that name was, and is added by `space_ledger::settle`.
+  [[nodiscard]] std::uint64_t choose_ending_spaces(std::uint32_t row) noexcept {
+    constexpr std::uint64_t each_space = 128;
     std::uint64_t steps = 0;
-    for (const detail::space_ledger* space : spaces_) {
-      if (space != nullptr) steps += space->operation_count() + space->cores().grid_size();
+    ending_count_ = 0;
+    for (std::size_t id = 0; id < space_end_; ++id) {
+      if (spaces_[id] == nullptr || changes_.may_skip(id, row)) continue;
+      ending_[ending_count_++] = static_cast<std::uint8_t>(id);
+      const detail::space_ledger& space = *spaces_[id];
+      steps += each_space + space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
     }
     return steps;
+  }
+
+  /// Prepares a space for a change. False if the system has no memory, or the work is too much.
+  [[nodiscard]] bool begin_change(std::uint8_t id) noexcept {
+    if (changes_.has_changed(id)) return true;
+    detail::space_ledger& space = *spaces_[id];
+    if (!take_work(space.steps_of_settling(history_)) || !space.settle(history_, segment_begin_)) return false;
+    changes_.begin(id);
+    return true;
   }
 
   [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept {
@@ -474,27 +514,29 @@ class ledger {
     return new (thread_pages_.back() + place * sizeof(detail::thread_state)) detail::thread_state{ring};
   }
 
-  /// The space with a live block at `address`; otherwise the first space, which will count the miss, or `cpu` if no space has had
-  /// an event. Null if the system has no memory for it.
-  [[nodiscard]] detail::space_ledger* space_of(std::uint64_t address) noexcept {
-    detail::space_ledger* first = nullptr;
-    for (detail::space_ledger* space : spaces_) {
-      if (space == nullptr) continue;
-      if (space->find(address)) return space;
-      if (first == nullptr) first = space;
+  /// The id of the space with a live block at `address`; otherwise of the first space, which will count the miss, or `cpu` if no
+  /// space has had an event. `any_space` if the system has no memory for it.
+  [[nodiscard]] std::uint8_t space_of(std::uint64_t address) noexcept {
+    std::uint8_t first = any_space;
+    for (std::size_t id = 0; id < space_end_; ++id) {
+      if (spaces_[id] == nullptr) continue;
+      if (spaces_[id]->find(address)) return static_cast<std::uint8_t>(id);
+      if (first == any_space) first = static_cast<std::uint8_t>(id);
     }
-    return first == nullptr ? make_space(cpu_space) : first;
+    if (first != any_space) return first;
+    return make_space(cpu_space) == nullptr ? any_space : cpu_space;
   }
 
   [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept {
-    detail::space_ledger* const space =
-        make<detail::space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
+    detail::space_ledger* const space = make<detail::space_ledger>(options_, history_, segment_begin_);
     if (space == nullptr) return nullptr;
     if (!space->is_usable()) {
       destroy(space);
       return nullptr;
     }
     spaces_[id] = space;
+    space_end_ = std::max<std::size_t>(space_end_, id + 1U);
+    changes_.begin(id);
     if (id < settings_.size()) {
       space->limit(settings_[id].capacity, settings_[id].is_per_core);
       if (settings_[id].memory != 0) join_memory(id, *space);
@@ -606,6 +648,10 @@ class ledger {
   bool is_missing_events_ = false;
   clock_readings clock_;
   detail::space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
+  std::size_t space_end_ = 0;                          ///< the greatest id in use, plus one
+  detail::space_changes changes_;
+  std::uint8_t ending_[max_spaces] = {};  ///< the spaces in which the segment that ends now must end
+  std::size_t ending_count_ = 0;
   detail::operation_follower operations_;
   detail::segment_history history_;
   detail::checkpoint_history checkpoints_;

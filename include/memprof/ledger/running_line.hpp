@@ -46,6 +46,16 @@ struct running_line {
     products += wide_integer{rise * static_cast<int128>(step - steps.first)};
   }
 
+  /// Adds the number for as many further segments, whose distances from the first step sum to `distances`.
+  void repeat(std::int64_t value, std::uint64_t times, int128 distances) noexcept {
+    const int128 rise = static_cast<int128>(value) - first;
+    if (rise == 0) return;
+    const auto count = static_cast<int128>(times);
+    sum += rise * count;
+    squares += wide_integer{rise * rise} * wide_integer{count};
+    products += wide_integer{rise} * wide_integer{distances};
+  }
+
   /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), where each S is n times the sum of products of deviations from
   /// the means. Constant numbers lie exactly on a level line, so R^2 is then 1.
   [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {

@@ -42,10 +42,20 @@ struct named_segment_row {
   running_steps steps;
 };
 
+/// Removes the entries at positions that are not kept.
+template <class Entry, class IsKept>
+void keep_only(page_array<Entry>& entries, const IsKept& is_kept) noexcept {
+  std::size_t kept = 0;
+  for (std::size_t position = 0; position < entries.size(); ++position) {
+    if (is_kept(position)) entries[kept++] = entries[position];
+  }
+  entries.truncate(kept);
+}
+
 /// The finished segments of a capture in bounded memory: those kept in full, and one row for each name.
 ///
-/// Every space has an entry for each mark, at the same position. Dropping a segment only marks it, so that no entry moves; once
-/// as many have been dropped as are kept, `compact` removes them everywhere. A segment costs a pass over the marks.
+/// Every space has an entry for each mark, at the same position, once it is settled. Dropping a segment only marks it, so that no
+/// entry moves; once as many have been dropped as are kept, `compact` removes them. A segment costs a pass over the marks.
 ///
 /// A step is one round of the repeating names: the next begins when a name recurs.
 class segment_history {
@@ -55,6 +65,10 @@ class segment_history {
   segment_history(std::uint32_t kept, std::uint32_t names) noexcept
       : kept_limit_(std::clamp(kept, std::uint32_t{4}, max_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, max_kept)) {}
 
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  /// Makes room for another segment of that name and returns its row; `no_row` if the system has no memory.
+  [[nodiscard]] std::uint32_t prepare(label name) noexcept { return marks_.reserve(marks_.size() + 1) ? row_of(name) : no_row; }
   /// Adds a finished segment as the last mark. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {
     if (!marks_.reserve(marks_.size() + 1)) return false;
@@ -113,26 +127,30 @@ class segment_history {
   /// Whether it is time to `compact`.
   [[nodiscard]] bool is_sparse() const noexcept { return dropped_ >= kept_limit_; }
 
-  /// Removes from `entries`, which has at most one for each mark, those of dropped segments.
-  template <class Entry>
-  void compact(page_array<Entry>& entries) const noexcept {
-    std::size_t kept = 0;
-    for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
-      if (!marks_[position].is_dropped) entries[kept++] = entries[position];
-    }
-    entries.truncate(kept);
-  }
-  /// The same for the marks themselves; call it last.
-  void compact_marks() noexcept {
+  /// Removes the marks of dropped segments. Each space does the same with its entries when it next needs them: see
+  /// `compactions` and `has_mark`.
+  void compact() noexcept {
     std::size_t kept = 0;
     for (std::size_t position = 0; position < marks_.size(); ++position) {
       if (!marks_[position].is_dropped) marks_[kept++] = marks_[position];
     }
     marks_.truncate(kept);
     dropped_ = 0;
+    ++compactions_;
+  }
+  /// How often `compact` was called.
+  [[nodiscard]] std::uint64_t compactions() const noexcept { return compactions_; }
+  /// Whether the segment with that number has a mark, dropped or not.
+  [[nodiscard]] bool has_mark(std::uint64_t number) const noexcept {
+    const std::size_t position = position_of(number);
+    return position < marks_.size() && marks_[position].number == number;
+  }
+  /// Position of the first mark with that number or a later one.
+  [[nodiscard]] std::size_t position_of(std::uint64_t number) const noexcept {
+    return partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
   }
 
-  /// By position, which changes with `compact_marks`.
+  /// By position, which changes with `compact`.
   [[nodiscard]] const page_array<segment_mark>& marks() const noexcept { return marks_; }
   /// In order of first occurrence of the names.
   [[nodiscard]] const page_array<named_segment_row>& rows() const noexcept { return rows_; }
@@ -147,13 +165,11 @@ class segment_history {
  private:
   friend struct frame_parts;
 
-  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
-
   [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
 
   /// Null if the segment is not kept.
   [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
-    const std::size_t position = partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
+    const std::size_t position = position_of(number);
     const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
     return is_there ? &marks_[position] : nullptr;
   }
@@ -191,6 +207,7 @@ class segment_history {
   std::uint64_t count_ = 0;
   std::uint64_t step_ = 0;
   std::size_t dropped_ = 0;
+  std::uint64_t compactions_ = 0;
   page_array<segment_mark> marks_;
   page_array<named_segment_row> rows_;
   live_blocks row_index_;

@@ -3,6 +3,7 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
+#include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/facet/capacity.hpp>
 #include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
@@ -67,14 +68,15 @@ inline constexpr std::size_t segment_number_count = 8;
 /// kept.
 class space_ledger {
  public:
-  /// A space that first occurs after `segment` segments, `kept` of which have a mark, when the next begins at `begin_stamp`.
-  space_ledger(const ledger_options& options, std::uint64_t segment, std::size_t kept, std::uint64_t begin_stamp) noexcept
+  /// A space that first occurs after the segments of `history`, when the next begins at `begin_stamp`.
+  space_ledger(const ledger_options& options, const segment_history& history, std::uint64_t begin_stamp) noexcept
       : peak_stamp_(begin_stamp),
         options_(options),
-        segment_(segment),
+        segment_(history.count()),
+        compactions_(history.compactions()),
         line_(options.timeline_points),
         largest_of_finished_(options.largest_blocks) {
-    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && segments_.resize(kept);
+    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
   }
 
   /// False if the system had no memory for it.
@@ -219,11 +221,30 @@ class space_ledger {
 
   // --- segments -----------------------------------------------------------------------------------------------------
 
-  /// Ends the segment last added to `history`. Costs a pass over the operations, however much is live. False if the system has no
-  /// memory.
+  /// Adds the segments since the last one that ended here. Nothing has changed since then, so they are all alike. Call before the
+  /// space changes and before it is read; `begin_stamp` is that of the open segment. Costs a pass over the names and over those
+  /// of the segments that are kept. False if the system has no memory.
+  [[nodiscard]] bool settle(const segment_history& history, std::uint64_t begin_stamp) noexcept {
+    if (segment_ == history.count() && compactions_ == history.compactions()) return true;
+    compact(history);
+    if (segment_ == history.count()) return true;
+    repeat_names(history);
+    if (!repeat_segments(history)) return false;
+    segment_ = history.count();
+    peak_stamp_ = begin_stamp;
+    return true;
+  }
+  /// The cost of `settle` in steps of `ledger::limit_work`.
+  [[nodiscard]] std::uint64_t steps_of_settling(const segment_history& history) const noexcept {
+    if (segment_ == history.count()) return 0;
+    return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size();
+  }
+  /// Ends the segment last added to `history`; the space was settled before that. Costs a pass over the operations, however much
+  /// is live. False if the system has no memory.
   bool end_segment(segment_history& history, std::uint64_t stamp) noexcept {
     segment_record record = open_segment();
     const std::uint64_t number = segment_++;
+    ++stats_generation_;  // so that each thread looks the space up again, and the ledger notices that it changes
     if (!collect_owners(owner_scratch_)) return false;
     if (record.live_at_peak > overall_peak_) {
       if (overall_peak_ != 0) history.unpin(overall_segment_);
@@ -236,7 +257,7 @@ class space_ledger {
     }
     record.cumulative_peak = overall_peak_;
     keep_owners(record);
-    if (!segments_.resize(history.marks().size())) return false;
+    if (!extend(history)) return false;
     segments_.back() = record;
     for (std::uint32_t index = 0; index < freed_count_; ++index) {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
@@ -247,23 +268,6 @@ class space_ledger {
     const bool is_reserved_kept = reserved_.end_segment(history);
     const bool is_active_kept = active_.end_segment(history);
     return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
-  }
-
-  /// Drops the segments that are no longer kept. Requires that no segment has begun since the last one ended.
-  void compact(const segment_history& history) noexcept {
-    largest_of_finished_.compact(
-        segments_.size(), [&](std::size_t position) { return !history.marks()[position].is_dropped; }, freed_since_peak_.data());
-    history.compact(segments_);
-    std::size_t count = 0;
-    for (segment_record& record : segments_) {
-      for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
-      record.first_owner = count;
-      count += record.owner_count;
-    }
-    owners_.truncate(count);
-    reserved_.compact(history);
-    active_.compact(history);
-    cores_.compact(history);
   }
 
   /// The open segment, as if it ended now, without its owners.
@@ -322,7 +326,7 @@ class space_ledger {
 
   /// Number of ended segments, which is the number of the open one.
   [[nodiscard]] std::uint64_t segment() const noexcept { return segment_; }
-  /// One for each mark of the history; zeros before the space first occurred.
+  /// One for each mark of the history, once settled; zeros before the space first occurred.
   [[nodiscard]] const page_array<segment_record>& segments() const noexcept { return segments_; }
   [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
     return owners_.data() + record.first_owner;
@@ -361,9 +365,9 @@ class space_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() +
-           shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() +
-           active_.bytes() + out_of_memory_.bytes();
+           numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
+           largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
+           reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -376,6 +380,80 @@ class space_ledger {
 
  private:
   friend struct frame_parts;
+
+  /// How many segments of a name were added, and the sum of their distances from the first.
+  struct added_segments {
+    std::uint64_t count;
+    int128 distances;
+  };
+
+  /// Makes the segments as many as the marks; new ones are zero. False if the system has no memory.
+  [[nodiscard]] bool extend(const segment_history& history) noexcept {
+    const std::size_t known = numbers_.size();
+    const std::size_t count = history.marks().size();
+    if (!numbers_.resize(count)) return false;
+    for (std::size_t position = known; position < count; ++position) numbers_[position] = history.marks()[position].number;
+    return segments_.resize(count);
+  }
+
+  /// Drops the segments that the history has dropped. Requires that nothing has changed since the last segment ended.
+  void compact(const segment_history& history) noexcept {
+    if (compactions_ == history.compactions()) return;
+    compactions_ = history.compactions();
+    const auto is_kept = [&](std::size_t position) { return position < numbers_.size() && history.has_mark(numbers_[position]); };
+    largest_of_finished_.compact(segments_.size(), is_kept, freed_since_peak_.data());
+    keep_only(segments_, is_kept);
+    std::size_t count = 0;
+    for (segment_record& record : segments_) {
+      for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
+      record.first_owner = count;
+      count += record.owner_count;
+    }
+    owners_.truncate(count);
+    reserved_.compact(is_kept);
+    active_.compact(is_kept);
+    cores_.compact(is_kept);
+    std::size_t kept = 0;
+    for (const std::uint64_t number : numbers_) {
+      if (history.has_mark(number)) numbers_[kept++] = number;
+    }
+    numbers_.truncate(kept);
+  }
+
+  /// Adds the segments of each name since its last one here, which was as they are.
+  void repeat_names(const segment_history& history) noexcept {
+    for (std::size_t row = 0; row < added_.size(); ++row) {
+      const running_steps& steps = history.rows()[row].steps;
+      added_segments& added = added_[row];
+      if (added.count == 0 || added.count == steps.count) continue;
+      const std::uint64_t times = steps.count - added.count;
+      lines_[row].repeat(by_name_.of(history, row)[static_cast<std::size_t>(segment_number::live_at_end)].last, times,
+                         steps.sum - added.distances);
+      by_name_.repeat(row, times);
+      reserved_.repeat_name(row, times);
+      active_.repeat_name(row, times);
+      cores_.repeat_name(row, times);
+      added = {steps.count, steps.sum};
+    }
+  }
+
+  [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept {
+    const std::size_t first = history.position_of(segment_);
+    const std::size_t last = history.marks().size();
+    if (first == last) return true;
+    if (!collect_owners(owner_scratch_) || !reserved_.repeat(first, last) || !active_.repeat(first, last) ||
+        !cores_.repeat(first, last) || !extend(history)) {
+      return false;
+    }
+    segment_record unchanged = open_segment();
+    unchanged.cumulative_peak = overall_peak_;
+    for (std::size_t position = first; position < last; ++position) {
+      segments_[position] = unchanged;
+      segments_[position].peak_stamp = history.marks()[position].begin_stamp;
+      keep_owners(segments_[position]);
+    }
+    return true;
+  }
 
   void start_segment(std::uint64_t stamp) noexcept {
     start_live_ = peak_live_ = live_;
@@ -441,6 +519,8 @@ class space_ledger {
                                 record.allocation_count - (record.blocks_at_end - record.blocks_at_start)})) {
       return false;
     }
+    if (ended.row >= added_.size() && !added_.resize(ended.row + 1U)) return false;
+    added_[ended.row] = {row.steps.count, row.steps.sum};
     const auto sums = by_name_.of(history, ended.row);
     lines_[ended.row].first = sums[static_cast<std::size_t>(segment_number::live_at_end)].first;
     lines_[ended.row].add(record.live_at_end, ended.step, row.steps);
@@ -508,7 +588,8 @@ class space_ledger {
   page_array<operation_stats> operations_;
   std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is the remainder
   ledger_options options_;
-  std::uint64_t segment_;  ///< number of the open segment
+  std::uint64_t segment_;      ///< number of the open segment
+  std::uint64_t compactions_;  ///< of the history, when `compact` last followed it
   timeline line_;
   page_array<block> freed_since_peak_;
 
@@ -525,6 +606,8 @@ class space_ledger {
   std::int64_t start_blocks_ = 0;
 
   page_array<segment_record> segments_;
+  page_array<std::uint64_t> numbers_;  ///< of the segments, by position
+  page_array<added_segments> added_;   ///< by row of the name
   page_array<owner_at_peak> owners_;
   page_array<owner_at_peak> owner_scratch_;
   page_array<owner_at_peak> overall_owners_;

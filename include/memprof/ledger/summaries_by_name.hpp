@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/running_line.hpp>
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -37,6 +38,12 @@ class summaries_by_name {
       sums[index].add(values[index], ended.number);
     }
     return true;
+  }
+
+  /// Adds as many segments of a row with the same numbers as its last one.
+  void repeat(std::size_t row, std::uint64_t times) noexcept {
+    if (row >= known_.size() || known_[row] == 0) return;
+    for (running_summary& sum : records_[row]) sum.total += static_cast<int128>(sum.last) * static_cast<int128>(times);
   }
 
   /// The record for a row of the history; zeros if nothing was added to it.

@@ -328,7 +328,7 @@ class space_builder {
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Ledger>
 [[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
-  events.settle_open_scopes();
+  events.settle();
   profile result;
   result.library_version = version_string;
   result.exact = true;

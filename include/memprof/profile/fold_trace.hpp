@@ -66,6 +66,7 @@ template <class Read>
   fold.limit_work(fixed_steps);
   fold.keep_segments(kept_segments);
   return folded_profile(fold, asked, read, [&] {
+    fold.events().settle_spaces();
     if (budget.is_exhausted()) refuse("too much memory");
     if (fold.events().is_overworked()) refuse("too long");
     if (max_bytes_of_profile(fold) > static_cast<double>(fixed_bytes + each_byte * budget.input())) refuse("too much memory");

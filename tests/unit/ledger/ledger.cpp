@@ -332,6 +332,31 @@ TEST_CASE("ledger: an allocation at a null address has failed, and a free of one
   CHECK(made.exact);
 }
 
+TEST_CASE("ledger: a segment costs only the spaces that changed in it, and counts in all of them") {
+  constexpr std::int64_t segments = 5'000;
+  constexpr std::uint8_t spaces = 254;
+  ledger_driver driver{{.kept_segments = 8}};
+  driver.events.limit_work(std::uint64_t{1} << 20);
+  for (std::uint8_t space = 0; space < spaces; ++space) driver.allocate(0x1000, 10, {.space = space});
+  for (std::int64_t segment = 0; segment < segments; ++segment) driver.end_segment("STEP");
+  CHECK_FALSE(driver.events.is_overworked());
+  driver.allocate(0x2000, 5, {.space = 7});
+  driver.end_segment("STEP");
+  const profile made = driver.finished_profile();
+  CHECK(made.exact);
+  for (const std::size_t space : {std::size_t{6}, std::size_t{7}}) {
+    const std::int64_t more = space == 7 ? 5 : 0;
+    const memprof::named_segments_usage& steps = made.spaces[space].segments_by_name.at(0);
+    CHECK(steps.cumulative_current.sum == 10 * (segments + 1) + more);
+    CHECK(steps.cumulative_current.last == 10 + more);
+    CHECK(steps.allocations.sum == 10 + more);
+    REQUIRE(made.spaces[space].segments.size() == made.segments.size());
+    for (const segment_usage& each : made.spaces[space].segments) CHECK(each.cumulative_current >= 10);
+    CHECK(made.spaces[space].segments.back().cumulative_current == 10 + more);
+    CHECK(made.spaces[space].segments.back().peak_time_ns >= made.segments.back().begin_ns);
+  }
+}
+
 TEST_CASE("ledger: a thread that opens no operation costs next to nothing") {
   constexpr std::uint32_t threads = 10'000;
   ledger_driver fed;

@@ -172,7 +172,19 @@ class core_ledger {
     return true;
   }
   /// Drops the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+  template <class IsKept>
+  void compact(const IsKept& is_kept) noexcept {
+    keep_only(segments_, is_kept);
+  }
+  /// Adds the segments at [first, last), in which nothing changed. False if the system has no memory.
+  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept {
+    if (!is_used()) return true;
+    if (!segments_.resize(first) || !segments_.resize(last)) return false;
+    const core_maxima unchanged = open_segment();
+    for (std::size_t position = first; position < last; ++position) segments_[position] = unchanged;
+    return true;
+  }
+  void repeat_name(std::size_t row, std::uint64_t times) noexcept { by_name_.repeat(row, times); }
 
   // --- queries for reports ------------------------------------------------------------------------------------------
 

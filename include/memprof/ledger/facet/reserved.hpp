@@ -106,7 +106,13 @@ class reserved_ledger {
   /// Ends the segment last added to `history`. False if the system has no memory.
   [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
   /// Drops the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { level_.compact(history); }
+  template <class IsKept>
+  void compact(const IsKept& is_kept) noexcept {
+    level_.compact(is_kept);
+  }
+  /// Adds segments in which nothing changed, as `byte_level` does.
+  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept { return !is_used_ || level_.repeat(first, last); }
+  void repeat_name(std::size_t row, std::uint64_t times) noexcept { level_.repeat_name(row, times); }
 
   /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
