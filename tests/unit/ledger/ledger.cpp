@@ -338,10 +338,10 @@ TEST_CASE("ledger: a segment costs only the spaces that changed in it, and count
   ledger_driver driver{{.kept_segments = 8}};
   driver.events.limit_work(std::uint64_t{1} << 20);
   for (std::uint8_t space = 0; space < spaces; ++space) driver.allocate(0x1000, 10, {.space = space});
-  for (std::int64_t segment = 0; segment < segments; ++segment) driver.end_segment("STEP");
+  for (std::int64_t segment = 0; segment < segments; ++segment) driver.snapshot("STEP");
   CHECK_FALSE(driver.events.is_overworked());
   driver.allocate(0x2000, 5, {.space = 7});
-  driver.end_segment("STEP");
+  driver.snapshot("STEP");
   const profile made = driver.finished_profile();
   CHECK(made.exact);
   for (const std::size_t space : {std::size_t{6}, std::size_t{7}}) {

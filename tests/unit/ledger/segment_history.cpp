@@ -17,7 +17,7 @@ void add(segment_history& history, label name) {
   const std::uint64_t begin = history.count() * 10;
   REQUIRE(history.add(name, begin, begin + 10));
   history.drop_surplus();
-  if (history.is_sparse()) history.compact_marks();
+  if (history.is_sparse()) history.compact();
 }
 
 std::vector<std::uint64_t> kept(const segment_history& history) {
