@@ -174,7 +174,7 @@ class live_blocks {
     [[nodiscard]] bool is_used(std::size_t slot) const noexcept { return (tags >> (8 * slot) & 0x80U) != 0; }
     [[nodiscard]] block& block_at(std::uint64_t match) noexcept { return blocks[tag_shift_of(match) / 8]; }
 
-    block& take(std::uint64_t free_slots, std::uint64_t hash, std::uint64_t address) noexcept {
+    [[gnu::always_inline]] block& take(std::uint64_t free_slots, std::uint64_t hash, std::uint64_t address) noexcept {
       tags |= tag_of(hash) << tag_shift_of(free_slots);
       block& taken = block_at(free_slots);
       taken.address = address;

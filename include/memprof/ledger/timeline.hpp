@@ -30,7 +30,7 @@ class timeline {
   }
 
   /// The live bytes after one event.
-  void add(std::int64_t live, std::uint64_t stamp) noexcept {
+  [[gnu::always_inline]] void add(std::int64_t live, std::uint64_t stamp) noexcept {
     if (--remaining_ == 0) [[unlikely]]
       turn(live, stamp);
   }
