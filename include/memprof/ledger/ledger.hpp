@@ -278,7 +278,7 @@ class ledger {
   }
 
   /// Continues with a thread, after others, that has a current space.
-  void resume(detail::thread_state& run) noexcept {
+  [[gnu::always_inline]] void resume(detail::thread_state& run) noexcept {
     if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
     if (run.space->shared() != nullptr) activate(*run.space);
   }
@@ -321,7 +321,7 @@ class ledger {
   }
 
   /// Makes a memory space the run's current one. False, and the event counts as rejected, if there is no memory for a new one.
-  [[nodiscard]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
+  [[nodiscard, gnu::always_inline]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
       return true;
     return enter_other(run, space);
