@@ -27,6 +27,7 @@ memory_breakdown break_down(const memprof::profile& profile, const memprof::brea
 class training {
  public:
   training() {
+    profile_.exact = true;
     profile_.complete = true;
     profile_.provenance.format = "tracker_log";
     profile_.provenance.rounding = 10486;

@@ -524,7 +524,8 @@ TEST_CASE("text: without an allocation, a segment or an operation it is short") 
   CHECK(memprof::to_text(memprof::profile{}) ==
         "memprof   0 segments, 0 ns; capture not ended, numbers so far\n"
         "No allocations recorded.\n"
-        "Numbers   exact: no event lost or unmatched\n");
+        "Numbers   not exact: totals may be too small, live bytes and peaks too small or too large; the\n"
+        "          profile does not say why\n");
   memprof::profile profile;
   profile.exact = true;
   profile.complete = true;
