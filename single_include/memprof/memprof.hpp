@@ -95,6 +95,69 @@ inline constexpr const char* version_string =
 // Marks functions defined by <memprof/implementation.hpp> if it is used, and by every translation unit otherwise.
 #define MEMPROF_SEPARABLE inline
 
+// ---- <memprof/detail/wait_word.hpp>
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <ctime>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Sleeps while the word is `seen`, for at most `at_most_ns`; may wake spuriously.
+inline void wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t at_most_ns) noexcept {
+#if defined(__linux__)
+  const timespec limit{at_most_ns / 1'000'000'000, at_most_ns % 1'000'000'000};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
+#else
+  constexpr std::int64_t look_ns = 1'000'000;
+  const timespec limit{0, static_cast<long>(at_most_ns < look_ns ? at_most_ns : look_ns)};
+  if (word.load(std::memory_order_relaxed) == seen) ::nanosleep(&limit, nullptr);
+#endif
+}
+
+/// Wakes so many of those that sleep on the word. Async-signal-safe.
+inline void wake(std::atomic<std::uint32_t>& word, int count) noexcept {
+#if defined(__linux__)
+  ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+#else
+  (void)word;
+  (void)count;
+#endif
+}
+
+/// A counter that threads can wait on with a timeout, and that a signal handler may increment. `std::atomic` has no timeout and
+/// makes no guarantee about handlers.
+class wait_word {
+ public:
+  [[nodiscard]] std::uint32_t value() const noexcept { return word_.load(std::memory_order_acquire); }
+
+  /// Increments the counter and wakes the waiters. Async-signal-safe.
+  void advance() noexcept {
+    word_.fetch_add(1, std::memory_order_acq_rel);  // release pairs with the acquire in `value`
+    wake(word_, INT_MAX);
+  }
+
+  /// Sleeps while the value is `seen`, for at most `at_most_ns` on the monotonic clock; may wake spuriously.
+  void wait(std::uint32_t seen, std::int64_t at_most_ns) const noexcept {
+    if (at_most_ns > 0 && value() == seen) wait_on(word_, seen, at_most_ns);
+  }
+
+  /// Only for a child after `fork`, or while no thread waits.
+  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint32_t> word_{0};
+  static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/detail/futex_lock.hpp>
 #include <atomic>
 #include <cstdint>
@@ -108,8 +171,13 @@ class futex_lock {
     std::uint32_t expected = 0;
     // Acquire pairs with the release in `unlock`.
     if (word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
-    lock_slow();
+    constexpr std::int64_t look_ns = 1'000'000'000;
+    while (!lock_slow(look_ns)) {
+    }
   }
+
+  /// As `lock`, but gives up after about `at_most_ns`: false if another thread still holds it then.
+  [[nodiscard]] bool lock_for(std::int64_t at_most_ns) noexcept { return try_lock() || lock_slow(at_most_ns); }
 
   /// Takes the lock if it is free; never waits.
   [[nodiscard]] bool try_lock() noexcept {
@@ -120,36 +188,38 @@ class futex_lock {
 
   void unlock() noexcept {
     // Release pairs with the acquire in `lock`; 2 means that a thread may be asleep.
-    if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
+    if (word_.exchange(0, std::memory_order_release) == 2) wake(word_, 1);
   }
 
   /// Unlocks it whatever its state. Only for a child after `fork`, where no other thread exists.
   void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 
  private:
-  [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
+  [[nodiscard, gnu::cold, gnu::noinline]] bool lock_slow(std::int64_t at_most_ns) noexcept {
     for (int spin = 0; spin < 100; ++spin) {
       // Loading before trying leaves the word in the holder's cache.
-      if (word_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
+      if (word_.load(std::memory_order_relaxed) == 0 && try_lock()) return true;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
     }
-    while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
+    // Acquire, as in `lock`. Whoever takes it here leaves a 2, because others may be asleep.
+    if (word_.exchange(2, std::memory_order_acquire) == 0) return true;
+    wait_on(word_, 2, at_most_ns);
+    return word_.exchange(2, std::memory_order_acquire) == 0;
   }
 
   std::atomic<std::uint32_t> word_{0};
 };
 
-/// Tag: the lock is already held.
-struct adopt_lock {};
+/// Tag: take the lock only if it is free.
+struct try_to_lock {};
 
 /// Holds a lock until the end of the scope.
 template <class Lock>
 class [[nodiscard]] lock_guard {
  public:
   explicit lock_guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
-  lock_guard(Lock& lock, adopt_lock) noexcept : lock_(lock) {}
   lock_guard(const lock_guard&) = delete;
   lock_guard& operator=(const lock_guard&) = delete;
   ~lock_guard() { lock_.unlock(); }
@@ -171,15 +241,26 @@ class [[nodiscard]] lock_guard {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// While this object lives, `map_pages` gives the thread that made it at most this many bytes; for folding traces from untrusted
-/// sources.
+/// While this object lives, `map_pages` gives the thread that made it at most this many bytes, and `each_byte` more for each byte
+/// of input; for folding traces from untrusted sources.
 class page_budget {
  public:
-  explicit page_budget(std::size_t bytes) noexcept : left_(bytes), outer_(of_this_thread) { of_this_thread = this; }
+  explicit page_budget(std::size_t bytes, std::size_t each_byte = 0) noexcept
+      : left_(bytes), each_byte_(each_byte), outer_(of_this_thread) {
+    of_this_thread = this;
+  }
   page_budget(const page_budget&) = delete;
   page_budget& operator=(const page_budget&) = delete;
   ~page_budget() { of_this_thread = outer_; }
 
+  /// Used by readers: so much input was read, or came out of packed input.
+  static void add_input(std::size_t bytes) noexcept {
+    if (of_this_thread == nullptr) return;
+    of_this_thread->input_ += bytes;
+    of_this_thread->left_ += bytes * of_this_thread->each_byte_;
+  }
+  /// Bytes of input so far.
+  [[nodiscard]] std::size_t input() const noexcept { return input_; }
   /// Whether more was requested.
   [[nodiscard]] bool is_exhausted() const noexcept { return is_exhausted_; }
 
@@ -202,6 +283,8 @@ class page_budget {
   [[gnu::tls_model("initial-exec")]] inline static constinit thread_local page_budget* of_this_thread = nullptr;
 
   std::size_t left_;
+  std::size_t each_byte_;
+  std::size_t input_ = 0;
   page_budget* outer_;
   bool is_exhausted_ = false;
 };
@@ -521,6 +604,46 @@ class phantom_addresses {
 #if !defined(MEMPROF_SINGLE_HEADER_3)
 #define MEMPROF_SINGLE_HEADER_3
 
+// ---- <memprof/detail/signal_guard.hpp>
+#include <csignal>
+
+#include <pthread.h>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Blocks the calling thread's signals until the end of the scope, when their handlers run, and its cancellation. Signals raised
+/// by a fault of the thread itself are not blocked.
+class [[nodiscard]] signal_guard {
+ public:
+  signal_guard() noexcept {
+    sigset_t held;
+    ::sigfillset(&held);
+    constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    for (const int fault : faults) ::sigdelset(&held, fault);
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);  // the C library does not let its signal be blocked
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  signal_guard(const signal_guard&) = delete;
+  signal_guard& operator=(const signal_guard&) = delete;
+  ~signal_guard() {
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    ::pthread_setcancelstate(cancel_state_before_, nullptr);
+  }
+
+  /// Runs the handlers of signals that have come meanwhile.
+  void let_through() const noexcept {
+    sigset_t held;
+    ::pthread_sigmask(SIG_SETMASK, &before_, &held);
+    ::pthread_sigmask(SIG_SETMASK, &held, nullptr);
+  }
+
+ private:
+  int cancel_state_before_ = PTHREAD_CANCEL_ENABLE;
+  sigset_t before_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/clock.hpp>
 #include <atomic>
 #include <cstdint>
@@ -764,6 +887,23 @@ struct event {
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
 
+/// One of a sequence of events of several threads, in their order.
+struct ordered_event {
+  const event* recorded;
+  std::uint32_t ring;
+};
+
+/// Calls `visit(first, last, ring)` for each run of events of one ring, which lie one after the other.
+template <class Visitor>
+void for_each_run(const ordered_event* first, const ordered_event* last, Visitor&& visit) {
+  while (first != last) {
+    const ordered_event* end = first + 1;
+    while (end != last && end->ring == first->ring && end->recorded == end[-1].recorded + 1) ++end;
+    visit(first->recorded, end[-1].recorded + 1, first->ring);
+    first = end;
+  }
+}
+
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/label.hpp>
@@ -991,7 +1131,7 @@ struct event_ring {
   std::uint64_t last_stamp = 0;       ///< of the last drained event that had one; events without one follow it
   std::uint64_t drained = 0;          ///< events that it has given the active capture
   std::uint32_t capture = 0;          ///< the capture its thread has joined
-  std::uint32_t thread = 0;           ///< number of its thread within the process, from 1
+  std::uint32_t thread = 0;           ///< number of its thread within the process, from 1; 0: `leave_unfinished_record` left it
   event_ring* next = nullptr;
   detail::thread_claim owner;  ///< held by its thread until the thread is gone, however it ends
 
@@ -1260,15 +1400,21 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
 }
 
 /// Holds the registry's lock until the end of the scope. A thread that is forking already holds it.
+///
+/// Meanwhile the thread's signals are blocked: a handler that leaves by `siglongjmp` would never release the lock. While it
+/// waits, handlers run.
 class [[nodiscard]] registry_guard {
  public:
   explicit registry_guard(registry& shared) noexcept : shared_(shared) { lock(); }
-  registry_guard(registry& shared, adopt_lock) noexcept : shared_(shared) {}
+  /// Never waits.
+  registry_guard(registry& shared, try_to_lock) noexcept
+      : shared_(shared), is_held_(is_forking(shared) || shared.lock.try_lock()) {}
   registry_guard(const registry_guard&) = delete;
   registry_guard& operator=(const registry_guard&) = delete;
   ~registry_guard() {
-    if (!is_forking(shared_)) shared_.lock.unlock();
+    if (is_held_ && !is_forking(shared_)) shared_.lock.unlock();
   }
+  explicit operator bool() const noexcept { return is_held_; }
 
   /// Whether the calling thread is running its process's fork handlers.
   [[nodiscard]] static bool is_forking(const registry& shared) noexcept {
@@ -1278,10 +1424,14 @@ class [[nodiscard]] registry_guard {
 
  private:
   void lock() noexcept {
-    if (!is_forking(shared_)) shared_.lock.lock();
+    constexpr std::int64_t look_ns = 20'000'000;
+    if (is_forking(shared_)) return;
+    while (!shared_.lock.lock_for(look_ns)) signals_.let_through();
   }
 
+  signal_guard signals_;  // first, so that handlers run once the lock is released
   registry& shared_;
+  bool is_held_ = true;
 };
 
 }  // namespace detail
@@ -1400,32 +1550,6 @@ class thread_title {
 
  private:
   char text_[17] = {};
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/detail/signal_guard.hpp>
-#include <csignal>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Blocks the calling thread's signals until the end of the scope, when their handlers run. Signals raised by a fault of the
-/// thread itself are not blocked.
-class [[nodiscard]] signal_guard {
- public:
-  signal_guard() noexcept {
-    sigset_t held;
-    ::sigfillset(&held);
-    constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-    for (const int fault : faults) ::sigdelset(&held, fault);
-    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
-  }
-  signal_guard(const signal_guard&) = delete;
-  signal_guard& operator=(const signal_guard&) = delete;
-  ~signal_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -1627,16 +1751,15 @@ class [[nodiscard]] internal_guard {
   activity_guard hidden_;
 };
 
-/// The calling thread holds the registry's lock and allocates nothing that a hook sees. Events of a signal handler that
-/// interrupts it are only counted.
+/// The calling thread holds the registry's lock and allocates nothing that a hook sees.
 class [[nodiscard]] control_guard {
  public:
   control_guard() noexcept : control_guard(abi_1::process_registry) {}
-  explicit control_guard(registry& shared) noexcept : hidden_(activity::busy), lock_(shared) {}
+  explicit control_guard(registry& shared) noexcept : lock_(shared), hidden_(activity::busy) {}
 
  private:
+  registry_guard lock_;  // first: a handler may run while the thread waits for it, and leave by `siglongjmp`
   activity_guard hidden_;
-  registry_guard lock_;
 };
 
 /// The last fields of an event, packed as they lie in memory.
@@ -1685,17 +1808,17 @@ template <class Pauses>
   room found = room::none;
   label thread_name = 0;
   {
-    const activity_guard guard{self, activity::busy};
     const bool may_wait = !shared.drop_when_full.load(std::memory_order_relaxed) || !self.has_ring() ||
                           self.ring->limit.load(std::memory_order_relaxed) == nullptr;
     // A thread under `overflow::drop` must not wait, and while another thread holds the lock it is unknown whether the ring was
     // emptied.
     if (may_wait) {
       const registry_guard lock{shared};
+      const activity_guard guard{self, activity::busy};
       found = shared.make_room(shared, self);
       if (found == room::made_for_new_thread) thread_name = detail::intern(shared, thread_title{}.view());
-    } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
-      const registry_guard lock{shared, adopt_lock{}};
+    } else if (registry_guard lock{shared, try_to_lock{}}) {
+      const activity_guard guard{self, activity::busy};
       found = shared.make_room(shared, self);
     }
   }
@@ -1722,6 +1845,39 @@ template <class Pauses>
 [[nodiscard]] inline bool is_outside(thread_slot& self) noexcept {
   const activity doing = self.doing().load(std::memory_order_relaxed);
   return doing == activity::idle || doing == activity::nested;
+}
+
+/// Whether the calling thread is inside the record of an event, and so holds no lock: a signal handler interrupted it, and either
+/// still runs or has left by `siglongjmp`, by an exception or to another stack, so that the record may never finish.
+[[nodiscard]] inline bool is_inside_record(thread_slot& self) noexcept {
+  return self.doing().load(std::memory_order_relaxed) == activity::recording;
+}
+
+/// Gives up the ring of a thread that is inside the record of an event, so that its next events are recorded, in another ring.
+/// The event counts as lost. Should its record go on after all, it finishes in the ring that was given up; until then, no thread
+/// takes that over. A few rings at most are given up in this way: then the thread's events count as lost.
+[[gnu::cold, gnu::noinline]] inline void leave_unfinished_record(registry& shared, thread_slot& self) noexcept {
+  constexpr int most_left = 64;
+  note_reentrant(shared, activity::recording);
+  const registry_guard lock{shared};
+  int left = 0;
+  for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring->thread == 0 && ring->doing.load(std::memory_order_relaxed) == activity::recording) ++left;
+  }
+  if (left >= most_left) return;
+  event_ring& unfinished = *self.ring;
+  self.doing_without_ring.store(activity::idle, std::memory_order_relaxed);
+  self.ring = &no_ring;
+  unfinished.thread = 0;
+  unfinished.owner.give_up();
+}
+
+/// Whether the calling thread may take the registry's lock, which is false inside a control call. Notices a record that never
+/// finished.
+[[nodiscard]] inline bool may_take_lock(registry& shared, thread_slot& self) noexcept {
+  if (is_inside_record(self)) leave_unfinished_record(shared, self);
+  const activity doing = self.doing().load(std::memory_order_relaxed);
+  return doing == activity::idle || doing == activity::nested || doing == activity::recording;
 }
 
 /// Whether a capture is active and the calling thread is outside the profiler. A signal handler that interrupts the profiler must
@@ -2208,6 +2364,7 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/segment_end.hpp>
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -2223,7 +2380,7 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
   thread_slot& self = abi_1::this_thread;
   const std::uint32_t active = shared.active_capture.load(std::memory_order_relaxed);
   if (active == 0 || (number != 0 && active != number)) return false;
-  if (!is_outside(self)) {
+  if (!may_take_lock(shared, self)) {
     note_reentrant(shared, activity::busy);
     return true;
   }
@@ -2241,8 +2398,15 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
   return true;
 }
 
+/// Reads the process's memory now and then; null while no capture is active. A pointer, so that files which only mark segments
+/// do not compile captures.
+inline constinit std::atomic<void (*)() noexcept> snapshot_reader{nullptr};
+
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
-  return record_moment(number, event_kind::segment_end, name);
+  if (!record_moment(number, event_kind::segment_end, name)) return false;
+  // Acquire pairs with the release in `start_capture`.
+  if (auto* const read = snapshot_reader.load(std::memory_order_acquire)) read();
+  return true;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -2382,9 +2546,10 @@ struct fact_table {
 
 /// Limits of a table, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
-inline constexpr std::size_t max_fact_tables = 1024;      ///< per trace; further ones are dropped
-inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text value, and of the table's name
-inline constexpr std::size_t max_fact_column_name = 256;  ///< bytes
+inline constexpr std::size_t max_fact_tables = 1024;                   ///< per trace; the rows of further ones are only counted
+inline constexpr std::size_t max_fact_bytes = std::size_t{128} << 20;  ///< about, of all rows of a trace in memory; likewise
+inline constexpr std::size_t max_fact_text = 4096;                     ///< bytes of a text value, and of the table's name
+inline constexpr std::size_t max_fact_column_name = 256;               ///< bytes
 
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
 /// every field is an integer, `double` or `std::string`.
@@ -2506,10 +2671,9 @@ namespace detail {
 /// The process's event writer, through which backends report. Every call may be made from any thread, and records nothing while
 /// no capture is active.
 ///
-/// A call is safe in a signal handler, unless it is the thread's first. A handler that interrupts the recording of another event,
-/// or a short control call (`snapshot`, `annotate`, creating a space), is not recorded but counted in the profile
-/// (`reentrant_events`); longer calls (`begin_capture`, building a profile) block signals until they are done. No call changes
-/// errno.
+/// A call is safe in a signal handler, unless it is the thread's first. A handler that interrupts the recording of another event
+/// is not recorded but counted in the profile (`reentrant_events`); control calls block signals while they hold a lock. No call
+/// changes errno.
 ///
 /// Peaks are exact only if calls keep this order: report an allocation after it has happened, a deallocation before. An
 /// allocation at a null address has failed and is only counted.
@@ -3478,7 +3642,7 @@ class live_blocks {
     [[nodiscard]] bool is_used(std::size_t slot) const noexcept { return (tags >> (8 * slot) & 0x80U) != 0; }
     [[nodiscard]] block& block_at(std::uint64_t match) noexcept { return blocks[tag_shift_of(match) / 8]; }
 
-    block& take(std::uint64_t free_slots, std::uint64_t hash, std::uint64_t address) noexcept {
+    [[gnu::always_inline]] block& take(std::uint64_t free_slots, std::uint64_t hash, std::uint64_t address) noexcept {
       tags |= tag_of(hash) << tag_shift_of(free_slots);
       block& taken = block_at(free_slots);
       taken.address = address;
@@ -3631,6 +3795,16 @@ struct running_line {
     products += wide_integer{rise * static_cast<int128>(step - steps.first)};
   }
 
+  /// Adds the number for as many further segments, whose distances from the first step sum to `distances`.
+  void repeat(std::int64_t value, std::uint64_t times, int128 distances) noexcept {
+    const int128 rise = static_cast<int128>(value) - first;
+    if (rise == 0) return;
+    const auto count = static_cast<int128>(times);
+    sum += rise * count;
+    squares += wide_integer{rise * rise} * wide_integer{count};
+    products += wide_integer{rise} * wide_integer{distances};
+  }
+
   /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), where each S is n times the sum of products of deviations from
   /// the means. Constant numbers lie exactly on a level line, so R^2 is then 1.
   [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
@@ -3683,10 +3857,20 @@ struct named_segment_row {
   running_steps steps;
 };
 
+/// Removes the entries at positions that are not kept.
+template <class Entry, class IsKept>
+void keep_only(page_array<Entry>& entries, const IsKept& is_kept) noexcept {
+  std::size_t kept = 0;
+  for (std::size_t position = 0; position < entries.size(); ++position) {
+    if (is_kept(position)) entries[kept++] = entries[position];
+  }
+  entries.truncate(kept);
+}
+
 /// The finished segments of a capture in bounded memory: those kept in full, and one row for each name.
 ///
-/// Every space has an entry for each mark, at the same position. Dropping a segment only marks it, so that no entry moves; once
-/// as many have been dropped as are kept, `compact` removes them everywhere. A segment costs a pass over the marks.
+/// Every space has an entry for each mark, at the same position, once it is settled. Dropping a segment only marks it, so that no
+/// entry moves; once as many have been dropped as are kept, `compact` removes them. A segment costs a pass over the marks.
 ///
 /// A step is one round of the repeating names: the next begins when a name recurs.
 class segment_history {
@@ -3696,6 +3880,10 @@ class segment_history {
   segment_history(std::uint32_t kept, std::uint32_t names) noexcept
       : kept_limit_(std::clamp(kept, std::uint32_t{4}, max_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, max_kept)) {}
 
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  /// Makes room for another segment of that name and returns its row; `no_row` if the system has no memory.
+  [[nodiscard]] std::uint32_t prepare(label name) noexcept { return marks_.reserve(marks_.size() + 1) ? row_of(name) : no_row; }
   /// Adds a finished segment as the last mark. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {
     if (!marks_.reserve(marks_.size() + 1)) return false;
@@ -3754,26 +3942,30 @@ class segment_history {
   /// Whether it is time to `compact`.
   [[nodiscard]] bool is_sparse() const noexcept { return dropped_ >= kept_limit_; }
 
-  /// Removes from `entries`, which has at most one for each mark, those of dropped segments.
-  template <class Entry>
-  void compact(page_array<Entry>& entries) const noexcept {
-    std::size_t kept = 0;
-    for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
-      if (!marks_[position].is_dropped) entries[kept++] = entries[position];
-    }
-    entries.truncate(kept);
-  }
-  /// The same for the marks themselves; call it last.
-  void compact_marks() noexcept {
+  /// Removes the marks of dropped segments. Each space does the same with its entries when it next needs them: see
+  /// `compactions` and `has_mark`.
+  void compact() noexcept {
     std::size_t kept = 0;
     for (std::size_t position = 0; position < marks_.size(); ++position) {
       if (!marks_[position].is_dropped) marks_[kept++] = marks_[position];
     }
     marks_.truncate(kept);
     dropped_ = 0;
+    ++compactions_;
+  }
+  /// How often `compact` was called.
+  [[nodiscard]] std::uint64_t compactions() const noexcept { return compactions_; }
+  /// Whether the segment with that number has a mark, dropped or not.
+  [[nodiscard]] bool has_mark(std::uint64_t number) const noexcept {
+    const std::size_t position = position_of(number);
+    return position < marks_.size() && marks_[position].number == number;
+  }
+  /// Position of the first mark with that number or a later one.
+  [[nodiscard]] std::size_t position_of(std::uint64_t number) const noexcept {
+    return partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
   }
 
-  /// By position, which changes with `compact_marks`.
+  /// By position, which changes with `compact`.
   [[nodiscard]] const page_array<segment_mark>& marks() const noexcept { return marks_; }
   /// In order of first occurrence of the names.
   [[nodiscard]] const page_array<named_segment_row>& rows() const noexcept { return rows_; }
@@ -3788,13 +3980,11 @@ class segment_history {
  private:
   friend struct frame_parts;
 
-  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
-
   [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
 
   /// Null if the segment is not kept.
   [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
-    const std::size_t position = partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
+    const std::size_t position = position_of(number);
     const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
     return is_there ? &marks_[position] : nullptr;
   }
@@ -3832,6 +4022,7 @@ class segment_history {
   std::uint64_t count_ = 0;
   std::uint64_t step_ = 0;
   std::size_t dropped_ = 0;
+  std::uint64_t compactions_ = 0;
   page_array<segment_mark> marks_;
   page_array<named_segment_row> rows_;
   live_blocks row_index_;
@@ -3872,6 +4063,12 @@ class summaries_by_name {
       sums[index].add(values[index], ended.number);
     }
     return true;
+  }
+
+  /// Adds as many segments of a row with the same numbers as its last one.
+  void repeat(std::size_t row, std::uint64_t times) noexcept {
+    if (row >= known_.size() || known_[row] == 0) return;
+    for (running_summary& sum : records_[row]) sum.total += static_cast<int128>(sum.last) * static_cast<int128>(times);
   }
 
   /// The record for a row of the history; zeros if nothing was added to it.
@@ -4057,7 +4254,19 @@ class core_ledger {
     return true;
   }
   /// Drops the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+  template <class IsKept>
+  void compact(const IsKept& is_kept) noexcept {
+    keep_only(segments_, is_kept);
+  }
+  /// Adds the segments at [first, last), in which nothing changed. False if the system has no memory.
+  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept {
+    if (!is_used()) return true;
+    if (!segments_.resize(first) || !segments_.resize(last)) return false;
+    const core_maxima unchanged = open_segment();
+    for (std::size_t position = first; position < last; ++position) segments_[position] = unchanged;
+    return true;
+  }
+  void repeat_name(std::size_t row, std::uint64_t times) noexcept { by_name_.repeat(row, times); }
 
   // --- queries for reports ------------------------------------------------------------------------------------------
 
@@ -5285,8 +5494,18 @@ class byte_level {
     segments_.back() = ended;
     return true;
   }
-  /// Drops the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+  /// Adds the segments at [first, last), in which nothing changed. False if the system has no memory.
+  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept {
+    if (!segments_.resize(first) || !segments_.resize(last)) return false;
+    for (std::size_t position = first; position < last; ++position) segments_[position] = open_segment();
+    return true;
+  }
+  void repeat_name(std::size_t row, std::uint64_t times) noexcept { by_name_.repeat(row, times); }
+  /// Drops the segments at positions that are not kept.
+  template <class IsKept>
+  void compact(const IsKept& is_kept) noexcept {
+    keep_only(segments_, is_kept);
+  }
 
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
@@ -5427,7 +5646,13 @@ class reserved_ledger {
   /// Ends the segment last added to `history`. False if the system has no memory.
   [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
   /// Drops the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { level_.compact(history); }
+  template <class IsKept>
+  void compact(const IsKept& is_kept) noexcept {
+    level_.compact(is_kept);
+  }
+  /// Adds segments in which nothing changed, as `byte_level` does.
+  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept { return !is_used_ || level_.repeat(first, last); }
+  void repeat_name(std::size_t row, std::uint64_t times) noexcept { level_.repeat_name(row, times); }
 
   /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
@@ -5730,7 +5955,13 @@ class active_ledger {
   /// Ends the segment last added to `history`. False if the system has no memory.
   [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
   /// Drops the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { level_.compact(history); }
+  template <class IsKept>
+  void compact(const IsKept& is_kept) noexcept {
+    level_.compact(is_kept);
+  }
+  /// Adds segments in which nothing changed, as `byte_level` does.
+  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept { return !is_used_ || level_.repeat(first, last); }
+  void repeat_name(std::size_t row, std::uint64_t times) noexcept { level_.repeat_name(row, times); }
 
   /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
@@ -6223,6 +6454,8 @@ struct event_anomalies {
   std::int64_t other_segments = 0;    ///< segments with names beyond `capture_options::segment_names`
   std::int64_t other_operations = 0;  ///< invocations of operations beyond `capture_options::operations`
   std::int64_t other_names = 0;       ///< uses of names beyond the process's limit of 65,536, or 8 MiB of text
+  /// Rows of `profile::facts` that the trace lacks, or that are beyond the limits (`max_fact_tables`, `max_fact_bytes`).
+  std::int64_t missing_fact_rows = 0;
 
   bool operator==(const event_anomalies&) const = default;
 };
@@ -6251,9 +6484,10 @@ struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
   std::string device;  ///< the name of `capture_options::device`; empty: none given
-  /// False if events were dropped, reentrant or untracked. Totals may then be too small, and live bytes also too large: frees of
-  /// live blocks may be among the missing events.
-  bool exact = true;
+  /// False if events were dropped, reentrant or untracked: totals may then be too small, and live bytes also too large, because
+  /// frees of live blocks may be among the missing events. Also false if several memory spaces share one row, in which blocks at
+  /// equal addresses cannot be told apart. Whoever makes a profile has to claim that it is exact.
+  bool exact = false;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the start of the capture
   process_info process;
@@ -6402,7 +6636,8 @@ inline namespace enabled {
 /// began; equal names stay separate segments.
 ///
 /// Does nothing without a capture, so that an instrumented program also runs unprofiled; if a capture has ended, a line on stderr
-/// says so once. Costs one event; the accounting is a pass over the operations and never walks the live blocks.
+/// says so once. Costs one event; the accounting is a pass over the operations and never walks the live blocks. For at most a
+/// thousandth of the run's time, apart from its first 5 ms, it also reads how much memory the whole process holds.
 inline void snapshot(std::string_view name) noexcept {
   if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
 }
@@ -6884,7 +7119,7 @@ struct operation_stats {
   std::int64_t allocation_count;
   std::int64_t deallocation_count;
   std::int64_t max_delta;  ///< inclusive; meaningful if `finished` is not 0
-  std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
+  std::int64_t finished;   ///< invocations that ended after an operation of their thread had first used this space
   std::int64_t peak;       ///< inclusive
   std::int64_t self_peak;
   std::int64_t changing;  ///< finished invocations with a nonzero delta or peak; the next three are meaningful if not 0
@@ -6904,6 +7139,182 @@ struct operation_stats {
     if (inclusive > peak) peak = inclusive;
     if (self > self_peak) self_peak = self;
   }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/scope_stack.hpp>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct frame_parts;
+
+/// One open operation of a thread.
+struct open_scope {
+  std::uint32_t operation;
+  label name;
+  std::uint32_t number;  ///< as counted by its thread
+  std::uint16_t tag;     ///< category of its allocations, plus one; 0: none given here or in an enclosing scope
+  std::uint64_t begin_stamp;
+};
+
+/// Usage of one memory space while one scope was open on its thread.
+struct scope_usage {
+  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
+  std::int64_t self_max;   ///< greatest `self_net`
+  std::int64_t inner_net;  ///< the same for nested scopes that have ended
+  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
+
+  void allocate(std::int64_t bytes) noexcept {
+    self_net += bytes;
+    if (self_net > self_max) self_max = self_net;
+    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
+  }
+  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
+
+  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
+  /// The greatest net of this scope if the scope nested in it, open or just ended, reached `inner_max`.
+  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
+    return net() + inner_max > max_net ? net() + inner_max : max_net;
+  }
+};
+
+/// Usage of one memory space by a thread's open operations: entry 0 is the thread outside any operation, which no result shows.
+using space_scopes = page_array<scope_usage>;
+
+/// The operations open on one thread, in order, with their running usage of each memory space touched inside one of them.
+///
+/// A thread that never opens an operation takes no memory beyond the object.
+class scope_stack {
+ public:
+  static constexpr std::uint32_t max_spaces = 256;
+  /// Programs nest about ten operations. A program that forgets to end them is counted but not followed further.
+  static constexpr std::size_t max_depth = 256;
+
+  scope_stack() = default;
+  scope_stack(const scope_stack&) = delete;
+  scope_stack& operator=(const scope_stack&) = delete;
+  ~scope_stack() {
+    if (table_ == nullptr) return;
+    table_->~space_table();
+    unmap_pages(table_, sizeof(space_table));
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
+  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  /// 0 if no scope is open.
+  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
+  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
+  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
+
+  /// Opens a scope. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+    if (!scopes_.push_back(scope)) return false;
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      if (table_->scopes[table_->used[index]].push_back({})) continue;
+      while (index-- > 0) table_->scopes[table_->used[index]].pop_back();
+      scopes_.pop_back();
+      return false;
+    }
+    return true;
+  }
+
+  /// Index of the scope with that number, from the outermost; `depth()` if it is not open.
+  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
+    // The innermost nearly always ends next.
+    for (std::size_t index = scopes_.size(); index-- > 0;) {
+      if (scopes_[index].number == number) return index;
+    }
+    return scopes_.size();
+  }
+
+  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space that has usage; `usage`
+  /// includes nested scopes that have ended. Nested scopes that are still open continue in the enclosing one.
+  template <class Finish>
+  void close(std::size_t index, Finish&& finish) noexcept {
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = table_->scopes[table_->used[used]];
+      const std::size_t position = index + 1;  // entry 0 is outside any operation
+      std::int64_t inner_net = 0;
+      std::int64_t inner_max = 0;
+      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
+        inner_max = scopes[inner].max_with(inner_max);
+        inner_net += scopes[inner].net();
+      }
+      scope_usage ended = scopes[position];
+      ended.max_net = ended.max_with(inner_max);
+      scope_usage& outer = scopes[position - 1];
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      ended.inner_net += inner_net;
+      scopes.erase(position);
+      finish(scopes_[index], table_->used[used], ended);
+    }
+    scopes_.erase(index);
+  }
+
+  /// Closes the innermost scope and calls `finish` as above.
+  template <class Finish>
+  void close_innermost(Finish&& finish) noexcept {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes& scopes = table_->scopes[table_->used[index]];
+      const scope_usage ended = scopes.back();
+      scopes.pop_back();
+      scope_usage& outer = scopes.back();
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      finish(innermost(), table_->used[index], ended);
+    }
+    scopes_.pop_back();
+  }
+
+  /// The space's usage by open scopes, created when the thread first touches the space; null if there is no memory.
+  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
+    if (knows(space)) [[likely]]
+      return &table_->scopes[space];
+    if (table_ == nullptr) {
+      void* const pages = map_pages(sizeof(space_table));
+      if (pages == nullptr) return nullptr;
+      table_ = new (pages) space_table;
+    }
+    space_scopes& scopes = table_->scopes[space];
+    if (!scopes.resize(scopes_.size() + 1)) return nullptr;
+    table_->used[used_count_++] = space;
+    return &scopes;
+  }
+  /// Whether the space has usage by open scopes.
+  [[nodiscard]] bool knows(std::uint8_t space) const noexcept { return table_ != nullptr && !table_->scopes[space].empty(); }
+
+  /// Calls `visit(space, scopes)` for each space that has usage.
+  template <class Visitor>
+  void for_each_space(Visitor&& visit) const {
+    for (std::uint32_t index = 0; index < used_count_; ++index)
+      visit(table_->used[index], std::as_const(table_->scopes[table_->used[index]]));
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = scopes_.bytes() + (table_ == nullptr ? 0 : sizeof(space_table));
+    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += scopes.bytes(); });
+    return total;
+  }
+
+ private:
+  friend struct frame_parts;
+
+  struct space_table {
+    std::uint8_t used[max_spaces] = {};  ///< the spaces with usage, in order of first use
+    space_scopes scopes[max_spaces];     ///< empty: none
+  };
+
+  page_array<open_scope> scopes_;
+  space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
+  std::uint32_t used_count_ = 0;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -7090,7 +7501,7 @@ class timeline {
   }
 
   /// The live bytes after one event.
-  void add(std::int64_t live, std::uint64_t stamp) noexcept {
+  [[gnu::always_inline]] void add(std::int64_t live, std::uint64_t stamp) noexcept {
     if (--remaining_ == 0) [[unlikely]]
       turn(live, stamp);
   }
@@ -7192,14 +7603,15 @@ inline constexpr std::size_t segment_number_count = 8;
 /// kept.
 class space_ledger {
  public:
-  /// A space that first occurs after `segment` segments, `kept` of which have a mark, when the next begins at `begin_stamp`.
-  space_ledger(const ledger_options& options, std::uint64_t segment, std::size_t kept, std::uint64_t begin_stamp) noexcept
+  /// A space that first occurs after the segments of `history`, when the next begins at `begin_stamp`.
+  space_ledger(const ledger_options& options, const segment_history& history, std::uint64_t begin_stamp) noexcept
       : peak_stamp_(begin_stamp),
         options_(options),
-        segment_(segment),
+        segment_(history.count()),
+        compactions_(history.compactions()),
         line_(options.timeline_points),
         largest_of_finished_(options.largest_blocks) {
-    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && segments_.resize(kept);
+    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
   }
 
   /// False if the system had no memory for it.
@@ -7302,6 +7714,9 @@ class space_ledger {
   /// Whether the totals have room for this many more bytes; false for impossible sizes as well.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
 
+  /// Where threads outside any operation count; no result shows it. Its sums stay in range, because those of the space do.
+  [[nodiscard]] scope_usage& outside_operations() noexcept { return outside_; }
+
   /// Increases whenever statistics may have moved in memory: references to them are valid while it is unchanged.
   [[nodiscard]] std::uint64_t stats_generation() const noexcept { return stats_generation_; }
 
@@ -7341,11 +7756,30 @@ class space_ledger {
 
   // --- segments -----------------------------------------------------------------------------------------------------
 
-  /// Ends the segment last added to `history`. Costs a pass over the operations, however much is live. False if the system has no
-  /// memory.
+  /// Adds the segments since the last one that ended here. Nothing has changed since then, so they are all alike. Call before the
+  /// space changes and before it is read; `begin_stamp` is that of the open segment. Costs a pass over the names and over those
+  /// of the segments that are kept. False if the system has no memory.
+  [[nodiscard]] bool settle(const segment_history& history, std::uint64_t begin_stamp) noexcept {
+    if (segment_ == history.count() && compactions_ == history.compactions()) return true;
+    compact(history);
+    if (segment_ == history.count()) return true;
+    repeat_names(history);
+    if (!repeat_segments(history)) return false;
+    segment_ = history.count();
+    peak_stamp_ = begin_stamp;
+    return true;
+  }
+  /// The cost of `settle` in steps of `ledger::limit_work`.
+  [[nodiscard]] std::uint64_t steps_of_settling(const segment_history& history) const noexcept {
+    if (segment_ == history.count()) return 0;
+    return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size();
+  }
+  /// Ends the segment last added to `history`; the space was settled before that. Costs a pass over the operations, however much
+  /// is live. False if the system has no memory.
   bool end_segment(segment_history& history, std::uint64_t stamp) noexcept {
     segment_record record = open_segment();
     const std::uint64_t number = segment_++;
+    ++stats_generation_;  // so that each thread looks the space up again, and the ledger notices that it changes
     if (!collect_owners(owner_scratch_)) return false;
     if (record.live_at_peak > overall_peak_) {
       if (overall_peak_ != 0) history.unpin(overall_segment_);
@@ -7358,7 +7792,7 @@ class space_ledger {
     }
     record.cumulative_peak = overall_peak_;
     keep_owners(record);
-    if (!segments_.resize(history.marks().size())) return false;
+    if (!extend(history)) return false;
     segments_.back() = record;
     for (std::uint32_t index = 0; index < freed_count_; ++index) {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
@@ -7369,23 +7803,6 @@ class space_ledger {
     const bool is_reserved_kept = reserved_.end_segment(history);
     const bool is_active_kept = active_.end_segment(history);
     return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
-  }
-
-  /// Drops the segments that are no longer kept. Requires that no segment has begun since the last one ended.
-  void compact(const segment_history& history) noexcept {
-    largest_of_finished_.compact(
-        segments_.size(), [&](std::size_t position) { return !history.marks()[position].is_dropped; }, freed_since_peak_.data());
-    history.compact(segments_);
-    std::size_t count = 0;
-    for (segment_record& record : segments_) {
-      for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
-      record.first_owner = count;
-      count += record.owner_count;
-    }
-    owners_.truncate(count);
-    reserved_.compact(history);
-    active_.compact(history);
-    cores_.compact(history);
   }
 
   /// The open segment, as if it ended now, without its owners.
@@ -7444,7 +7861,7 @@ class space_ledger {
 
   /// Number of ended segments, which is the number of the open one.
   [[nodiscard]] std::uint64_t segment() const noexcept { return segment_; }
-  /// One for each mark of the history; zeros before the space first occurred.
+  /// One for each mark of the history, once settled; zeros before the space first occurred.
   [[nodiscard]] const page_array<segment_record>& segments() const noexcept { return segments_; }
   [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
     return owners_.data() + record.first_owner;
@@ -7483,9 +7900,9 @@ class space_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() +
-           shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() +
-           active_.bytes() + out_of_memory_.bytes();
+           numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
+           largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
+           reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -7498,6 +7915,80 @@ class space_ledger {
 
  private:
   friend struct frame_parts;
+
+  /// How many segments of a name were added, and the sum of their distances from the first.
+  struct added_segments {
+    std::uint64_t count;
+    int128 distances;
+  };
+
+  /// Makes the segments as many as the marks; new ones are zero. False if the system has no memory.
+  [[nodiscard]] bool extend(const segment_history& history) noexcept {
+    const std::size_t known = numbers_.size();
+    const std::size_t count = history.marks().size();
+    if (!numbers_.resize(count)) return false;
+    for (std::size_t position = known; position < count; ++position) numbers_[position] = history.marks()[position].number;
+    return segments_.resize(count);
+  }
+
+  /// Drops the segments that the history has dropped. Requires that nothing has changed since the last segment ended.
+  void compact(const segment_history& history) noexcept {
+    if (compactions_ == history.compactions()) return;
+    compactions_ = history.compactions();
+    const auto is_kept = [&](std::size_t position) { return position < numbers_.size() && history.has_mark(numbers_[position]); };
+    largest_of_finished_.compact(segments_.size(), is_kept, freed_since_peak_.data());
+    keep_only(segments_, is_kept);
+    std::size_t count = 0;
+    for (segment_record& record : segments_) {
+      for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
+      record.first_owner = count;
+      count += record.owner_count;
+    }
+    owners_.truncate(count);
+    reserved_.compact(is_kept);
+    active_.compact(is_kept);
+    cores_.compact(is_kept);
+    std::size_t kept = 0;
+    for (const std::uint64_t number : numbers_) {
+      if (history.has_mark(number)) numbers_[kept++] = number;
+    }
+    numbers_.truncate(kept);
+  }
+
+  /// Adds the segments of each name since its last one here, which was as they are.
+  void repeat_names(const segment_history& history) noexcept {
+    for (std::size_t row = 0; row < added_.size(); ++row) {
+      const running_steps& steps = history.rows()[row].steps;
+      added_segments& added = added_[row];
+      if (added.count == 0 || added.count == steps.count) continue;
+      const std::uint64_t times = steps.count - added.count;
+      lines_[row].repeat(by_name_.of(history, row)[static_cast<std::size_t>(segment_number::live_at_end)].last, times,
+                         steps.sum - added.distances);
+      by_name_.repeat(row, times);
+      reserved_.repeat_name(row, times);
+      active_.repeat_name(row, times);
+      cores_.repeat_name(row, times);
+      added = {steps.count, steps.sum};
+    }
+  }
+
+  [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept {
+    const std::size_t first = history.position_of(segment_);
+    const std::size_t last = history.marks().size();
+    if (first == last) return true;
+    if (!collect_owners(owner_scratch_) || !reserved_.repeat(first, last) || !active_.repeat(first, last) ||
+        !cores_.repeat(first, last) || !extend(history)) {
+      return false;
+    }
+    segment_record unchanged = open_segment();
+    unchanged.cumulative_peak = overall_peak_;
+    for (std::size_t position = first; position < last; ++position) {
+      segments_[position] = unchanged;
+      segments_[position].peak_stamp = history.marks()[position].begin_stamp;
+      keep_owners(segments_[position]);
+    }
+    return true;
+  }
 
   void start_segment(std::uint64_t stamp) noexcept {
     start_live_ = peak_live_ = live_;
@@ -7563,6 +8054,8 @@ class space_ledger {
                                 record.allocation_count - (record.blocks_at_end - record.blocks_at_start)})) {
       return false;
     }
+    if (ended.row >= added_.size() && !added_.resize(ended.row + 1U)) return false;
+    added_[ended.row] = {row.steps.count, row.steps.sum};
     const auto sums = by_name_.of(history, ended.row);
     lines_[ended.row].first = sums[static_cast<std::size_t>(segment_number::live_at_end)].first;
     lines_[ended.row].add(record.live_at_end, ended.step, row.steps);
@@ -7630,10 +8123,12 @@ class space_ledger {
   page_array<operation_stats> operations_;
   std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is the remainder
   ledger_options options_;
-  std::uint64_t segment_;  ///< number of the open segment
+  std::uint64_t segment_;      ///< number of the open segment
+  std::uint64_t compactions_;  ///< of the history, when `compact` last followed it
   timeline line_;
   page_array<block> freed_since_peak_;
 
+  scope_usage outside_{};
   std::uint64_t stats_generation_ = 0;
   std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it is exceeded
   std::int64_t capacity_ = 0;
@@ -7646,6 +8141,8 @@ class space_ledger {
   std::int64_t start_blocks_ = 0;
 
   page_array<segment_record> segments_;
+  page_array<std::uint64_t> numbers_;  ///< of the segments, by position
+  page_array<added_segments> added_;   ///< by row of the name
   page_array<owner_at_peak> owners_;
   page_array<owner_at_peak> owner_scratch_;
   page_array<owner_at_peak> overall_owners_;
@@ -7938,175 +8435,6 @@ class operation_tree {
   bool is_usable_ = false;
   page_array<node> nodes_;
   page_array<std::uint32_t> slots_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/scope_stack.hpp>
-#include <cstdint>
-#include <new>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-struct frame_parts;
-
-/// One open operation of a thread.
-struct open_scope {
-  std::uint32_t operation;
-  label name;
-  std::uint32_t number;  ///< as counted by its thread
-  std::uint16_t tag;     ///< category of its allocations, plus one; 0: none given here or in an enclosing scope
-  std::uint64_t begin_stamp;
-};
-
-/// Usage of one memory space while one scope was open on its thread.
-struct scope_usage {
-  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
-  std::int64_t self_max;   ///< greatest `self_net`
-  std::int64_t inner_net;  ///< the same for nested scopes that have ended
-  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
-
-  void allocate(std::int64_t bytes) noexcept {
-    self_net += bytes;
-    if (self_net > self_max) self_max = self_net;
-    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
-  }
-  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
-
-  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
-  /// The greatest net of this scope if the scope nested in it, open or just ended, reached `inner_max`.
-  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
-    return net() + inner_max > max_net ? net() + inner_max : max_net;
-  }
-};
-
-/// Usage of one memory space by a thread's open operations: entry 0 is the thread outside any operation.
-using space_scopes = page_array<scope_usage>;
-
-/// The operations open on one thread, in order, with their running usage of each memory space that the thread has touched.
-class scope_stack {
- public:
-  static constexpr std::uint32_t max_spaces = 256;
-  /// Programs nest about ten operations. A program that forgets to end them is counted but not followed further.
-  static constexpr std::size_t max_depth = 256;
-
-  scope_stack() = default;
-  scope_stack(const scope_stack&) = delete;
-  scope_stack& operator=(const scope_stack&) = delete;
-  ~scope_stack() {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes* const scopes = by_space_[used_[index]];
-      scopes->~space_scopes();
-      unmap_pages(scopes, sizeof(space_scopes));
-    }
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
-  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
-  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
-  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
-  /// 0 if no scope is open.
-  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
-  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
-  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
-
-  /// Opens a scope. False, with nothing changed, if the system has no memory.
-  [[nodiscard]] bool push(const open_scope& scope) noexcept {
-    if (!scopes_.push_back(scope)) return false;
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      if (by_space_[used_[index]]->push_back({})) continue;
-      while (index-- > 0) by_space_[used_[index]]->pop_back();
-      scopes_.pop_back();
-      return false;
-    }
-    return true;
-  }
-
-  /// Index of the scope with that number, from the outermost; `depth()` if it is not open.
-  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
-    // The innermost nearly always ends next.
-    for (std::size_t index = scopes_.size(); index-- > 0;) {
-      if (scopes_[index].number == number) return index;
-    }
-    return scopes_.size();
-  }
-
-  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space that this thread has touched; `usage`
-  /// includes nested scopes that have ended. Nested scopes that are still open continue in the enclosing one.
-  template <class Finish>
-  void close(std::size_t index, Finish&& finish) noexcept {
-    for (std::uint32_t used = 0; used < used_count_; ++used) {
-      space_scopes& scopes = *by_space_[used_[used]];
-      const std::size_t position = index + 1;  // entry 0 is outside any operation
-      std::int64_t inner_net = 0;
-      std::int64_t inner_max = 0;
-      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
-        inner_max = scopes[inner].max_with(inner_max);
-        inner_net += scopes[inner].net();
-      }
-      scope_usage ended = scopes[position];
-      ended.max_net = ended.max_with(inner_max);
-      scope_usage& outer = scopes[position - 1];
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
-      ended.inner_net += inner_net;
-      scopes.erase(position);
-      finish(scopes_[index], used_[used], ended);
-    }
-    scopes_.erase(index);
-  }
-
-  /// Closes the innermost scope and calls `finish` as above.
-  template <class Finish>
-  void close_innermost(Finish&& finish) noexcept {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes& scopes = *by_space_[used_[index]];
-      const scope_usage ended = scopes.back();
-      scopes.pop_back();
-      scope_usage& outer = scopes.back();
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
-      finish(innermost(), used_[index], ended);
-    }
-    scopes_.pop_back();
-  }
-
-  /// The space's usage by open scopes, created when the thread first touches the space; null if there is no memory.
-  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
-    if (by_space_[space] != nullptr) [[likely]]
-      return by_space_[space];
-    void* const pages = map_pages(sizeof(space_scopes));
-    if (pages == nullptr) return nullptr;
-    space_scopes* const scopes = new (pages) space_scopes;
-    if (!scopes->resize(scopes_.size() + 1)) {
-      unmap_pages(pages, sizeof(space_scopes));
-      return nullptr;
-    }
-    by_space_[space] = scopes;
-    used_[used_count_++] = space;
-    return scopes;
-  }
-
-  /// Calls `visit(space, scopes)` for each space that this thread has touched.
-  template <class Visitor>
-  void for_each_space(Visitor&& visit) const {
-    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
-  }
-
-  /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = scopes_.bytes();
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
-    return total;
-  }
-
- private:
-  friend struct frame_parts;
-
-  page_array<open_scope> scopes_;
-  std::uint32_t used_count_ = 0;
-  std::uint8_t used_[max_spaces] = {};
-  space_scopes* by_space_[max_spaces] = {};
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -9028,15 +9356,16 @@ struct frame_parts {
     std::uint32_t used = part.used_count_;
     state.number(used);
     for (std::uint32_t index = 0; index < used && !state.has_failed(); ++index) {
-      std::uint8_t space = part.used_[index & 0xFFU];
+      std::uint8_t space = 0;
+      if constexpr (!State::reads) space = part.table_->used[index];
       state.number(space);
       if constexpr (State::reads) {
-        state.require(is_space(space) && part.by_space_[space] == nullptr);
+        state.require(is_space(space) && !part.knows(space));
         if (!state.has_failed()) state.require(part.in_space(space) != nullptr);
         if (state.has_failed()) return;
       }
       frame_sum bytes;
-      for (auto& usage : *part.by_space_[space]) {
+      for (auto& usage : part.table_->scopes[space]) {
         state.changes(usage.self_net, usage.inner_net);
         state.amounts(usage.self_max, usage.max_net);
         for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
@@ -9327,7 +9656,58 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/ledger/space_changes.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Which memory spaces have changed in the open segment, and of which names an unchanged one has ended a segment since its last
+/// change: any further segment of that name is the same, and need not be looked at.
+class space_changes {
+ public:
+  /// A space is about to change in the open segment.
+  void begin(std::size_t space) noexcept { has_changed_[space] = true; }
+  [[nodiscard]] bool has_changed(std::size_t space) const noexcept { return has_changed_[space]; }
+
+  /// Whether a segment of the name in that row of the history would be as the last one was.
+  [[nodiscard]] bool may_skip(std::size_t space, std::size_t row) const noexcept {
+    return !has_changed_[space] && row < ended_.size() && ended_[row].after_change[space] == changes_[space] + 1;
+  }
+
+  /// A segment of the name in that row has ended in the space.
+  void end_segment(std::size_t space, std::size_t row) noexcept {
+    if (has_changed_[space]) {
+      has_changed_[space] = false;
+      if (++changes_[space] == ~std::uint32_t{0}) forget();
+    } else if (row < ended_.size() || ended_.resize(row + 1)) {  // without memory, no segment is skipped
+      ended_[row].after_change[space] = changes_[space] + 1;
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return ended_.bytes(); }
+
+ private:
+  struct last_ends {
+    std::uint32_t after_change[any_space + 1];  ///< number of the change after which a segment has ended, plus one
+  };
+
+  /// Begins to count changes anew; until it knows more, no segment is skipped.
+  void forget() noexcept {
+    ended_.clear();
+    for (std::uint32_t& count : changes_) count = 0;
+  }
+
+  bool has_changed_[any_space + 1] = {};
+  std::uint32_t changes_[any_space + 1] = {};
+  page_array<last_ends> ended_;  ///< by row of the history
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/ledger.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -9397,8 +9777,15 @@ class ledger {
       destroy(space);
       space = nullptr;
     }
-    for (detail::thread_state* thread : threads_) destroy(thread);
+    for (detail::thread_state* thread : threads_) {
+      if (thread != nullptr) thread->~thread_state();
+    }
+    for (std::byte* pages : thread_pages_) detail::unmap_pages(pages, thread_page_bytes);
     threads_.clear();
+    thread_pages_.clear();
+    thread_count_ = 0;
+    changes_ = detail::space_changes{};
+    space_end_ = 0;
     history_.~segment_history();
     new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
     checkpoints_ = detail::checkpoint_history{};
@@ -9420,8 +9807,7 @@ class ledger {
     }
     detail::thread_state& run = *state;
     if (run.space != nullptr) {
-      if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
-      if (run.space->shared() != nullptr) activate(*run.space);
+      resume(run);
       run.prefetches = run.space->is_large();
     }
     for (const event* recorded = first; recorded != last; ++recorded) {
@@ -9429,61 +9815,63 @@ class ledger {
         // The next events are nearly always in the same space; otherwise the guess only costs a cache line.
         run.space->prefetch(recorded[prefetch_distance].address);
       }
-      // An event that was published late takes effect when it is applied, so time never runs backwards.
-      if (recorded->stamp > stamp_) stamp_ = recorded->stamp;
-      switch (recorded->kind) {
-        case event_kind::allocate:
-          if (enter(run, recorded->space) && !run.allocate(*recorded, stamp_)) ++rejected_events_;
-          break;
-        case event_kind::deallocate:
-          if (enter(run, recorded->space)) run.deallocate(*recorded, stamp_);
-          break;
-        default:
-          if (recorded->kind == event_kind::scope_begin) {
-            begin_scope(run, *recorded);
-          } else if (recorded->kind == event_kind::scope_end) {
-            end_scope(run, *recorded);
-          } else {
-            apply_control(run, *recorded);
-          }
-          break;
-      }
+      apply_one(run, *recorded);
     }
   }
 
-  /// Ends the segment at `stamp`. Costs a pass over the operations of each space and the kept segments, but not over live blocks.
+  /// Applies events of several threads, in order; the same as one call of the other for each.
+  void apply(const ordered_event* first, const ordered_event* last) noexcept {
+    events_ += static_cast<std::uint64_t>(last - first);
+    for (const ordered_event* next = first; next != last; ++next) {
+      detail::thread_state* const state = find_thread(next->ring);
+      if (state == nullptr) [[unlikely]] {
+        ++rejected_events_;
+        continue;
+      }
+      detail::thread_state& run = *state;
+      if (run.space != nullptr) {
+        resume(run);
+        // Whatever the size of the table: its last change was often made on another core.
+        if (last - next > prefetch_distance) run.space->prefetch(next[prefetch_distance].recorded->address);
+      }
+      apply_one(run, *next->recorded);
+    }
+  }
+
+  /// Ends the segment at `stamp`. Costs a pass over the operations of each space that has changed and the kept segments, but not
+  /// over live blocks.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
     if (name == memprof::other_names) ++other_names_;
-    if (!take_work(work_of_segment_end()) || !history_.add(name, segment_begin_, stamp_)) {
+    const std::uint32_t row = history_.prepare(name);
+    if (row == detail::segment_history::no_row || !take_work(choose_ending_spaces(row))) {
       ++rejected_events_;
       return;
     }
+    for (std::size_t index = 0; index < ending_count_; ++index) {
+      if (!spaces_[ending_[index]]->settle(history_, segment_begin_)) ++rejected_events_;
+    }
+    (void)history_.add(name, segment_begin_, stamp_);  // there is room
     segment_begin_ = stamp_;
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
+    for (std::size_t index = 0; index < ending_count_; ++index) {
+      if (!spaces_[ending_[index]]->end_segment(history_, stamp_)) ++rejected_events_;
+      changes_.end_segment(ending_[index], row);
     }
     pin_joint_peaks();
     history_.drop_surplus();
-    if (!history_.is_sparse()) return;
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr) space->compact(history_);
-    }
-    history_.compact_marks();
+    if (history_.is_sparse()) history_.compact();
   }
 
-  /// Counts the peaks of open operations, which would otherwise wait for their end. Idempotent.
-  void settle_open_scopes() noexcept {
-    for (const detail::thread_state* thread : threads_) {
-      if (thread == nullptr) continue;
-      const detail::scope_stack& open = thread->scopes;
-      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
-        std::int64_t inner_max = 0;
-        for (std::size_t depth = open.depth(); depth > 0; --depth) {
-          inner_max = scopes[depth].max_with(inner_max);
-          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
-        }
-      });
+  /// Counts what would otherwise wait: the peaks of open operations, and segments in which a space did not change. Call before
+  /// reading the numbers of spaces. Idempotent.
+  void settle() noexcept {
+    settle_open_scopes();
+    settle_spaces();
+  }
+  /// Only the segments.
+  void settle_spaces() noexcept {
+    for (detail::space_ledger* space : spaces_) {
+      if (space != nullptr && !space->settle(history_, segment_begin_)) ++rejected_events_;
     }
   }
 
@@ -9526,15 +9914,15 @@ class ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
-                        threads_.bytes() + settings_.bytes();
+                        threads_.bytes() + settings_.bytes() + changes_.bytes();
     total += memories_.bytes() + memories_.size() * sizeof(detail::shared_memory);
     for (const detail::space_ledger* space : spaces_) {
       if (space == nullptr) continue;
       total += sizeof(detail::space_ledger) + space->bytes();
       if (space->shared() != nullptr) total += sizeof(detail::memory_share) + space->shared()->bytes();
     }
-    for (const detail::thread_state* thread : threads_)
-      total += thread == nullptr ? 0 : sizeof(detail::thread_state) + thread->scopes.bytes();
+    total += thread_pages_.bytes() + thread_pages_.size() * thread_page_bytes;
+    for (const detail::thread_state* thread : threads_) total += thread == nullptr ? 0 : thread->scopes.bytes();
     return total;
   }
 
@@ -9545,6 +9933,8 @@ class ledger {
   static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
   /// Far enough for a cache miss to be over when the event is applied; near enough to help a short run.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
+  static constexpr std::size_t thread_page_bytes = 4096;
+  static constexpr std::size_t threads_a_page = thread_page_bytes / sizeof(detail::thread_state);
 
   /// Records what an operation did in a space while it was open.
   struct finish_operation {
@@ -9572,8 +9962,51 @@ class ledger {
     return &settings_[space];
   }
 
+  /// Continues with a thread, after others, that has a current space.
+  [[gnu::always_inline]] void resume(detail::thread_state& run) noexcept {
+    if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
+    if (run.space->shared() != nullptr) activate(*run.space);
+  }
+
+  [[gnu::always_inline]] void apply_one(detail::thread_state& run, const event& recorded) noexcept {
+    // An event that was published late takes effect when it is applied, so time never runs backwards.
+    if (recorded.stamp > stamp_) stamp_ = recorded.stamp;
+    switch (recorded.kind) {
+      case event_kind::allocate:
+        if (enter(run, recorded.space) && !run.allocate(recorded, stamp_)) ++rejected_events_;
+        break;
+      case event_kind::deallocate:
+        if (enter(run, recorded.space)) run.deallocate(recorded, stamp_);
+        break;
+      default:
+        if (recorded.kind == event_kind::scope_begin) {
+          begin_scope(run, recorded);
+        } else if (recorded.kind == event_kind::scope_end) {
+          end_scope(run, recorded);
+        } else {
+          apply_control(run, recorded);
+        }
+        break;
+    }
+  }
+
+  /// Counts the peaks of open operations, which would otherwise wait for their end.
+  void settle_open_scopes() noexcept {
+    for (const detail::thread_state* thread : threads_) {
+      if (thread == nullptr) continue;
+      const detail::scope_stack& open = thread->scopes;
+      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
+        std::int64_t inner_max = 0;
+        for (std::size_t depth = open.depth(); depth > 0; --depth) {
+          inner_max = scopes[depth].max_with(inner_max);
+          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
+        }
+      });
+    }
+  }
+
   /// Makes a memory space the run's current one. False, and the event counts as rejected, if there is no memory for a new one.
-  [[nodiscard]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
+  [[nodiscard, gnu::always_inline]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
       return true;
     return enter_other(run, space);
@@ -9581,7 +10014,13 @@ class ledger {
 
   [[gnu::noinline]] bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
     detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    detail::space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
+    detail::scope_usage* usage = nullptr;
+    const bool may_change = space != nullptr && begin_change(id);
+    if (may_change && run.scopes.empty()) {
+      usage = &space->outside_operations();
+    } else if (may_change) {
+      if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
+    }
     if (usage == nullptr) {
       ++rejected_events_;
       return false;
@@ -9590,7 +10029,7 @@ class ledger {
     run.space_id = id;
     run.space = space;
     run.prefetches = space->is_large();
-    run.usage = &usage->back();
+    run.usage = usage;
     run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
     run.stats = &space->operation(run.scopes.operation());
     run.stats_generation = space->stats_generation();
@@ -9603,9 +10042,9 @@ class ledger {
         if (recorded.label == memprof::other_names) ++other_names_;
         if (recorded.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (detail::space_ledger* const space =
-                       recorded.space == any_space ? space_of(recorded.address) : spaces_[recorded.space]) {
-          space->annotate(recorded);
+        } else if (const std::uint8_t id = recorded.space == any_space ? space_of(recorded.address) : recorded.space;
+                   spaces_[id] != nullptr && begin_change(id)) {
+          spaces_[id]->annotate(recorded);
         } else {
           ++rejected_events_;
         }
@@ -9631,7 +10070,10 @@ class ledger {
       }
       return;
     }
-    if (recorded.kind >= event_kind::segment_end) return apply_to_capture(recorded);
+    if (recorded.kind >= event_kind::segment_end) {
+      run.space_id = detail::thread_state::no_space;
+      return apply_to_capture(recorded);
+    }
     const detail::per_core_event change{recorded};
     if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
       ++rejected_events_;
@@ -9694,7 +10136,7 @@ class ledger {
 
   /// The thread with that number, made to look up its current space again.
   [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
-    if (!take_work(8 * threads_.size())) return nullptr;  // each in a page of its own
+    if (!take_work(8 * threads_.size())) return nullptr;
     for (detail::thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
       thread->space_id = detail::thread_state::no_space;
@@ -9713,42 +10155,73 @@ class ledger {
     work_done_ += steps;
     return true;
   }
-  [[nodiscard]] std::uint64_t work_of_segment_end() const noexcept {
+  /// Sets `ending_` to the spaces in which a segment of that name must end now, and returns the steps that this costs. In the
+  /// others, it is as the last one of that name was, and is added by `space_ledger::settle`.
+  [[nodiscard]] std::uint64_t choose_ending_spaces(std::uint32_t row) noexcept {
+    constexpr std::uint64_t each_space = 128;
     std::uint64_t steps = 0;
-    for (const detail::space_ledger* space : spaces_) {
-      if (space != nullptr) steps += space->operation_count() + space->cores().grid_size();
+    ending_count_ = 0;
+    for (std::size_t id = 0; id < space_end_; ++id) {
+      if (spaces_[id] == nullptr || changes_.may_skip(id, row)) continue;
+      ending_[ending_count_++] = static_cast<std::uint8_t>(id);
+      const detail::space_ledger& space = *spaces_[id];
+      steps += each_space + space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
     }
     return steps;
+  }
+
+  /// Prepares a space for a change. False if the system has no memory, or the work is too much.
+  [[nodiscard]] bool begin_change(std::uint8_t id) noexcept {
+    if (changes_.has_changed(id)) return true;
+    detail::space_ledger& space = *spaces_[id];
+    if (!take_work(space.steps_of_settling(history_)) || !space.settle(history_, segment_begin_)) return false;
+    changes_.begin(id);
+    return true;
   }
 
   [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept {
     if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
       return threads_[ring];
     if (ring > detail::block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
-    return threads_[ring] = make<detail::thread_state>(ring);
+    return threads_[ring] = make_thread(ring);
   }
 
-  /// The space with a live block at `address`; otherwise the first space, which will count the miss, or `cpu` if no space has had
-  /// an event. Null if the system has no memory for it.
-  [[nodiscard]] detail::space_ledger* space_of(std::uint64_t address) noexcept {
-    detail::space_ledger* first = nullptr;
-    for (detail::space_ledger* space : spaces_) {
-      if (space == nullptr) continue;
-      if (space->find(address)) return space;
-      if (first == nullptr) first = space;
+  /// Threads are many and small, so they share pages. Null if the system has no memory for it.
+  [[nodiscard]] detail::thread_state* make_thread(std::uint32_t ring) noexcept {
+    const std::size_t place = thread_count_ % threads_a_page;
+    if (place == 0) {
+      if (!thread_pages_.reserve(thread_pages_.size() + 1)) return nullptr;
+      void* const pages = detail::map_pages(thread_page_bytes);
+      if (pages == nullptr) return nullptr;
+      (void)thread_pages_.push_back(static_cast<std::byte*>(pages));
     }
-    return first == nullptr ? make_space(cpu_space) : first;
+    ++thread_count_;
+    return new (thread_pages_.back() + place * sizeof(detail::thread_state)) detail::thread_state{ring};
+  }
+
+  /// The id of the space with a live block at `address`; otherwise of the first space, which will count the miss, or `cpu` if no
+  /// space has had an event. `any_space` if the system has no memory for it.
+  [[nodiscard]] std::uint8_t space_of(std::uint64_t address) noexcept {
+    std::uint8_t first = any_space;
+    for (std::size_t id = 0; id < space_end_; ++id) {
+      if (spaces_[id] == nullptr) continue;
+      if (spaces_[id]->find(address)) return static_cast<std::uint8_t>(id);
+      if (first == any_space) first = static_cast<std::uint8_t>(id);
+    }
+    if (first != any_space) return first;
+    return make_space(cpu_space) == nullptr ? any_space : cpu_space;
   }
 
   [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept {
-    detail::space_ledger* const space =
-        make<detail::space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
+    detail::space_ledger* const space = make<detail::space_ledger>(options_, history_, segment_begin_);
     if (space == nullptr) return nullptr;
     if (!space->is_usable()) {
       destroy(space);
       return nullptr;
     }
     spaces_[id] = space;
+    space_end_ = std::max<std::size_t>(space_end_, id + 1U);
+    changes_.begin(id);
     if (id < settings_.size()) {
       space->limit(settings_[id].capacity, settings_[id].is_per_core);
       if (settings_[id].memory != 0) join_memory(id, *space);
@@ -9860,11 +10333,17 @@ class ledger {
   bool is_missing_events_ = false;
   clock_readings clock_;
   detail::space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
+  std::size_t space_end_ = 0;                          ///< the greatest id in use, plus one
+  detail::space_changes changes_;
+  std::uint8_t ending_[max_spaces] = {};  ///< the spaces in which the segment that ends now must end
+  std::size_t ending_count_ = 0;
   detail::operation_follower operations_;
   detail::segment_history history_;
   detail::checkpoint_history checkpoints_;
   detail::page_array<detail::thread_state*> threads_;  ///< by ring
-  detail::page_array<space_setting> settings_;         ///< by space. Empty unless `limit` or `place` was called
+  detail::page_array<std::byte*> thread_pages_;        ///< which hold them
+  std::size_t thread_count_ = 0;
+  detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
   detail::page_array<detail::shared_memory*> memories_;
 };
 
@@ -9874,6 +10353,7 @@ class ledger {
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 /// @file
 /// A ledger as a key frame of a trace: a reader continues from it as if it had seen all events before.
@@ -10011,9 +10491,10 @@ class ledger_frame {
 
 /// Writes a ledger's state as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
 /// operations and segments.
-[[nodiscard]] inline bool write_key_frame(const ledger& events, page_array<unsigned char>& bytes) noexcept {
+[[nodiscard]] inline bool write_key_frame(ledger& events, page_array<unsigned char>& bytes) noexcept {
+  events.settle_spaces();
   frame_writer out{bytes};
-  ledger_frame{out, events}.transfer();
+  ledger_frame{out, std::as_const(events)}.transfer();
   return out.finish();
 }
 
@@ -10059,7 +10540,7 @@ enum class opcode : std::uint8_t {
   any_event = 0x70,  ///< lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and those fields
 };
 
-/// Records of the control nibble. For those below `first_ring`, the first byte is followed by their length, a varint.
+/// Records of the control nibble. For those below `ring`, the first byte is followed by the length of their payload, a varint.
 enum class control : std::uint8_t {
   name = 1,   ///< id, text
   space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is per core
@@ -10226,15 +10707,22 @@ struct key_frame_part {
   std::string_view bytes;
 };
 
+/// Consecutive rows of a table of facts, as one record of a trace holds them.
+struct fact_part {
+  fact_table table;             ///< with these rows only
+  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
+  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
+};
+
 /// Receives a trace record by record, in order. If it also has `bool key_frame(key_frame_part)`, it receives key frames, and
 /// returns whether they are sound.
 template <class T>
-concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_table facts,
+concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_part facts,
                                  const event* events) {
   visitor.info(info);
   visitor.name(label{}, text);
   visitor.space(space_definition{});
-  visitor.facts(static_cast<fact_table&&>(facts), bool{});  // false: the rows continue the earlier table
+  visitor.facts(static_cast<fact_part&&>(facts));
   visitor.events(events, events, std::uint32_t{});
 };
 
@@ -10406,11 +10894,23 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   } while (row < table.rows.size());
 }
 
-/// Reads a part; `first` is the index of its first row in the table.
-[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_table& table, std::uint64_t& first) {
+/// About how much memory a row takes.
+[[nodiscard]] inline std::size_t bytes_of_row(const std::vector<fact_value>& row) noexcept {
+  constexpr std::size_t block = 16;  // what an allocation costs
+  constexpr std::size_t short_text = 15;
+  std::size_t bytes = sizeof row + block + row.size() * sizeof(fact_value);
+  for (const fact_value& value : row) {
+    const auto* const text = std::get_if<std::string>(&value);
+    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
+  }
+  return bytes;
+}
+
+[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
+  fact_table& table = part.table;
   payload_reader in{payload};
   table.name = in.text();
-  first = in.number();
+  part.first_row = in.number();
   // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
   const std::uint64_t columns = in.number();
   if (columns > max_fact_columns) return false;
@@ -10419,26 +10919,19 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   }
   const std::uint64_t rows = in.number();
   if (table.columns.empty() && rows != 0) return false;
+  std::size_t bytes = 0;
   for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
+    if (bytes > max_fact_bytes) {
+      part.left_out = rows - row;
+      break;
+    }
     std::vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
     for (fact_value& value : values) {
       if (!get_fact(in, value)) return false;
     }
+    bytes += bytes_of_row(values);
   }
-  return !in.has_failed();
-}
-
-/// Merges a part of a table into the tables read so far.
-inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool is_first) {
-  std::size_t index = 0;
-  while (index < tables.size() && tables[index].name != part.name) ++index;
-  if (index == tables.size()) {
-    if (index < max_fact_tables) tables.push_back(std::move(part));
-  } else if (is_first || tables[index].columns != part.columns) {
-    tables[index] = std::move(part);
-  } else {
-    for (auto& row : part.rows) tables[index].rows.push_back(std::move(row));
-  }
+  return !in.has_failed() && part.first_row + rows >= rows;
 }
 
 /// Passes a record of the control nibble to a visitor; false if it is invalid. Skips unknown kinds.
@@ -10474,10 +10967,9 @@ template <class Visitor>
       return true;
     }
     case control::facts: {
-      fact_table table;
-      std::uint64_t first = 0;
-      if (!decode_facts(payload, table, first)) return false;
-      visitor.facts(std::move(table), first == 0);
+      fact_part part;
+      if (!decode_facts(payload, part)) return false;
+      visitor.facts(std::move(part));
       return true;
     }
     case control::key_frame: {
@@ -10530,6 +11022,109 @@ void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& v
 
 }  // namespace detail
 }  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/fact_tables.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What is kept of the facts in a trace. Rows beyond it are only counted.
+struct fact_limits {
+  std::size_t tables = max_fact_tables;
+  std::size_t bytes = max_fact_bytes;
+};
+/// For a process's own facts, on their way to a trace.
+inline constexpr fact_limits no_fact_limits{std::numeric_limits<std::size_t>::max(), std::numeric_limits<std::size_t>::max()};
+
+/// The tables of a trace, put together from their parts. Rows that are missing, because a part is or because they are beyond the
+/// limits, are counted.
+class fact_tables {
+ public:
+  explicit fact_tables(fact_limits limits = {}) noexcept : limits_{limits} {}
+
+  void add(fact_part&& part) {
+    std::size_t index = 0;
+    while (index < tables_.size() && tables_[index].name != part.table.name) ++index;
+    if (index == limits_.tables) {
+      add_missing(missing_of_further_tables_, part.first_row, part.left_out, part.table.rows.size());
+      return;
+    }
+    if (index == tables_.size()) {
+      tables_.emplace_back();
+      states_.emplace_back();
+    }
+    fact_table& table = tables_[index];
+    state& known = states_[index];
+    // A part that begins earlier, or has other columns, is of a newer table whose beginning is missing.
+    if (part.first_row == 0 || part.first_row < known.next_row || table.columns != part.table.columns) {
+      bytes_ -= known.bytes;
+      known = {};
+      table.name = std::move(part.table.name);
+      table.columns = std::move(part.table.columns);
+      table.rows.clear();
+    }
+    add_missing(known.missing, part.first_row - known.next_row, part.left_out);
+    known.next_row = part.first_row + part.table.rows.size() + part.left_out;
+    append(table, known, std::move(part.table.rows));
+  }
+
+  /// In order of first arrival.
+  [[nodiscard]] const std::vector<fact_table>& all() const noexcept { return tables_; }
+  [[nodiscard]] std::vector<fact_table> take() noexcept { return std::move(tables_); }
+
+  [[nodiscard]] std::uint64_t missing_rows() const noexcept {
+    std::uint64_t sum = missing_of_further_tables_;
+    for (const state& known : states_) add_missing(sum, known.missing);
+    return sum;
+  }
+
+ private:
+  struct state {
+    std::uint64_t next_row = 0;
+    std::uint64_t missing = 0;
+    std::size_t bytes = 0;
+  };
+
+  template <class... Counts>
+  static void add_missing(std::uint64_t& sum, Counts... counts) noexcept {
+    const auto add = [&](std::uint64_t count) {
+      if (__builtin_add_overflow(sum, count, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
+    };
+    (add(counts), ...);
+  }
+
+  void append(fact_table& table, state& known, std::vector<std::vector<fact_value>>&& rows) {
+    std::size_t kept = 0;
+    for (; kept < rows.size(); ++kept) {
+      const std::size_t bytes = bytes_of_row(rows[kept]);
+      if (bytes > limits_.bytes - std::min(bytes_, limits_.bytes)) break;
+      bytes_ += bytes;
+      known.bytes += bytes;
+    }
+    add_missing(known.missing, rows.size() - kept);
+    rows.resize(kept);
+    if (table.rows.empty()) {
+      table.rows = std::move(rows);
+    } else {
+      for (auto& row : rows) table.rows.push_back(std::move(row));
+    }
+  }
+
+  fact_limits limits_;
+  std::vector<fact_table> tables_;
+  std::vector<state> states_;  ///< of each table
+  std::size_t bytes_ = 0;      ///< of all rows, about
+  std::uint64_t missing_of_further_tables_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/key_frame_collector.hpp>
 #include <cstddef>
@@ -10618,10 +11213,15 @@ class trace_fold {
     if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
     if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
-  void facts(fact_table&& table, bool is_first) { detail::merge_facts(facts_, std::move(table), is_first); }
+  void facts(fact_part&& part) { facts_.add(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     if (!events_) begin({});
     events_->apply(first, last, ring);
+  }
+  /// The same for events of several threads, in order.
+  void events(const ordered_event* first, const ordered_event* last) noexcept {
+    if (!events_) begin({});
+    events_->apply(first, last);
   }
   /// Continues from a key frame if events are missing before it.
   bool key_frame(const key_frame_part& part) noexcept {
@@ -10645,7 +11245,11 @@ class trace_fold {
   [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
   /// By memory space id.
   [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
-  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_; }
+  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_.all(); }
+  /// The same, for the last profile.
+  [[nodiscard]] std::vector<fact_table> take_facts() noexcept { return facts_.take(); }
+  /// Rows of facts that the trace lacks, or that are beyond the limits.
+  [[nodiscard]] std::uint64_t missing_fact_rows() const noexcept { return facts_.missing_rows(); }
   [[nodiscard]] ledger& events() noexcept {
     if (!events_) begin({});
     return *events_;
@@ -10674,7 +11278,7 @@ class trace_fold {
   label_table own_names_;
   detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
-  std::vector<fact_table> facts_;
+  detail::fact_tables facts_;
   std::optional<std::uint64_t> work_limit_;
   std::uint32_t kept_segments_ = 0;
   std::optional<ledger> events_;
@@ -11205,6 +11809,16 @@ class trace {
     detail::for_each_part(detail::fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
   }
 
+  /// Adds the records in the memory of another trace, as they are.
+  void append(const trace& records) {
+    struct copier {
+      trace& to;
+      void events(const event* first, const event* last, std::uint32_t ring) noexcept { to.events(first, last, ring); }
+      void definition(detail::control kind, std::string_view payload) noexcept { to.define(kind, payload); }
+    } copy{*this};
+    records.decode(copy);
+  }
+
   /// Adds the result of `write_key_frame` for a ledger that has seen exactly the events so far.
   void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
     if (head_ != nullptr) return;  // the head makes its own
@@ -11233,13 +11847,7 @@ class trace {
       beginning.visit(visitor);
     }
     adapter adapted{visitor};
-    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
-    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
-    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
-    for (const chunk& each : chunks_) {
-      decoder.object->restart();
-      (void)decoder.object->decode(each.bytes, each.bytes + each.used, adapted);
-    }
+    decode(adapted);
     if (left_out_ != 0) {
       const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
       visitor.events(&gap, &gap + 1, no_ring_id);
@@ -11289,6 +11897,18 @@ class trace {
     unmapped_at_end& operator=(const unmapped_at_end&) = delete;
     ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
   };
+
+  /// Passes the records in memory to `visitor`, as `trace_decoder::decode` does.
+  template <class Visitor>
+  void decode(Visitor& visitor) const {
+    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
+    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
+    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
+    for (const chunk& each : chunks_) {
+      decoder.object->restart();
+      (void)decoder.object->decode(each.bytes, each.bytes + each.used, visitor);
+    }
+  }
 
   [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
     return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;
@@ -11391,18 +12011,18 @@ class kept_facts {
   [[nodiscard]] std::vector<fact_table> tables() const {
     collector found;
     encoded_.visit(found);
-    return std::move(found.tables);
+    return found.tables.take();
   }
   /// The tables as records; older rows of some tables may precede.
   [[nodiscard]] const trace& encoded() const noexcept { return encoded_; }
 
  private:
   struct collector {
-    std::vector<fact_table> tables;
+    fact_tables tables{no_fact_limits};
     void info(const capture_info&) {}
     void name(label, std::string_view) {}
     void space(const space_definition&) {}
-    void facts(fact_table&& table, bool is_first) { merge_facts(tables, std::move(table), is_first); }
+    void facts(fact_part&& part) { tables.add(std::move(part)); }
     void events(const event*, const event*, std::uint32_t) {}
   };
 
@@ -11465,7 +12085,7 @@ class folded_head final : public trace_head {
     for (std::size_t id = 0; id < any_space; ++id) {
       if (is_space_[id]) beginning.space(spaces_[id]);
     }
-    for (const fact_table& table : facts_.tables()) beginning.facts(table);
+    beginning.append(facts_.encoded());
     if (dropped_ == 0) return;
     const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
     beginning.events(&gap, &gap + 1, no_ring_id);
@@ -12059,6 +12679,7 @@ void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -12113,7 +12734,8 @@ template <class Tree, class Space>
       usage.freed += stats.freed;
       usage.allocation_count = stats.allocation_count;
       usage.deallocation_count = stats.deallocation_count;
-      // Invocations that ended before their thread first used the space are not in `stats`; they changed nothing in it.
+      // Invocations that ended before an operation of their thread first used the space are not in `stats`; they changed nothing
+      // in it.
       usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
       usage.peak = stats.peak;
       usage.self_peak = stats.self_peak;
@@ -12260,10 +12882,10 @@ class space_builder {
   space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
       : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
-  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments,
+  [[nodiscard]] space_profile build(std::string_view name, bool stands_for_others, const std::vector<segment>& segments,
                                     const std::vector<named_segments>& segment_names) {
     result_.name = name;
-    result_.stands_for_others = name == other_spaces_name;
+    result_.stands_for_others = stands_for_others;
     result_.segments = std::vector<segment_usage>(segments.size());
     for (std::size_t index = 0; index < segments.size(); ++index)
       fill_segment(result_.segments[index], segments[index].name, index);
@@ -12365,9 +12987,10 @@ class space_builder {
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Ledger>
 [[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
-  events.settle_open_scopes();
+  events.settle();
   profile result;
   result.library_version = version_string;
+  result.exact = true;
   result.complete = names.is_complete;
   const detail::segment_rows rows{events.segments(), !names.is_complete};
   result.segments = detail::build_segments(rows, names.labels, names.time, events.segment_begin(), events.last_stamp());
@@ -12385,9 +13008,10 @@ template <class Ledger>
     const detail::space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const label name = names.space_names[id];
+    const bool is_shared = name == other_names;
     result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
-        name == other_names ? other_spaces_name : names.labels.text(name), result.segments, result.segments_by_name);
-    if (space->untracked_allocations.count != 0) result.exact = false;
+        is_shared ? other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
+    if (is_shared || space->untracked_allocations.count != 0) result.exact = false;
   }
   result.memories = detail::build_memories(events, names.labels, names.time, paths, rows, result.spaces);
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
@@ -12414,11 +13038,11 @@ template <class Ledger>
   return result;
 }
 
-/// The profile of a trace so far. The cost of recording, which only the capture knows, keeps its default.
+/// The profile of a trace so far, with its facts. The cost of recording, which only the capture knows, keeps its default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
-template <class Fold>
-[[nodiscard]] profile build_profile_of(Fold& fold) {
+template <class Fold, class Facts>
+[[nodiscard]] profile build_profile_of(Fold& fold, Facts&& facts) {
   auto& events = fold.events();
   profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
   const capture_info info = fold.info();
@@ -12428,9 +13052,16 @@ template <class Fold>
   result.begin_unix_ns = info.begin_unix_ns;
   result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
   result.process = info.process;
-  result.facts = fold.facts();
+  result.facts = std::forward<Facts>(facts);
   result.provenance = detail::provenance_of(result.facts);
+  result.anomalies.missing_fact_rows = static_cast<std::int64_t>(std::min<std::uint64_t>(fold.missing_fact_rows(), INT64_MAX));
+  if (fold.missing_fact_rows() != 0) result.exact = false;
   return result;
+}
+/// The same of a trace of which more will come.
+template <class Fold>
+[[nodiscard]] profile build_profile_of(Fold& fold) {
+  return build_profile_of(fold, fold.facts());
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -12493,7 +13124,9 @@ struct unrecorded_module {
 #define MEMPROF_SINGLE_HEADER_9
 
 // ---- <memprof/record/drain.hpp>
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -12547,12 +13180,104 @@ void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
 /// End of the run that the top ring may deliver before another ring's turn.
 [[nodiscard]] inline event* end_of_run(event_ring** heap, std::uint32_t count) noexcept {
   const event_ring& ring = *heap[0];
-  if (count == 1) return ring.drain_limit;
   std::uint64_t until = pending_key(*heap[1]);
   if (count > 2 && pending_key(*heap[2]) < until) until = pending_key(*heap[2]);
   event* position = ring.tail + 1;
   while (position != ring.drain_limit && position->stamp <= until) ++position;  // 0 is below every stamp
   return position;
+}
+
+/// Events of several threads on their way to the consumer. It gets many at a time: threads that record at once alternate at
+/// nearly every event, and a call for each such run would cost more than its events.
+template <class Consumer>
+class merged_events {
+ public:
+  explicit merged_events(Consumer& consumer) noexcept : consumer_(consumer) {}
+  merged_events(const merged_events&) = delete;
+  merged_events& operator=(const merged_events&) = delete;
+  ~merged_events() { flush(); }
+
+  void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
+    for (; first != last; ++first) {
+      if (count_ == capacity) flush();
+      events_[count_++] = {first, ring_id};
+    }
+  }
+
+  /// Takes the events of two rings until one of them is empty. Whose turn it is cannot be predicted, so the earlier event is
+  /// selected by arithmetic instead of a branch.
+  void take(event_ring& left, event_ring& right) noexcept {
+    const event* first = left.tail;
+    const event* second = right.tail;
+    std::uint64_t first_key = left.last_stamp;
+    std::uint64_t second_key = right.last_stamp;
+    for (;;) {
+      // In as many steps, neither ring becomes empty before the last one.
+      std::ptrdiff_t steps = std::min(left.drain_limit - first, right.drain_limit - second);
+      if (steps == 0) break;
+      if (count_ == capacity) flush();
+      for (steps = std::min(steps, static_cast<std::ptrdiff_t>(capacity - count_)); steps != 0; --steps) {
+        first_key = first->stamp != 0 ? first->stamp : first_key;
+        second_key = second->stamp != 0 ? second->stamp : second_key;
+        const std::uintptr_t is_second = second_key < first_key;
+        events_[count_++] = {reinterpret_cast<const event*>(select(is_second, reinterpret_cast<std::uintptr_t>(first),
+                                                                   reinterpret_cast<std::uintptr_t>(second))),
+                             static_cast<std::uint32_t>(select(is_second, left.id, right.id))};
+        first += 1 - is_second;
+        second += is_second;
+      }
+    }
+    advance(left, first, first_key);
+    advance(right, second, second_key);
+  }
+
+  void flush() noexcept {
+    if constexpr (requires { consumer_.apply(events_, events_); }) {
+      consumer_.apply(events_, events_ + count_);
+    } else {
+      for_each_run(events_, events_ + count_, [this](const event* first, const event* last, std::uint32_t ring_id) {
+        consumer_.apply(first, last, ring_id);
+      });
+    }
+    count_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t capacity = 128;
+
+  [[nodiscard]] static std::uintptr_t select(std::uintptr_t is_second, std::uintptr_t first, std::uintptr_t second) noexcept {
+    return first ^ ((first ^ second) & (0 - is_second));
+  }
+
+  /// `key` belongs to the last event before `next` that has a stamp, or to `next` itself.
+  static void advance(event_ring& ring, const event* next, std::uint64_t key) noexcept {
+    const std::ptrdiff_t taken = next - ring.tail;
+    ring.last_stamp = key;
+    ring.drained += static_cast<std::uint64_t>(taken);
+    ring.tail += taken;
+  }
+
+  Consumer& consumer_;
+  std::size_t count_ = 0;
+  ordered_event events_[capacity];
+};
+
+/// Empties the rings of a heap into the consumer.
+template <class Pauses, class Consumer>
+void merge_rings(event_ring** heap, std::uint32_t count, Consumer& consumer) noexcept {
+  for (std::uint32_t position = count / 2; position-- > 0;) sift_down(heap, count, position);
+  merged_events<Consumer> merged{consumer};
+  while (count > 2) {
+    event_ring& ring = *heap[0];
+    apply_run(ring, end_of_run(heap, count), merged);
+    Pauses::reach(path_step::run_applied);
+    if (ring.tail == ring.drain_limit) heap[0] = heap[--count];
+    sift_down(heap, count, 0);
+  }
+  merged.take(*heap[0], *heap[1]);
+  merged.flush();
+  event_ring& last = *heap[heap[0]->tail == heap[0]->drain_limit ? 1 : 0];
+  apply_run(last, last.drain_limit, consumer);
 }
 
 /// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that record/event_order.hpp guarantees. Under the
@@ -12577,13 +13302,10 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   Pauses::reach(path_step::heads_read);
 
   const event_ring* const lone = count == 1 ? heap[0] : nullptr;
-  for (std::uint32_t position = count / 2; position-- > 0;) sift_down(heap, count, position);
-  while (count != 0) {
-    event_ring& ring = *heap[0];
-    apply_run(ring, end_of_run(heap, count), consumer);
-    Pauses::reach(path_step::run_applied);
-    if (ring.tail == ring.drain_limit) heap[0] = heap[--count];
-    if (count > 1) sift_down(heap, count, 0);
+  if (lone != nullptr) {
+    apply_run(*heap[0], heap[0]->drain_limit, consumer);
+  } else if (count != 0) {
+    merge_rings<Pauses>(heap, count, consumer);
   }
 
   if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
@@ -14347,6 +15069,10 @@ class live_trace {
     });
     if (definitions_ != nullptr) definitions_->facts(table);
   }
+  /// A whole table that is encoded already. Allocates nothing.
+  void encoded_facts(std::string_view payload) noexcept {
+    if (!define(control::facts, payload)) lacks_facts_ = true;
+  }
   /// After a gap: the number of events of the ring that precede what follows, whether or not the trace has them.
   void position(std::uint32_t ring, std::uint64_t events) noexcept {
     define(control::position, small_payload{}.number(ring).number(events).view());
@@ -14655,6 +15381,347 @@ class live_trace {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_14
+
+#if !defined(MEMPROF_SINGLE_HEADER_15)
+#define MEMPROF_SINGLE_HEADER_15
+
+// ---- <memprof/profile/fact/process_memory.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What the whole process held at one of the moments at which a capture looked: when it began and ended, when a profile was made,
+/// and at snapshots. Shows how much memory no source recorded. Bytes; -1: unknown.
+struct process_memory {
+  std::string moment;                       ///< why the row is kept: one of `process_moments`
+  std::int64_t time_ns = 0;                 ///< since the capture began
+  std::int64_t resident_bytes = -1;         ///< in physical memory
+  std::int64_t peak_resident_bytes = -1;    ///< the greatest since the process started, according to the system
+  std::int64_t anonymous_bytes = -1;        ///< the part of `resident_bytes` that belongs to no file: heaps and stacks
+  std::int64_t swapped_bytes = -1;          ///< swapped out
+  std::int64_t heap_bytes = -1;             ///< in blocks of `malloc`, with its own overhead, resident or not
+  std::int64_t free_heap_bytes = -1;        ///< kept by `malloc` for later blocks
+  std::int64_t heap_before_bytes = -1;      ///< `heap_bytes` when the capture began
+  std::int64_t recorded_bytes = 0;          ///< live blocks of the capture in the host's memory; 0 if they are simulated
+  std::int64_t unrecorded_heap_bytes = -1;  ///< blocks of `malloc` since the capture began that no source recorded, at least
+  std::int64_t profiler_bytes = 0;          ///< the profiler's own
+  std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program
+
+  bool operator==(const process_memory&) const = default;
+
+  static constexpr std::string_view table = "process_memory";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("moment", row.moment);
+    visit("time_ns", row.time_ns);
+    visit("resident_bytes", row.resident_bytes);
+    visit("peak_resident_bytes", row.peak_resident_bytes);
+    visit("anonymous_bytes", row.anonymous_bytes);
+    visit("swapped_bytes", row.swapped_bytes);
+    visit("heap_bytes", row.heap_bytes);
+    visit("free_heap_bytes", row.free_heap_bytes);
+    visit("heap_before_bytes", row.heap_before_bytes);
+    visit("recorded_bytes", row.recorded_bytes);
+    visit("unrecorded_heap_bytes", row.unrecorded_heap_bytes);
+    visit("profiler_bytes", row.profiler_bytes);
+    visit("records_operator_new", row.records_operator_new);
+  }
+};
+
+/// The moments that are kept, in the order of the rows: the first and the last, and those with the most resident, recorded and
+/// unrecorded bytes. None of the names needs memory beyond a string's own buffer.
+inline constexpr std::string_view process_moments[] = {"first", "last", "most_resident", "most_recorded", "most_unrecorded"};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_15
+
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_16
+
+// ---- <memprof/record/process_reading.hpp>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#if defined(__linux__)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+/// @file
+/// What the system and `malloc` say about the process, and how often a capture may ask them.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Bytes; -1: unknown.
+struct process_reading {
+  std::int64_t resident = -1;
+  std::int64_t peak_resident = -1;
+  std::int64_t anonymous = -1;
+  std::int64_t swapped = -1;
+  std::int64_t heap = -1;
+  std::int64_t free_heap = -1;
+
+  [[nodiscard]] bool is_there() const noexcept { return resident >= 0; }
+};
+
+/// The value of a line "\nVmRSS:\t    2976 kB" of /proc/self/status in bytes; -1 if there is none.
+[[nodiscard]] inline std::int64_t status_bytes(std::string_view status, std::string_view key) noexcept {
+  std::size_t at = status.find(key);
+  if (at == std::string_view::npos) return -1;
+  at += key.size();
+  while (at < status.size() && (status[at] == ' ' || status[at] == '\t')) ++at;
+  std::int64_t kibibytes = -1;
+  for (; at < status.size() && status[at] >= '0' && status[at] <= '9'; ++at) {
+    const std::int64_t so_far = kibibytes < 0 ? 0 : kibibytes;
+    if (so_far > (std::int64_t{1} << 48)) return -1;
+    kibibytes = so_far * 10 + (status[at] - '0');
+  }
+  return kibibytes < 0 ? -1 : kibibytes * 1024;
+}
+
+[[nodiscard]] inline process_reading reading_of_status(std::string_view status) noexcept {
+  return {status_bytes(status, "\nVmRSS:"),
+          status_bytes(status, "\nVmHWM:"),
+          status_bytes(status, "\nRssAnon:"),
+          status_bytes(status, "\nVmSwap:"),
+          -1,
+          -1};
+}
+
+/// Reads /proc/self/status, whose counters take ten microseconds however large the process is. /proc/self/smaps_rollup has the
+/// same sums, but looks at every page for them: 40 ms for 1 GiB.
+[[nodiscard]] inline process_reading read_process_status() noexcept {
+#if defined(__linux__)
+  const errno_guard kept;
+  const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  char text[4096];  // the lines of interest are within the first 1,500 bytes
+  std::size_t size = 0;
+  while (size < sizeof text) {
+    const ssize_t got = ::read(file, text + size, sizeof text - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  ::close(file);
+  return reading_of_status({text, size});
+#else
+  return {};
+#endif
+}
+
+/// The session's thread, which takes no signals; 0: there is none.
+inline constinit std::atomic<std::uint64_t> thread_without_handlers{0};
+
+/// Whether this thread may wait for the locks of `malloc`. One in a signal handler must not, as it may have interrupted `malloc`;
+/// a handler runs with its signal blocked, so a thread that blocks none is in no handler. Neither may one that forks.
+[[nodiscard]] inline bool may_wait_for_malloc() noexcept {
+  if (registry_guard::is_forking(abi_1::process_registry)) return false;
+  if (const std::uint64_t session = thread_without_handlers.load(std::memory_order_relaxed);
+      session != 0 && session == thread_id()) {
+    return true;
+  }
+  sigset_t blocked;
+  if (::pthread_sigmask(SIG_SETMASK, nullptr, &blocked) != 0) return false;
+  for (int number = 1; number < NSIG; ++number) {
+    if (::sigismember(&blocked, number) == 1) return false;
+  }
+  return true;
+}
+
+/// Asks `malloc` for the sums over all its arenas. It holds an arena's lock while it walks through the free blocks there, some 20
+/// to 50 ns each. Never under a lock of the profiler, for which a signal handler may wait that interrupted `malloc`.
+inline void add_heap([[maybe_unused]] process_reading& reading) noexcept {
+#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 33)
+  const struct mallinfo2 found = ::mallinfo2();
+  reading.heap = static_cast<std::int64_t>(found.uordblks + found.hblkhd);
+  reading.free_heap = static_cast<std::int64_t>(found.fordblks);
+#endif
+#endif
+}
+
+/// Decides when a capture reads again: at most a thousandth of its time goes into readings, after an allowance that covers each
+/// snapshot of a short run. Two threads never read at the same time.
+class reading_schedule {
+ public:
+  void restart(std::int64_t now_ns) noexcept {
+    begin_ns_.store(now_ns, std::memory_order_relaxed);
+    spent_ns_.store(0, std::memory_order_relaxed);
+    heap_due_ns_.store(now_ns, std::memory_order_relaxed);
+    due_ns_.store(now_ns, std::memory_order_release);
+  }
+
+  /// True if a reading is due; then call `finish`.
+  [[nodiscard]] bool claim(std::int64_t now_ns) noexcept {
+    std::int64_t due_ns = due_ns_.load(std::memory_order_relaxed);
+    // Acquire pairs with the release in `finish` and `restart`.
+    return now_ns >= due_ns && due_ns_.compare_exchange_strong(due_ns, never, std::memory_order_acquire);
+  }
+  void finish(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+    const std::int64_t spent_ns = spent_ns_.load(std::memory_order_relaxed) + (end_ns - begin_ns);
+    spent_ns_.store(spent_ns, std::memory_order_relaxed);
+    const std::int64_t over_ns = spent_ns - allowance_ns - (end_ns - begin_ns_.load(std::memory_order_relaxed)) / share;
+    // Release pairs with the acquire in `claim`.
+    due_ns_.store(over_ns > 0 ? end_ns + over_ns * share : end_ns, std::memory_order_release);
+  }
+
+  /// Whether `malloc` may be asked; a call that took long is not repeated for a thousand times as long.
+  [[nodiscard]] bool is_heap_due(std::int64_t now_ns) const noexcept {
+    return now_ns >= heap_due_ns_.load(std::memory_order_relaxed);
+  }
+  void note_heap(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+    const std::int64_t cost_ns = end_ns - begin_ns;
+    heap_due_ns_.store(cost_ns > longest_ns ? end_ns + cost_ns * share : end_ns, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t share = 1000;
+  static constexpr std::int64_t allowance_ns = 5'000'000;
+  static constexpr std::int64_t longest_ns = 1'000'000;  ///< of a call that may be repeated at any time
+
+  std::atomic<std::int64_t> due_ns_{never};
+  std::atomic<std::int64_t> heap_due_ns_{0};
+  std::atomic<std::int64_t> begin_ns_{0};
+  std::atomic<std::int64_t> spent_ns_{0};
+};
+
+/// That of the active capture.
+inline constinit reading_schedule process_schedule{};
+
+/// When `malloc` is asked, provided that this thread may wait for it.
+enum class heap_reading : std::uint8_t { if_cheap, always };
+
+/// Reads what is known about the process. Without any lock of the profiler.
+[[nodiscard]] inline process_reading read_process(heap_reading heap) noexcept {
+  process_reading reading = read_process_status();
+  if (!reading.is_there()) return reading;
+  const std::int64_t begin_ns = monotonic_ns();
+  if ((heap == heap_reading::if_cheap && !process_schedule.is_heap_due(begin_ns)) || !may_wait_for_malloc()) return reading;
+  add_heap(reading);
+  process_schedule.note_heap(begin_ns, monotonic_ns());
+  return reading;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/process_readings.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What a capture knows about itself at the moment of a reading.
+struct capture_moment {
+  std::int64_t time_ns = 0;
+  std::int64_t recorded_bytes = 0;
+  std::int64_t recorded_blocks = 0;
+  std::int64_t profiler_bytes = 0;
+  bool records_operator_new = false;
+};
+
+/// The readings of a capture that are kept (`process_moments`), however many there are. Adding one allocates nothing.
+class process_readings {
+ public:
+  static constexpr std::size_t moments = std::size(process_moments);
+
+  process_readings() {
+    for (std::size_t index = 0; index < moments; ++index) rows_[index].moment = process_moments[index];
+  }
+
+  void add(const process_reading& reading, const capture_moment& at) noexcept {
+    if (!reading.is_there()) return;
+    const std::int64_t recorded_heap = at.recorded_bytes + overhead_of_block * at.recorded_blocks;
+    if (heap_before_ < 0 && reading.heap >= 0) heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+    process_memory row;
+    row.time_ns = at.time_ns;
+    row.resident_bytes = reading.resident;
+    row.peak_resident_bytes = reading.peak_resident;
+    row.anonymous_bytes = reading.anonymous;
+    row.swapped_bytes = reading.swapped;
+    row.heap_bytes = reading.heap;
+    row.free_heap_bytes = reading.free_heap;
+    row.heap_before_bytes = heap_before_;
+    row.recorded_bytes = at.recorded_bytes;
+    row.profiler_bytes = at.profiler_bytes;
+    row.records_operator_new = at.records_operator_new ? 1 : 0;
+    // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
+    if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2)
+      row.unrecorded_heap_bytes = std::max<std::int64_t>(0, reading.heap - heap_before_ - recorded_heap);
+    const bool is_first = is_empty();
+    const auto keep = [&](std::size_t index, bool is_kept) {
+      if (!is_kept && !is_first) return;
+      std::string moment = std::move(rows_[index].moment);
+      rows_[index] = row;
+      rows_[index].moment = std::move(moment);
+    };
+    keep(0, false);
+    keep(1, true);
+    keep(2, row.resident_bytes > rows_[2].resident_bytes);
+    keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
+    keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
+    is_new_ = true;
+  }
+
+  [[nodiscard]] bool is_empty() const noexcept { return rows_[1].resident_bytes < 0; }
+  /// Whether there was a reading since the last call.
+  [[nodiscard]] bool take_new() noexcept { return std::exchange(is_new_, false); }
+  /// Whether the last reading differs from the one at which this was last true by a megabyte, or comes a second later.
+  [[nodiscard]] bool take_notable() noexcept {
+    constexpr std::int64_t most_bytes = std::int64_t{1} << 20;
+    constexpr std::int64_t most_ns = 1'000'000'000;
+    const process_memory& last = rows_[1];
+    const auto differs = [](std::int64_t bytes, std::int64_t before) { return std::abs(bytes - before) >= most_bytes; };
+    if (notable_.resident_bytes >= 0 && last.time_ns - notable_.time_ns < most_ns &&
+        !differs(last.resident_bytes, notable_.resident_bytes) && !differs(last.heap_bytes, notable_.heap_bytes) &&
+        !differs(last.recorded_bytes, notable_.recorded_bytes)) {
+      return false;
+    }
+    notable_ = {last.time_ns, last.resident_bytes, last.heap_bytes, last.recorded_bytes};
+    return true;
+  }
+  [[nodiscard]] const process_memory* begin() const noexcept { return rows_.data(); }
+  [[nodiscard]] const process_memory* end() const noexcept { return rows_.data() + moments; }
+
+ private:
+  struct noted {
+    std::int64_t time_ns = 0;
+    std::int64_t resident_bytes = -1;
+    std::int64_t heap_bytes = -1;
+    std::int64_t recorded_bytes = 0;
+  };
+
+  /// `malloc` adds a header to each block and rounds it up to 16 bytes: 16 on average.
+  static constexpr std::int64_t overhead_of_block = 16;
+
+  std::array<process_memory, moments> rows_;
+  std::int64_t heap_before_ = -1;
+  bool is_new_ = false;
+  noted notable_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/rings.hpp>
 #include <atomic>
 #include <cstdint>
@@ -14778,7 +15845,11 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (!ring->owner.take()) continue;
     // Acquire: sees what its last thread wrote; this flag was written last.
-    (void)ring->doing.load(std::memory_order_acquire);
+    const activity doing = ring->doing.load(std::memory_order_acquire);
+    if (ring->thread == 0 && doing == activity::recording) {  // `leave_unfinished_record`
+      ring->owner.give_up();
+      continue;
+    }
     event* const published = ring->slots->published.load(std::memory_order_acquire);
     const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
     if (has_room || full != nullptr) {
@@ -14873,11 +15944,13 @@ struct capture_state {
   std::uint64_t reentrant_events = 0;
   bool lacks_modules = false;  ///< some libraries record elsewhere
   bool has_ended = false;
+  bool is_simulated = false;  ///< `run_mode::no_dispatch`
   double record_ns = 0;
   trace* kept;  ///< null: not kept
   live_trace file;
   std::uint64_t reported_missing_events = 0;  ///< as last reported in the facts; likewise the problem, by hash
   std::uint32_t reported_problem = 0;
+  process_readings process;
   kept_backends backends;
   trace_fold fold;
 
@@ -14888,6 +15961,14 @@ struct capture_state {
     fold.events(first, last, ring_id);
     if (kept != nullptr) kept->events(first, last, ring_id);
     if (file.takes_events()) file.events(first, last, ring_id);
+  }
+  void apply(const ordered_event* first, const ordered_event* last) noexcept {
+    fold.events(first, last);
+    if (kept == nullptr && !file.takes_events()) return;
+    for_each_run(first, last, [this](const event* begin, const event* end, std::uint32_t ring_id) {
+      if (kept != nullptr) kept->events(begin, end, ring_id);
+      if (file.takes_events()) file.events(begin, end, ring_id);
+    });
   }
   void info(const capture_info& info) {
     fold.info(info);
@@ -14906,7 +15987,7 @@ struct capture_state {
     file.commit();
   }
   void facts(const fact_table& table) {
-    fold.facts(fitted(table), true);
+    fold.facts({fitted(table)});
     reachable_facts = fold.facts().data();
     if (kept != nullptr) kept->facts(table);
     file.facts(table);
@@ -15086,6 +16167,7 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.operations = options.operations;
   info.process = process;
   state.begin_stamp = info.begin_stamp;
+  state.is_simulated = mode == run_mode::no_dispatch;
   state.info(info);
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
@@ -15357,6 +16439,173 @@ inline void watch_forks(registry& shared) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/detail/succeeds.hpp>
+namespace memprof::inline MEMPROF_ABI::detail {
+
+#if defined(__cpp_exceptions)
+/// Whether `act` completed without an exception. The only expected failure is lack of memory.
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  try {
+    act();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+#else
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  act();
+  return true;
+}
+#endif
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/fact_payload.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A small table as the record of a trace, as `for_each_part` makes it, but without heap memory: for a thread that must not
+/// allocate. Rows of integers and short texts.
+template <std::size_t Room>
+class fact_payload {
+ public:
+  /// The payload of a table of these rows; empty if there is no room for it.
+  template <fact T>
+  [[nodiscard]] std::string_view encode(const T* first, const T* last) noexcept {
+    size_ = 0;
+    fits_ = true;
+    text(T::table);
+    number(0);
+    std::uint64_t columns = 0;
+    T::columns(*first, [&](std::string_view, const auto&) { ++columns; });
+    number(columns);
+    T::columns(*first, [&](std::string_view name, const auto&) { text(name); });
+    number(static_cast<std::uint64_t>(last - first));
+    for (const T* row = first; row != last; ++row) {
+      T::columns(*row, [&]<class Field>(std::string_view, const Field& field) {
+        static_assert(std::is_integral_v<Field> || std::is_same_v<Field, std::string>);
+        if constexpr (std::is_integral_v<Field>) {
+          number(0);
+          number(zigzag(static_cast<std::int64_t>(field)));
+        } else {
+          number(2);
+          text(field);
+        }
+      });
+    }
+    return fits_ ? std::string_view{bytes_.data(), size_} : std::string_view{};
+  }
+
+ private:
+  void number(std::uint64_t value) noexcept {
+    unsigned char bytes[max_varint_bytes];
+    put(bytes, static_cast<std::size_t>(put_varint(bytes, value) - bytes));
+  }
+  void text(std::string_view value) noexcept {
+    number(value.size());
+    put(value.data(), value.size());
+  }
+  void put(const void* bytes, std::size_t size) noexcept {
+    fits_ = fits_ && size <= Room - size_;
+    if (!fits_) return;
+    std::memcpy(bytes_.data() + size_, bytes, size);
+    size_ += size;
+  }
+
+  std::array<char, Room> bytes_;
+  std::size_t size_ = 0;
+  bool fits_ = true;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/process_memory.hpp>
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+/// @file
+/// How a capture's readings of the process's memory become facts of its trace.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What the capture itself knows at this moment. Under the lock, after a drain.
+[[nodiscard]] inline capture_moment this_moment(registry& shared, capture_state& state) noexcept {
+  capture_moment now;
+  now.time_ns = monotonic_ns() - state.begin_ns;
+  now.profiler_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  // See `show_block_to_hooks`.
+  now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;
+  if (state.is_simulated) return now;  // nothing of what is recorded is in the process
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    if (shared.space_memories[id] != host_memory) continue;
+    const space_ledger* const space = state.fold.events().space(id);
+    if (space == nullptr) continue;
+    now.recorded_bytes += space->live();
+    now.recorded_blocks += static_cast<std::int64_t>(space->blocks().size());
+  }
+  return now;
+}
+
+/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::hidden` exists
+/// from then on. Hidden from the hooks, during a capture.
+inline void show_block_to_hooks() noexcept {
+  void* block = ::operator new(1, std::nothrow);
+  asm volatile("" : "+r"(block) : : "memory");  // or the compiler leaves out both calls
+  ::operator delete(block);
+}
+
+/// Keeps a reading. Under the lock, after a drain.
+inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading) noexcept {
+  state.process.add(reading, this_moment(shared, state));
+}
+
+/// Puts the kept readings into the trace, if there are new ones and there is memory for them. Under the lock, where no hook sees
+/// what it allocates.
+inline void put_process_memory(capture_state& state) noexcept {
+  if (!state.process.take_new()) return;
+  (void)succeeds([&] { state.facts(to_table(std::vector<process_memory>(state.process.begin(), state.process.end()))); });
+}
+
+/// The same for the trace file alone, in which they survive if the process is killed, if they say something new: a run of many
+/// small segments must not have a large file. Allocates nothing.
+inline void write_process_memory(capture_state& state) noexcept {
+  if (!state.file.takes_events() || !state.process.take_notable()) return;
+  fact_payload<2048> rows;
+  state.file.encoded_facts(rows.encode(state.process.begin(), state.process.end()));
+  state.file.commit();
+}
+
+/// Reads the process's memory at a snapshot, if the schedule allows. `snapshot_reader` points here while a capture is active.
+inline void read_process_at_snapshot() noexcept {
+  registry& shared = abi_1::process_registry;
+  if (!is_outside(abi_1::this_thread)) return;
+  const std::int64_t begin_ns = monotonic_ns();
+  if (!process_schedule.claim(begin_ns)) return;
+  const errno_guard kept;
+  const process_reading reading = read_process(heap_reading::if_cheap);
+  process_schedule.finish(begin_ns, monotonic_ns());
+  const control_guard control{shared};
+  capture_state* const state = state_of(shared);
+  if (shared.drain == nullptr || state == nullptr || state->has_ended || !reading.is_there()) return;
+  shared.drain(shared);
+  keep_reading(shared, *state, reading);
+  write_process_memory(*state);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/start_recording.hpp>
 #include <atomic>
 #include <cstdint>
@@ -15472,6 +16721,7 @@ inline constexpr launcher_variables launchers[] = {
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <new>
 #include <string>
@@ -15621,10 +16871,18 @@ struct capture_state_deleter {
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
+  if (!may_take_lock(shared, abi_1::this_thread)) {
+    raise(
+        "begin_capture: this thread is inside another call of memprof: a signal handler interrupted that and calls "
+        "begin_capture, "
+        "or left it by siglongjmp; begin the capture elsewhere");
+  }
   pin_module();
   const lock_guard serial{shared.backend_lock};
   finish_file(shared);
   kept_backends of_last_capture;  // destroyed after the lock is released
+  process_schedule.restart(monotonic_ns());
+  const process_reading first_reading = read_process(heap_reading::always);
   const internal_guard hidden;
   const process_info process = describe_process();
   std::uint32_t number = 0;
@@ -15646,6 +16904,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
   begin_trace(shared, *state, options, mode, process);
   put_incomplete_file(*state);
+  keep_reading(shared, *state, first_reading);
   state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
   shared.reentrant_events.store(0, std::memory_order_relaxed);
@@ -15653,6 +16912,9 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
   start_recording<no_pauses>(shared);
   connect_capture(shared);
+  show_block_to_hooks();
+  // Release pairs with the acquire in `record_segment_end`.
+  snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
   return number;
 }
 
@@ -15729,21 +16991,43 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   return begun_by != 0;
 }
 
+/// Counts the records of events that signal handlers interrupted and that never finished. Under the lock, once recording is
+/// switched off, so that every other record finishes at once; waits for those for a limited time.
+inline void count_unfinished_records(registry& shared) noexcept {
+  constexpr int longest_ms = 200;
+  int waited_ms = 0;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring->capture != shared.capture_count || ring->thread == 0) continue;  // of another capture, or counted when it was left
+    // Acquire, as in `is_in_flight`.
+    const auto is_unfinished = [ring] { return ring->doing.load(std::memory_order_acquire) == activity::recording; };
+    for (; is_unfinished() && ring->owner.is_held() && waited_ms < longest_ms; ++waited_ms) {
+      const timespec millisecond{0, 1'000'000};
+      ::nanosleep(&millisecond, nullptr);
+    }
+    if (is_unfinished()) note_reentrant(shared, activity::recording);
+  }
+}
+
 /// Ends capture `number`, except for its trace file, which is still being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
-  if (number == 0 || active_capture() != number || !is_outside(abi_1::this_thread)) return false;
+  if (number == 0 || active_capture() != number || !may_take_lock(shared, abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
   detach_backends_of(number);
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
   wait_for_file_of(number);
+  const process_reading last_reading = read_process(heap_reading::always);
   const control_guard control;
   if (active_capture() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
+  snapshot_reader.store(nullptr, std::memory_order_relaxed);
+  count_unfinished_records(shared);
   shared.drain(shared);
   put_unrecorded_modules(*state_of(shared), unrecorded);
+  keep_reading(shared, *state_of(shared), last_reading);
+  put_process_memory(*state_of(shared));
   end_trace(shared, *state_of(shared), name);
   state_of(shared)->file.close(shared.rings.load(std::memory_order_relaxed));
   shared.places = nullptr;
@@ -15771,17 +17055,20 @@ MEMPROF_SEPARABLE void discard_session() noexcept {
 template <std::same_as<profile> Profile>
 bool read_session(std::uint32_t number, Profile& result) {
   registry& shared = abi_1::process_registry;
-  if (!is_outside(abi_1::this_thread)) return false;
+  if (!may_take_lock(shared, abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
+  const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(heap_reading::if_cheap);
+  const registry_guard lock{shared};  // first: signals are not blocked while it waits
   const internal_guard hidden;
-  const registry_guard lock{shared};
   capture_state* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {
     shared.drain(shared);
     put_unrecorded_modules(*state, unrecorded);  // for an ended capture, the modules loaded at its end count
+    keep_reading(shared, *state, reading);
+    put_process_memory(*state);
   }
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
   if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
@@ -15804,10 +17091,10 @@ MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*v
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_14
+#endif  // MEMPROF_SINGLE_HEADER_16
 
-#if !defined(MEMPROF_SINGLE_HEADER_15)
-#define MEMPROF_SINGLE_HEADER_15
+#if !defined(MEMPROF_SINGLE_HEADER_17)
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/record/capture.hpp>
 #include <string_view>
@@ -15917,7 +17204,7 @@ inline void discard_capture() { detail::discard_session(); }
 template <std::same_as<profile> Profile = profile>
 [[nodiscard]] Profile current_profile() {
   Profile result;
-  (void)detail::read_session(0, result);
+  if (!detail::read_session(0, result)) result.exact = false;
   return result;
 }
 
@@ -16461,6 +17748,98 @@ void append_tracker_lines(auto& text, const auto& source, const text_options& op
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/analysis/process_account.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What the resident memory of a process consisted of, as far as its capture knows, and how much of its heap no source recorded.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The parts of a reading. They add up to `resident_bytes`: memory that was allocated but never touched, or swapped out, is left
+/// out of the later ones.
+struct process_account {
+  process_memory reading;
+  std::int64_t recorded = 0;
+  std::int64_t unrecorded_heap = 0;
+  std::int64_t heap_before = 0;      ///< blocks of `malloc` from before the capture
+  std::int64_t free_heap = 0;        ///< kept by `malloc` for later blocks
+  std::int64_t profiler = 0;         ///< the profiler's own
+  std::int64_t other_anonymous = 0;  ///< mappings and stacks; the whole unrecorded heap if `malloc` said nothing of it
+  std::int64_t files = 0;            ///< code and files
+  std::int64_t not_resident = 0;     ///< bytes of blocks, recorded or not, that are not resident
+
+  /// Whether `malloc` told how much of the heap was not recorded.
+  [[nodiscard]] bool is_heap_known() const noexcept { return reading.unrecorded_heap_bytes >= 0; }
+};
+
+namespace detail {
+
+/// Whether bytes are worth a remark about a process: more than 5 %, and more than a program has without allocating anything.
+[[nodiscard]] constexpr bool is_notable(std::int64_t bytes, std::int64_t resident) noexcept {
+  return bytes >= (std::int64_t{1} << 20) && bytes > resident / 20;
+}
+
+}  // namespace detail
+
+[[nodiscard]] inline process_account account_of(const process_memory& reading) {
+  process_account account;
+  account.reading = reading;
+  const std::int64_t resident = std::max<std::int64_t>(reading.resident_bytes, 0);
+  std::int64_t left = resident;
+  const auto take = [&](std::int64_t bytes) {
+    const std::int64_t taken = std::clamp<std::int64_t>(bytes, 0, left);
+    left -= taken;
+    return taken;
+  };
+  account.recorded = take(reading.recorded_bytes);
+  account.unrecorded_heap = take(reading.unrecorded_heap_bytes);
+  const std::int64_t missing = std::max<std::int64_t>(reading.recorded_bytes, 0) - account.recorded;
+  account.not_resident = missing + std::max<std::int64_t>(reading.unrecorded_heap_bytes, 0) - account.unrecorded_heap;
+  account.profiler = take(reading.profiler_bytes);
+  account.heap_before = take(reading.heap_before_bytes);
+  const std::int64_t of_files = reading.anonymous_bytes < 0 ? 0 : std::max<std::int64_t>(0, resident - reading.anonymous_bytes);
+  account.files = take(of_files);
+  account.free_heap = take(reading.free_heap_bytes);
+  if (reading.anonymous_bytes < 0) {
+    account.files = left;
+  } else {
+    account.other_anonymous = left;
+  }
+  return account;
+}
+
+/// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
+/// notable unrecorded heap. None if the capture did not look, as in an imported trace, or if what it recorded lies elsewhere: in
+/// the memory of devices, or nowhere, as in a simulated run.
+[[nodiscard]] inline std::optional<process_account> process_account_of(const profile& source) {
+  std::optional<process_account> found;
+  const auto is_elsewhere = [](const space_profile& space) { return detail::is_device_name(space.name); };
+  if (source.mode == run_mode::no_dispatch) return found;
+  if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
+  for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
+    for (const process_memory& row : rows_of<process_memory>(source.facts)) {
+      if (row.moment != moment || row.resident_bytes < 0) continue;
+      if (!found || detail::is_notable(row.unrecorded_heap_bytes, row.resident_bytes)) found = account_of(row);
+    }
+    if (found && detail::is_notable(found->reading.unrecorded_heap_bytes, found->reading.resident_bytes)) break;
+  }
+  return found;
+}
+
+/// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
+[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
+  return detail::is_notable(of.reading.unrecorded_heap_bytes, of.reading.resident_bytes);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/profile/fact/approximated_operation.hpp>
 #include <cstdint>
 #include <string>
@@ -16558,6 +17937,7 @@ struct page_part {
   std::string text;
   emphasis how = emphasis::none;
   bool is_name = false;
+  bool is_path = false;  ///< a name that may be a path of operations, whose last component counts most
 };
 
 /// A line of prose, or a cell of a table.
@@ -16568,11 +17948,16 @@ class page_line {
   page_line(const char* text) { add(std::string{text}); }
 
   page_line& add(std::string text, emphasis how = emphasis::none) {
-    if (!text.empty()) parts_.push_back({std::move(text), how, false});
+    if (!text.empty()) parts_.push_back({std::move(text), how});
     return *this;
   }
   page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
-    parts_.push_back({on_one_line(name), how, true});
+    parts_.push_back({on_one_line(name), how, true, true});
+    return *this;
+  }
+  /// A command line is shortened like a name, but its slashes are those of files.
+  page_line& add_command(std::string_view command) {
+    parts_.push_back({on_one_line(command), emphasis::none, true, false});
     return *this;
   }
   page_line& append(const page_line& other) {
@@ -16716,11 +18101,90 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/report/text/process_section.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// @file
+/// What the process held beside the recorded blocks.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks".
+[[nodiscard]] inline page_line process_line(const process_account& of) {
+  const std::int64_t resident = of.reading.resident_bytes;
+  page_line line;
+  line.add(short_bytes(resident), emphasis::strong).add(" resident: " + short_bytes(of.recorded) + " recorded");
+  if (of.is_heap_known()) {
+    const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
+    line.add(", ").add(short_bytes(of.unrecorded_heap) + " heap not recorded", how).add(" (malloc)");
+  }
+  // Small parts are in the last one.
+  std::int64_t rest = of.files;
+  bool has_mappings = false;
+  const auto add = [&](std::int64_t bytes, const char* what) {
+    const bool is_shown = is_notable(bytes, resident);
+    if (is_shown) {
+      line.add(", " + short_bytes(bytes) + " " + what);
+    } else {
+      rest += bytes;
+    }
+    return is_shown;
+  };
+  add(of.heap_before, "heap from before the capture");
+  add(of.free_heap, "free heap");
+  add(of.profiler, "memprof");
+  has_mappings = add(of.other_anonymous, of.is_heap_known() ? "other mappings" : "not recorded (another malloc, or mmap)");
+  line.add(", " + short_bytes(rest) + (has_mappings ? " code and files" : " code, files and stacks"));
+  if (is_notable(of.not_resident, resident)) line.add("; a further " + short_bytes(of.not_resident) + " of blocks not resident");
+  return line;
+}
+
+/// Nothing if the recorded blocks explain the process.
+[[nodiscard]] page_section process_section(const auto& source) {
+  page_section section;
+  section.heading = "Process";
+  const std::optional<process_account> found = process_account_of(source);
+  if (!found) return section;
+  const bool is_unexplained = has_unrecorded_heap(*found) ||
+                              (!found->is_heap_known() && is_notable(found->other_anonymous, found->reading.resident_bytes));
+  if (is_unexplained) section.lines.push_back(process_line(*found));
+  return section;
+}
+
+/// What was not recorded, and how to record it.
+[[nodiscard]] inline page_line unrecorded_heap_line(const process_account& of) {
+  page_line line{short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "};
+  if (of.reading.records_operator_new == 0)
+    return line.add("add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new");
+  return line.add(
+      "memory from malloc, calloc or posix_memalign, as in C libraries; `heaptrack PROGRAM` records it for "
+      "`memprof report`");
+}
+
+/// Why nothing was recorded, and the line to add; nothing if that is not known.
+[[nodiscard]] std::vector<std::string> causes_of_silence(const auto& source) {
+  const std::vector<process_memory> readings = rows_of<process_memory>(source.facts);
+  if (readings.empty()) return {};
+  for (const process_memory& reading : readings) {
+    if (reading.records_operator_new == 0) continue;
+    return {"operator new is recorded, but was not called during the capture:",
+            "  hold the guard until the work is done: auto capture = memprof::begin_capture();"};
+  }
+  return {"Nothing in this program records its allocations. Add to one .cpp file, for operator new:",
+          "  #include <memprof/backend/new_delete.hpp>", "or allocate from a memprof::memory_resource."};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/report/text/check_section.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16737,6 +18201,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
     lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
   }
+  if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process))
+    lines.push_back(unrecorded_heap_line(*process));
   const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
     if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);
   };
@@ -16746,6 +18212,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   add(found.reentrant_events, "event", "events", "lost in signal handlers that interrupted the recording of another event");
   add(found.missing_events, "or more event", "or more events", "missing from the trace");
   add(found.rejected_events, "event", "events", "rejected: impossible values, or no memory to keep them");
+  add(found.missing_fact_rows, "row", "rows", "of the tables of facts missing from the trace, or beyond what fits into memory");
   event_tally untracked;
   for (const space_profile& space : source.spaces) {
     untracked.count = add_saturating(untracked.count, space.anomalies.untracked_allocations.count);
@@ -16754,6 +18221,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   if (untracked.count != 0) {
     lines.emplace_back(grouped(untracked.count, "allocation", "allocations") + " (" + short_bytes(untracked.bytes) +
                        ") not tracked: the profiler ran out of memory");
+  }
+  for (const space_profile& space : source.spaces) {
+    if (!space.stands_for_others) continue;
+    lines.emplace_back(
+        "memory spaces beyond the 254th share one, where blocks at equal addresses count as one: give blocks of the same kind "
+        "one space");
   }
   const std::vector<unrecorded_module> modules = rows_of<unrecorded_module>(source.facts);
   if (!modules.empty()) {
@@ -16868,13 +18341,9 @@ struct tally_of_spaces {
   add_count(source.anomalies.other_segments, "segment", "segments",
             "without a row of their own: give the phases of each step the same names");
   add_count(source.anomalies.other_operations, "operation", "operations",
-            "without a row of their own: keep growing numbers out of their names");
+            "without a row of their own: keep growing numbers out of their names, or set a higher limit");
   add_count(source.anomalies.other_names, "event", "events",
             "with names beyond the limit of 65,536 per process: keep growing numbers out of names");
-  for (const space_profile& in : source.spaces) {
-    if (in.stands_for_others)
-      lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind one space");
-  }
   for (const incomplete_trace_file& file : rows_of<incomplete_trace_file>(source.facts)) {
     page_line line{"trace file "};
     line.add_name(file.path).add(" incomplete: ").add_name(file.reason);
@@ -16916,6 +18385,8 @@ struct tally_of_spaces {
     line.add(precision_text(source.provenance), emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
   } else if (is_estimated) {
     line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
+  } else if (source.anomalies.too_deep_scopes != 0) {
+    line.add("exact in total, not by operation", emphasis::caution).add(events.empty() ? "" : ": " + events + ", none lost");
   } else {
     line.add("exact", emphasis::strong)
         .add(": " + (events.empty() ? "no event" : events + ", none") + (faults.empty() ? " lost or unmatched" : " lost"));
@@ -16933,13 +18404,13 @@ struct tally_of_spaces {
   return section;
 }
 
-/// The tables of facts: what sources know that is not memory over time.
+/// The tables of facts: what sources know that is not memory over time. Every capture has `process_memory`, so it says nothing.
 [[nodiscard]] page_section fact_section(const auto& source) {
   page_section section;
   section.heading = "Facts";
   page_line line;
   for (const fact_table& table : source.facts) {
-    if (table.rows.empty()) continue;
+    if (table.rows.empty() || table.name == process_memory::table) continue;
     if (!line.empty()) line.add(", ");
     line.add_name(table.name).add(" (" + grouped(static_cast<std::int64_t>(table.rows.size()), "row", "rows") + ")");
   }
@@ -17788,6 +19259,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/laid_out.hpp>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -17796,6 +19268,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Finished lines of a report, and how short their names may become.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The control sequences that `with_emphasis` uses.
+inline constexpr std::array<std::string_view, 5> emphasis_codes{"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m"};
 
 [[nodiscard]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
   if (!is_colored || text.empty()) return text;
@@ -17846,11 +19321,51 @@ inline constexpr std::size_t least_name = 12;
 #include <vector>
 
 /// @file
-/// Names shortened to fit their column but kept distinct: stacks often begin with the same frames and end in the same allocator.
+/// Names shortened to fit their column but kept distinct: stacks often begin with the same frames. The last component of a path
+/// stays as long as it can, for it is the innermost operation, or the frame that asked for memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr bool continues_utf8(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+inline constexpr std::string_view ellipsis = "\xe2\x80\xa6";
+/// Less than this of one end of a name is not worth showing.
+inline constexpr std::size_t least_end = 6;
+
+/// The longest end of a text that takes at most `columns`.
+[[nodiscard]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
+  const std::size_t width = display_width(text);
+  if (width <= columns) return text;
+  text.remove_prefix(bytes_within(text, width - columns));
+  while (display_width(text) > columns) {  // a wide character that would be cut in half
+    text.remove_prefix(1);
+    while (!text.empty() && continues_utf8(text.front())) text.remove_prefix(1);
+  }
+  return text;
+}
+
+/// The last component of a path, behind its last slash that is not escaped; the whole name if it has no other.
+[[nodiscard]] constexpr std::string_view last_component(std::string_view name) noexcept {
+  std::size_t slash = name.rfind('/');
+  while (slash != name.npos && slash > 0 && name[slash - 1] == '\\') slash = name.rfind('/', slash - 1);
+  return slash == name.npos ? name : name.substr(slash + 1);
+}
+
+/// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end.
+[[nodiscard]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
+  const std::string_view last = last_component(name);
+  const std::size_t width = display_width(last);
+  if (columns == 0 || last.size() == name.size() || 2 * width < columns) return shortened(name, columns);
+  if (display_width(name) <= columns) return std::string{name};
+  const std::size_t room = columns - 1 - std::min(columns - 1, width);
+  if (room < least_end) return std::string{ellipsis} + std::string{end_within(name, columns - 1)};
+  return std::string{name.substr(0, bytes_within(name, room))} + std::string{ellipsis} + std::string{last};
+}
+
+/// A part of a page in at most `columns`.
+[[nodiscard]] std::string shortened_part(const auto& part, std::size_t columns) {
+  return part.is_path ? shortened_name(part.text, columns) : shortened(part.text, columns);
+}
 
 /// A range of bytes in a text.
 struct text_range {
@@ -17877,37 +19392,42 @@ struct text_range {
   return {begin, std::min(end, name.size())};
 }
 
-/// The part that distinguishes a name from others, with as much as fits of what follows it, or else of what precedes it.
-[[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns) {
+/// The part that distinguishes a name from others, with as much as fits of what follows it, or else of what precedes it; but the
+/// last `kept_end` columns stay.
+[[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns,
+                                                  std::size_t kept_end) {
   constexpr std::size_t ellipses = 2;
-  constexpr std::string_view ellipsis = "\xe2\x80\xa6";
   if (columns <= ellipses) return shortened(name, columns);
   const std::string_view rest = name.substr(difference.begin);
   const std::string begin{difference.begin == 0 ? std::string_view{} : ellipsis};
   const std::size_t room = columns - display_width(begin);
   if (display_width(rest) <= room) return begin + std::string{rest};
-  const std::string_view middle = rest.substr(0, difference.end - difference.begin);
-  const std::size_t used = display_width(middle);
-  if (used + 1 >= room) return begin + std::string{middle.substr(0, bytes_within(middle, room - 1))} + std::string{ellipsis};
-  // An end shorter than this is not worth showing.
-  constexpr std::size_t least_end = 6;
-  if (room - used - 1 < least_end) return begin + std::string{middle} + std::string{ellipsis};
-  std::string_view end = rest.substr(middle.size());
-  end.remove_prefix(bytes_within(end, display_width(end) - (room - used - 1)));
-  while (display_width(end) > room - used - 1) {  // a wide character that would be cut in half
-    end.remove_prefix(1);
-    while (!end.empty() && continues_utf8(end.front())) end.remove_prefix(1);
+  std::string_view middle = rest.substr(0, difference.end - difference.begin);
+  middle = middle.substr(0, bytes_within(middle, room - 1 - std::min(room - 1, kept_end)));
+  const std::size_t left = room - 1 - display_width(middle);
+  if (left < least_end) return begin + std::string{middle} + std::string{ellipsis};
+  return begin + std::string{middle} + std::string{ellipsis} + std::string{end_within(rest.substr(middle.size()), left)};
+}
+
+/// How much of the ends of names stays beside their difference: the last components if they take no more than half.
+[[nodiscard]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
+  std::size_t longest = 0;
+  for (const std::string& name : names) {
+    const std::string_view last = last_component(name);
+    if (last.size() != name.size()) longest = std::max(longest, display_width(last));
   }
-  return begin + std::string{middle} + std::string{ellipsis} + std::string{end};
+  return std::min(longest, columns / 2);
 }
 
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
 template <class Names = std::vector<std::string>>
 [[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
-  constexpr int max_rounds = 8;
+  constexpr int max_rounds = 16;
   std::vector<std::string> shown(names.size());
-  std::transform(names.begin(), names.end(), shown.begin(), [&](const std::string& name) { return shortened(name, columns); });
+  std::transform(names.begin(), names.end(), shown.begin(),
+                 [&](const std::string& name) { return shortened_name(name, columns); });
+  std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
     std::map<std::string, std::vector<std::size_t>> alike;
     for (std::size_t index = 0; index < shown.size(); ++index) alike[shown[index]].push_back(index);
@@ -17918,12 +19438,15 @@ template <class Names = std::vector<std::string>>
                      [&](std::size_t index) { return std::string_view{names[index]}; });
       if (std::all_of(same.begin(), same.end(), [&](std::string_view name) { return name == same.front(); })) continue;
       for (const std::size_t index : indices) {
-        std::string next = shortened_around(names[index], difference_of(names[index], same, columns / 2), columns);
+        const text_range difference = difference_of(names[index], same, (columns - kept_end) / 2);
+        std::string next = shortened_around(names[index], difference, columns, kept_end);
         has_changed = has_changed || next != text;
         shown[index] = std::move(next);
       }
     }
-    if (!has_changed) break;
+    if (has_changed) continue;
+    if (kept_end == 0) break;
+    kept_end = kept_end / 2 < least_end ? 0 : kept_end / 2;
   }
   return shown;
 }
@@ -17993,17 +19516,16 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A cell in at most `columns`: its longest names are shortened first, then its end is cut. Names that are all it has give way.
 [[nodiscard]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
-  constexpr std::string_view ellipsis = "\xe2\x80\xa6";
   const std::size_t longest = longest_name_within(cell, columns, has_words(cell) ? least_name : 1);
   laid_out result;
   bool has_begun = false;  // with words, so that a name may be left out
   for (const page_part& part : cell.parts()) {
-    const std::string text = part.is_name ? shortened(part.text, longest) : part.text;
+    const std::string text = part.is_name ? shortened_part(part, longest) : part.text;
     const std::size_t room = columns - std::min(columns, result.width);
     if (display_width(text) <= room) {
       result.add(text, part.how, is_colored);
     } else if (part.is_name && !has_begun) {
-      result.add(shortened(text, room), part.how, is_colored);
+      result.add(shortened_part(part, room), part.how, is_colored);
       break;
     } else {
       const std::size_t begin = part.is_name || room == 0 ? 0 : bytes_within(text, room - 1);
@@ -18183,7 +19705,7 @@ class line_breaker {
   [[nodiscard]] std::vector<laid_out> operator()(const auto& line) {
     for (const Part& part : line.parts()) {
       if (part.is_name) {
-        word_.push_back({shortened(part.text, longest_name_), part.how, true});
+        word_.push_back({shortened_part(part, longest_name_), part.how, true, part.is_path});
         continue;
       }
       std::string_view rest = part.text;
@@ -18206,7 +19728,7 @@ class line_breaker {
 
  private:
   void add_to_word(std::string_view text, emphasis how) {
-    if (!text.empty()) word_.push_back({std::string{text}, how, false});
+    if (!text.empty()) word_.push_back({std::string{text}, how});
   }
 
   void end_word() {
@@ -18216,7 +19738,7 @@ class line_breaker {
     for (Part& part : word_) {  // what is attached to a name, such as a colon, stays
       if (width <= columns_ || !part.is_name) continue;
       const std::size_t whole = display_width(part.text);
-      part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
+      part.text = shortened_part(part, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
       width -= whole - display_width(part.text);
     }
     if (lines_.empty() || lines_.back().width + 1 + width > columns_) {
@@ -18226,7 +19748,8 @@ class line_breaker {
       lines_.back().add(" ", goes_on ? word_.front().how : emphasis::none, is_colored_);
     }
     for (const Part& part : word_) {
-      lines_.back().add(shortened(part.text, columns_ - std::min(columns_, lines_.back().width)), part.how, is_colored_);
+      const std::size_t room = columns_ - std::min(columns_, lines_.back().width);
+      lines_.back().add(shortened_part(part, room), part.how, is_colored_);
     }
     word_.clear();
   }
@@ -18299,7 +19822,7 @@ inline constexpr std::string_view run_heading = "memprof";
   section.heading = run_heading;
   page_line line;
   if (!source.process.command_line.empty()) {
-    line.add_name(source.process.command_line);
+    line.add_command(source.process.command_line);
     if (source.process.rank >= 0) {
       line.add(", rank " + std::to_string(source.process.rank));
       if (source.process.world_size > 0) line.add(" of " + std::to_string(source.process.world_size));
@@ -18671,6 +20194,7 @@ inline constexpr std::size_t least_segment_rows = 8;
   }
   if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
   sections.push_back(together_section(source, steps));
+  sections.push_back(process_section(source));
   sections.push_back(check_section(source, limits.faults));
   sections.push_back(fact_section(source));
   return sections;
@@ -18696,6 +20220,8 @@ inline constexpr std::size_t least_segment_rows = 8;
   if (spaces.empty()) {
     add(run_section(source, steps), 2);
     lines.emplace_back("No allocations recorded.");
+    for (std::string& cause : causes_of_silence(source)) lines.push_back(std::move(cause));
+    add(process_section(source), 2);
     add(check_section(source, summary_levels[0].faults), 2);
     add(fact_section(source), 2);
     return lines;
@@ -18858,10 +20384,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -19086,10 +20612,10 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/analysis/caching_allocator_options.hpp>
 #include <array>
@@ -19206,10 +20732,10 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 }  // namespace detail
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/detail/parse_double.hpp>
 #include <charconv>
@@ -19249,10 +20775,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/analysis/cuda_alloc_conf.hpp>
 #include <array>
@@ -19512,10 +21038,10 @@ class alloc_conf_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_22
 
 // ---- <memprof/analysis/estimate/decoder_shape.hpp>
 #include <array>
@@ -19581,6 +21107,7 @@ struct estimated_operation {
 
 struct shape_estimate {
   decoder_shape shape;
+  std::string architecture{};  ///< what the shape does not say: "llama, KV=32, M=11008"; empty: transformer-room's decoder
   std::array<estimated_bytes, estimate_bucket_names.size()> buckets{};  ///< in the order of `estimate_bucket`
   std::vector<estimated_operation> operations{};                        ///< in the order of the forward pass, masks last
 
@@ -19641,19 +21168,23 @@ inline void check(const decoder_shape& shape) {
   require_divides(shape.n_heads, "n_heads", shape.d_model, "d_model");
 }
 
+/// The bytes of an element in each precision.
+struct element_bytes {
+  std::int64_t fp32 = 4;
+  std::int64_t bf16 = 2;
+};
+
 /// Fills a `shape_estimate`.
 class shape_estimator {
  public:
   explicit shape_estimator(const decoder_shape& shape) : result_{.shape = shape} {}
 
-  /// Adds an operation whose result is kept for each of `count` layers; a mask takes one byte per element in any precision.
+  /// Adds an operation whose result is kept for each of `count` layers.
   void add(estimate_bucket bucket, std::string_view name, exact_count count, std::vector<std::int64_t> shape,
-           exact_count parameters = 0, bool is_mask = false) {
-    constexpr std::int64_t fp32 = 4, bf16 = 2, boolean = 1;
+           exact_count parameters = 0, element_bytes each = {}) {
     exact_count elements = count;
     for (const std::int64_t size : shape) elements = elements * size;
-    const estimated_bytes total{parameters.value(), (elements * (is_mask ? boolean : fp32)).value(),
-                                (elements * (is_mask ? boolean : bf16)).value()};
+    const estimated_bytes total{parameters.value(), (elements * each.fp32).value(), (elements * each.bf16).value()};
     estimated_bytes& sum = result_.buckets[static_cast<std::size_t>(bucket)];
     sum.fp32_bytes = (exact_count{sum.fp32_bytes} + total.fp32_bytes).value();
     sum.bf16_bytes = (exact_count{sum.bf16_bytes} + total.bf16_bytes).value();
@@ -19684,7 +21215,7 @@ class shape_estimator {
 
   detail::shape_estimator estimate{shape};
   using enum estimate_bucket;
-  constexpr bool is_mask = true;
+  constexpr detail::element_bytes mask{1, 1};
   estimate.add(input_projects, "dec_layers.*.multi_head_attention.packed_proj", l, {b, t, packed_width.value()},
                l * (d * packed_width + packed_width));
   estimate.add(per_layer_attention, "dec_layers.*.multi_head_attention.softmax.in(scores)", l, {b, h, t, t});
@@ -19692,9 +21223,9 @@ class shape_estimator {
   estimate.add(per_layer_mlp, "dec_layers.*.linear1", l, {b, t, mlp_width.value()}, l * (d * mlp_width + mlp_width));
   estimate.add(per_layer_mlp, "dec_layers.*.linear2", l, {b, t, d.value()}, l * (mlp_width * d + d));
   estimate.add(output_project, "output_proj", 1, {b, t, v.value()}, d * v + v);
-  estimate.add(others, "dec_layers.*.attention_mask(bool)", l, {b, 1, t, t}, 0, is_mask);
-  estimate.add(others, "dec_layers.*.causal_mask(bool)", l, {t, t}, 0, is_mask);
-  estimate.add(others, "key_padding_mask(bool)", 1, {b, t}, 0, is_mask);
+  estimate.add(others, "dec_layers.*.attention_mask(bool)", l, {b, 1, t, t}, 0, mask);
+  estimate.add(others, "dec_layers.*.causal_mask(bool)", l, {t, t}, 0, mask);
+  estimate.add(others, "key_padding_mask(bool)", 1, {b, t}, 0, mask);
   // For operations whose results the estimate leaves out: attention's output layer, embeddings, normalisations.
   estimate.add_parameters(per_layer_attention, l * (d * d + d));
   estimate.add_parameters(others, v * d + l * (d * 4));
@@ -19898,7 +21429,7 @@ class allocation_sequence {
   void space(const space_definition& space) noexcept {
     if (!space_name_.empty() && names_.text(space.name) == space_name_) space_ = space.id;
   }
-  void facts(const fact_table&, bool) noexcept {}
+  void facts(fact_part&&) noexcept {}
 
   /// Adds the events [first, last) of one thread, identified by `ring`, in order; those of other memory spaces are only counted.
   /// Raises an error if there is no memory for the table of live blocks.
@@ -21459,10 +22990,10 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/analysis/cached_block.hpp>
 #include <cstddef>
@@ -22422,6 +23953,138 @@ struct fit_answer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/analysis/estimate/forward_estimate.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+/// @file
+/// What the forward pass of a decoder of any family keeps for its backward pass, in the closed forms of docs/estimate.md.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// Adds the operations of a decoder in the order of its forward pass.
+class forward_estimator {
+ public:
+  forward_estimator(const decoder_model& model, std::int64_t batch_size, std::int64_t seq_len)
+      : model_{model},
+        b_{batch_size},
+        t_{seq_len},
+        estimate_{{.batch_size = batch_size,
+                   .seq_len = seq_len,
+                   .d_model = model.d_model,
+                   .n_heads = model.heads,
+                   .layers = model.layers,
+                   .base_vocab_size = model.vocabulary,
+                   .num_special_tokens = 0}} {}
+
+  [[nodiscard]] shape_estimate take() && {
+    using enum estimate_bucket;
+    const exact_count width = model_.d_model, vocabulary = model_.vocabulary;
+    estimate_.add(others, "batch(int32)", 2, {b_, t_}, 0, element_bytes{4, 4});
+    const exact_count positions = is_llama() ? 0 : model_.positions == 0 ? t_ : model_.positions;
+    estimate_.add(others, "embedding", 1, {b_, t_, model_.d_model}, vocabulary * width + positions * width);
+    add_attention();
+    if (model_.experts == 0) {
+      add_mlp();
+    } else {
+      add_experts();
+    }
+    add_norm(others, norm_name(), 1);
+    estimate_.add(output_project, "lm_head", 1, {b_, t_, model_.vocabulary}, model_.tied_output ? 0 : vocabulary * width);
+    shape_estimate result = std::move(estimate_).take();
+    result.architecture = architecture();
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool is_llama() const noexcept { return model_.is_llama(); }
+  [[nodiscard]] std::string norm_name() const { return is_llama() ? "rms_norm" : "layer_norm"; }
+
+  void add_norm(estimate_bucket bucket, const std::string& name, std::int64_t count) {
+    const exact_count vectors = is_llama() ? 1 : 2;
+    estimate_.add(bucket, name, count, {b_, t_, model_.d_model}, exact_count{count} * vectors * model_.d_model);
+    estimate_.add(bucket, name + ".statistics", exact_count{count} * vectors, {b_, t_});
+  }
+  /// `count` linear layers whose result has a row for each of `positions`.
+  void add_linear(estimate_bucket bucket, const std::string& name, exact_count count, std::int64_t positions, std::int64_t inputs,
+                  std::int64_t outputs) {
+    estimate_.add(bucket, name, count, {b_, positions, outputs}, count * linear(inputs, outputs));
+  }
+  [[nodiscard]] exact_count linear(exact_count inputs, exact_count outputs) const {
+    return inputs * outputs + (is_llama() ? exact_count{0} : outputs);
+  }
+
+  void add_attention() {
+    using enum estimate_bucket;
+    const std::int64_t queries = model_.heads * model_.head_width();
+    const std::int64_t packed = queries + 2 * model_.key_value_heads() * model_.head_width();
+    add_norm(per_layer_attention, "blocks.*.attention." + norm_name(), model_.layers);
+    add_linear(input_projects, "blocks.*.attention.qkv", model_.layers, t_, model_.d_model, packed);
+    estimate_.add(per_layer_attention, "blocks.*.attention.scores(probs)", model_.layers, {b_, model_.heads, t_, t_});
+    estimate_.add(per_layer_attention, "blocks.*.attention.context", model_.layers, {b_, t_, queries});
+    add_linear(per_layer_attention, "blocks.*.attention.projection", model_.layers, t_, queries, model_.d_model);
+  }
+
+  void add_mlp() {
+    using enum estimate_bucket;
+    add_norm(per_layer_mlp, "blocks.*.mlp." + norm_name(), model_.layers);
+    add_expanded("blocks.*.mlp.", model_.layers, t_);
+    add_linear(per_layer_mlp, "blocks.*.mlp.contract", model_.layers, t_, model_.mlp_channels(), model_.d_model);
+  }
+  /// The first layer of an MLP and its activation. A gated one has two halves.
+  void add_expanded(const std::string& prefix, exact_count count, std::int64_t positions) {
+    using enum estimate_bucket;
+    const std::int64_t channels = model_.mlp_channels();
+    add_linear(per_layer_mlp, prefix + "expand", count, positions, model_.d_model, is_llama() ? 2 * channels : channels);
+    estimate_.add(per_layer_mlp, prefix + (is_llama() ? "swiglu" : "gelu"), count, {b_, positions, channels});
+  }
+
+  void add_experts() {
+    using enum estimate_bucket;
+    const exact_count experts = exact_count{model_.layers} * model_.experts;
+    const std::int64_t chosen = (exact_count{t_} * model_.experts_per_token).value();
+    const std::int64_t tokens_of_each = (chosen + model_.experts - 1) / model_.experts;
+    add_norm(per_layer_mlp, "blocks.*.experts." + norm_name(), model_.layers);
+    add_linear(per_layer_mlp, "blocks.*.experts.router", model_.layers, t_, model_.d_model, model_.experts);
+    estimate_.add(per_layer_mlp, "blocks.*.experts.*.tokens", experts, {b_, tokens_of_each, model_.d_model});
+    add_expanded("blocks.*.experts.*.", experts, tokens_of_each);
+    estimate_.add(per_layer_mlp, "blocks.*.experts.contract", model_.layers, {b_, chosen, model_.d_model},
+                  experts * linear(model_.mlp_channels(), model_.d_model));
+    estimate_.add(per_layer_mlp, "blocks.*.experts.sum", model_.layers, {b_, t_, model_.d_model});
+  }
+
+  /// What the dimensions of a `decoder_shape` do not say.
+  [[nodiscard]] std::string architecture() const {
+    std::string text{decoder_family_names[static_cast<std::size_t>(model_.family)]};
+    text += ", KV=" + std::to_string(model_.key_value_heads()) + ", M=" + std::to_string(model_.mlp_channels());
+    if (model_.experts != 0)
+      text += ", experts=" + std::to_string(model_.experts) + ", experts-per-token=" + std::to_string(model_.experts_per_token);
+    return text + (model_.tied_output ? ", tied output" : "");
+  }
+
+  const decoder_model& model_;
+  std::int64_t b_;
+  std::int64_t t_;
+  shape_estimator estimate_;
+};
+
+}  // namespace detail
+
+/// The estimate for a decoder of its own architecture: what a forward pass in training keeps until the backward pass, as
+/// `estimate_training_step` counts it with plain attention, in fp32 and bf16. Throws `memprof::error` like `estimate_shape`.
+[[nodiscard]] inline shape_estimate estimate_forward(const decoder_model& model, std::int64_t batch_size, std::int64_t seq_len) {
+  detail::check(model);
+  detail::require_positive(batch_size, "batch_size");
+  detail::require_positive(seq_len, "seq_len");
+  return detail::forward_estimator{model, batch_size, seq_len}.take();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/analysis/estimate.hpp>
 /// @file
 /// Estimates the memory of a decoder before it exists: `estimate_shape` gives what a forward pass keeps, in closed form,
@@ -22816,10 +24479,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -22855,10 +24518,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -23830,10 +25493,10 @@ struct text_sink {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/format/json_text.hpp>
 #include <cstddef>
@@ -23902,10 +25565,10 @@ inline void append_json_key(std::string& out, std::string_view key) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/format/trace_replay.hpp>
 #include <cstddef>
@@ -23996,7 +25659,7 @@ class trace_replay {
     if (id == state_.names.size() + 1) state_.names.append(text);
   }
   void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
-  void facts(const fact_table&, bool) {}
+  void facts(fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
     detail::followed_thread& on = thread_in(ring);
     for (const event* next = first; next != last; ++next) {
@@ -24185,10 +25848,10 @@ concept trace_source = requires(const T& source, trace_replay<replay_handler>& v
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -24924,12 +26587,14 @@ class trace_file_reader {
   }
 
   std::string_view take(const std::vector<unsigned char>& payload) {
+    page_budget::add_input(payload.size());
     ++status_.chunks;
     ++number_;
     status_.bytes = offset_;
     return {reinterpret_cast<const char*>(payload.data()), payload.size()};
   }
   std::string_view take_beginning() {
+    page_budget::add_input(payload_.size());
     has_beginning_ = true;
     status_.bytes = offset_;
     return {reinterpret_cast<const char*>(payload_.data()), payload_.size()};
@@ -25064,6 +26729,7 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
   status.has_ended = adapted.has_ended;
   status.dropped = adapted.dropped;
   if (file.live() != nullptr && status.damage.empty() && !status.has_ended) {
+    for (const auto& ring : file.live()->rings()) detail::page_budget::add_input(ring.events.size() * sizeof(event));
     status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
     if (file.live()->rings_outside() != 0 && !status.is_being_written) {
       const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
@@ -25101,10 +26767,10 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/format/trace_source.hpp>
 #include <cstdint>
@@ -25142,7 +26808,7 @@ struct clock_visitor {
   void info(const capture_info&) {}
   void name(label, std::string_view) {}
   void space(const space_definition&) {}
-  void facts(const fact_table&, bool) {}
+  void facts(fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t) {
     for (; first != last; ++first) {
       if (first->kind == event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));
@@ -25565,10 +27231,10 @@ class chrome_trace_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/format/stack_table.hpp>
 #include <algorithm>
@@ -25719,10 +27385,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/format/collapsed.hpp>
 #include <cstdint>
@@ -25940,8 +27606,8 @@ struct hlo_program {
 #include <vector>
 
 /// @file
-/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.23: the compiler's heap
-/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. From v2.24 on,
+/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.23.1: the compiler's heap
+/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. From v2.23.3 on,
 /// xprof leaves `thread_local_bytes` out of the peak and the sum of allocations.
 
 namespace memprof::inline MEMPROF_ABI {
@@ -26206,6 +27872,110 @@ class heap_live_list {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+#endif  // MEMPROF_SINGLE_HEADER_31
+
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
+
+// ---- <memprof/format/function_name.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How readers of other tools' recordings name operations after stack frames.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Which frames of a recorded stack become operations.
+enum class stack_frames : std::uint8_t {
+  own,  ///< without functions of the C++ standard library and allocators, so that a block belongs to who asked for it
+  all
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The name of a C++ function without its arguments, template arguments and return type: `at::_ops::add_Tensor::call`. Python
+/// names stay as they are.
+[[nodiscard]] inline std::string short_function_name(std::string_view name) {
+  constexpr std::string_view anonymous = "(anonymous namespace)";
+  constexpr std::string_view keyword = "operator";
+  if (name.find('(') == name.npos && name.find("::") == name.npos) return std::string{name};
+  std::string result;
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const bool is_after_operator = depth == 0 && result.ends_with(keyword);
+    if (depth == 0 && name.substr(at).starts_with(anonymous)) {
+      result += anonymous;
+      at += anonymous.size() - 1;
+    } else if (is_after_operator && name.substr(at).starts_with("()")) {
+      result += "()";
+      ++at;
+    } else if (is_after_operator && name[at] == ' ') {  // a conversion, or `operator new`
+      while (at < name.size() && name[at] != '(' && name[at] != '<') result += name[at++];
+      --at;
+    } else if (is_after_operator && (name[at] == '<' || name[at] == '>')) {
+      while (at < name.size() && name[at] != '(') result += name[at++];
+      --at;
+    } else if (name[at] == '(' || name[at] == '<') {
+      ++depth;
+    } else if (name[at] == ')' || name[at] == '>') {
+      depth -= depth == 0 ? 0 : 1;
+    } else if (depth == 0 && name[at] == ' ' && result.find("anonymous ") == result.npos) {
+      // What came before was the return type, unless this ends the arguments: `f() const`.
+      if (name.substr(at + 1).find_first_of("(:") == name.npos) break;
+      result.clear();
+    } else if (depth == 0) {
+      result += name[at];
+    }
+  }
+  return result.empty() ? std::string{name} : result;
+}
+
+/// Whether the function with this short name is of the C++ standard library, or allocates for whoever calls it: a frame that does
+/// not say who asked for memory.
+[[nodiscard]] inline bool is_library_function(std::string_view name) {
+  const auto begins_with = [&](std::string_view part) { return name.starts_with(part); };
+  const auto ends_with = [&](std::string_view part) { return name.ends_with(part); };
+  constexpr std::array<std::string_view, 3> namespaces{"std::", "__gnu_cxx::", "__cxxabiv1::"};
+  if (std::any_of(namespaces.begin(), namespaces.end(), begins_with)) return true;
+  // Allocators are named after C's functions: `je_malloc`, `PyObject_Malloc`.
+  constexpr std::array<std::string_view, 9> allocators{
+      "malloc", "calloc", "realloc", "memalign", "aligned_alloc", "valloc", "operator new", "operator new[]", "c10::alloc_cpu"};
+  if (std::any_of(allocators.begin(), allocators.end(), ends_with)) return true;
+  constexpr std::array<std::string_view, 3> capitalized{"Malloc", "Calloc", "Realloc"};
+  if (std::any_of(capitalized.begin(), capitalized.end(), ends_with)) return true;
+  const std::size_t member = name.rfind("::");
+  if (member == name.npos || name.find("lloc", member) == name.npos) return false;
+  name = name.substr(0, member);
+  constexpr std::array<std::string_view, 4> classes{"Allocator", "allocator", "allocator_traits", "memory_resource"};
+  return std::any_of(classes.begin(), classes.end(), ends_with);
+}
+
+/// The operation of a stack frame: `function (file:line)`, with the file's base name and a short function name. An empty file and
+/// "??" are left out.
+[[nodiscard]] inline std::string frame_name(std::string_view function, std::string_view file, std::string_view line) {
+  const std::size_t slash = file.find_last_of("/\\");
+  if (slash != file.npos) file.remove_prefix(slash + 1);
+  std::string text = short_function_name(function);
+  if (file.empty() || file == "??") return text;
+  text.append(" (").append(file);
+  if (!line.empty()) text.append(":").append(line);
+  return text += ')';
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_32
+
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
+
 // ---- <memprof/format/heaptrack_blocks.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -26282,77 +28052,6 @@ class heaptrack_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_29
-
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_30
-
-// ---- <memprof/format/function_name.hpp>
-#include <cstddef>
-#include <string>
-#include <string_view>
-
-/// @file
-/// How readers of other tools' recordings name operations after stack frames.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The name of a C++ function without its arguments, template arguments and return type: `at::_ops::add_Tensor::call`. Python
-/// names stay as they are.
-[[nodiscard]] inline std::string short_function_name(std::string_view name) {
-  constexpr std::string_view anonymous = "(anonymous namespace)";
-  constexpr std::string_view keyword = "operator";
-  if (name.find('(') == name.npos && name.find("::") == name.npos) return std::string{name};
-  std::string result;
-  std::size_t depth = 0;
-  for (std::size_t at = 0; at < name.size(); ++at) {
-    const bool is_after_operator = depth == 0 && result.ends_with(keyword);
-    if (depth == 0 && name.substr(at).starts_with(anonymous)) {
-      result += anonymous;
-      at += anonymous.size() - 1;
-    } else if (is_after_operator && name.substr(at).starts_with("()")) {
-      result += "()";
-      ++at;
-    } else if (is_after_operator && name[at] == ' ') {  // a conversion, or `operator new`
-      while (at < name.size() && name[at] != '(' && name[at] != '<') result += name[at++];
-      --at;
-    } else if (is_after_operator && (name[at] == '<' || name[at] == '>')) {
-      while (at < name.size() && name[at] != '(') result += name[at++];
-      --at;
-    } else if (name[at] == '(' || name[at] == '<') {
-      ++depth;
-    } else if (name[at] == ')' || name[at] == '>') {
-      depth -= depth == 0 ? 0 : 1;
-    } else if (depth == 0 && name[at] == ' ' && result.find("anonymous ") == result.npos) {
-      // What came before was the return type, unless this ends the arguments: `f() const`.
-      if (name.substr(at + 1).find_first_of("(:") == name.npos) break;
-      result.clear();
-    } else if (depth == 0) {
-      result += name[at];
-    }
-  }
-  return result.empty() ? std::string{name} : result;
-}
-
-/// The operation of a stack frame: `function (file:line)`, with the file's base name and a short function name. An empty file and
-/// "??" are left out.
-[[nodiscard]] inline std::string frame_name(std::string_view function, std::string_view file, std::string_view line) {
-  const std::size_t slash = file.find_last_of("/\\");
-  if (slash != file.npos) file.remove_prefix(slash + 1);
-  std::string text = short_function_name(function);
-  if (file.empty() || file == "??") return text;
-  text.append(" (").append(file);
-  if (!line.empty()) text.append(":").append(line);
-  return text += ')';
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_30
-
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_31
-
 // ---- <memprof/format/heaptrack_stacks.hpp>
 #include <algorithm>
 #include <charconv>
@@ -26399,8 +28098,10 @@ class heaptrack_stacks {
  public:
   /// The most frames of a stack: heaptrack records 64 calls, each with the functions inlined there.
   static constexpr std::size_t max_frames = 4096;
-  /// The outermost frames of a stack become operations, up to this many: the ledger's limit.
+  /// The most operations that a stack becomes. A deeper one keeps its outermost frames and its innermost.
   static constexpr std::size_t max_operations = 256;
+
+  explicit heaptrack_stacks(stack_frames frames) noexcept : kept_(frames) {}
 
   // Each of these takes a line without its kind, and returns what is wrong with it, or null.
 
@@ -26454,22 +28155,31 @@ class heaptrack_stacks {
   [[nodiscard]] bool contains(std::uint64_t stack) const noexcept { return stack <= calls_.size(); }
 
   /// The names of the operations that a stack stands for, outermost first: from `main`, or whatever else heaptrack takes for the
-  /// start of a program, to the caller of `operator new`. Valid until the next call.
+  /// start of a program, to the caller of `operator new` or of the library that called it. Valid until the next call.
   [[nodiscard]] const std::vector<std::uint32_t>& operations_of(std::uint32_t stack) {
     expanded_.clear();
     bool is_complete = false;
+    std::uint32_t outermost = no_name;  // of the library's frames
     for (; stack != 0 && !is_complete; stack = calls_[stack - 1].around) {
       if (calls_[stack - 1].pointer == 0) continue;
       const instruction& called = instructions_[calls_[stack - 1].pointer - 1];
       for (std::size_t index = called.first; index < called.first + called.count && !is_complete; ++index) {
         const name& found = names_[frames_[index]];
-        if (found.is_operator_new && expanded_.empty()) continue;
-        expanded_.push_back(frames_[index]);
         is_complete = found.is_outermost;
+        if (found.is_operator_new && expanded_.empty()) continue;
+        if (found.is_library && kept_ == stack_frames::own) {
+          outermost = frames_[index];
+        } else {
+          expanded_.push_back(frames_[index]);
+        }
       }
     }
+    if (expanded_.empty() && outermost != no_name) expanded_.push_back(outermost);
     std::reverse(expanded_.begin(), expanded_.end());
-    if (expanded_.size() > max_operations) expanded_.resize(max_operations);
+    if (expanded_.size() > max_operations) {
+      expanded_[max_operations - 1] = expanded_.back();
+      expanded_.resize(max_operations);
+    }
     return expanded_;
   }
   [[nodiscard]] std::string_view name_of(std::uint32_t operation) const noexcept { return *names_[operation].text; }
@@ -26487,8 +28197,11 @@ class heaptrack_stacks {
   struct name {
     const std::string* text;
     bool is_operator_new;
+    bool is_library;
     bool is_outermost;
   };
+
+  static constexpr std::uint32_t no_name = std::numeric_limits<std::uint32_t>::max();
 
   template <class Table>
   [[nodiscard]] static bool has_room(const Table& table) noexcept {
@@ -26507,12 +28220,13 @@ class heaptrack_stacks {
     const auto [known, is_new] = ids_.try_emplace(std::move(text), static_cast<std::uint32_t>(names_.size()));
     if (is_new) {
       const std::string bare = short_function_name(function);
-      names_.push_back({&known->first, bare == "operator new" || bare == "operator new[]",
+      names_.push_back({&known->first, bare == "operator new" || bare == "operator new[]", is_library_function(bare),
                         bare == "main" || bare == "__libc_start_main" || bare == "__static_initialization_and_destruction_0"});
     }
     return known->second;
   }
 
+  stack_frames kept_;
   std::string strings_;  ///< concatenated: most are short, and there are many
   std::vector<std::size_t> string_ends_;
   std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first
@@ -26606,10 +28320,10 @@ class line_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/format/quoted_text.hpp>
 #include <cstddef>
@@ -26644,6 +28358,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 namespace memprof::inline MEMPROF_ABI {
 
+/// The operations that have a row of their own in the profile of an imported recording: stacks and compiled graphs have many
+/// more than a program marks. The table of a program with libtorch's 70,000 takes 100 MB.
+inline constexpr std::uint32_t imported_operations = 131'072;
+
 /// An `event_writer` for events recorded elsewhere: it takes their time and thread, and any kind of event. `trace_writer` is one.
 template <class T>
 concept recorded_event_writer = event_writer<T> &&
@@ -26656,10 +28374,10 @@ concept recorded_event_writer = event_writer<T> &&
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_34
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_35
 
 // ---- <memprof/format/heaptrack.hpp>
 #include <array>
@@ -26755,7 +28473,9 @@ class heaptrack_open_stack {
 class heaptrack_source {
  public:
   /// Reads the lines that describe the recording. The caller keeps the file; `path` is its name for messages.
-  heaptrack_source(std::FILE* file, const std::filesystem::path& path) : lines_(file, path, longest_line) {
+  heaptrack_source(std::FILE* file, const std::filesystem::path& path, stack_frames frames = stack_frames::own)
+      : lines_(file, path, longest_line), stacks_(frames) {
+    info_.operations = imported_operations;
     const bool has_line = lines_.next();
     if (has_line && lines_.line().starts_with("\xEF\xBB\xBFv "))
       lines_.fail("begins with a byte order mark, which heaptrack does not write; an editor has changed the file");
@@ -26939,10 +28659,10 @@ class heaptrack_source {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -27018,10 +28738,10 @@ class json_value_text {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_34
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/format/mapped_file.hpp>
 #include <sys/mman.h>
@@ -27308,7 +29028,7 @@ class perfetto_writer {
     if (value.reserved >= 0) put_counter(number, 1, space, " reserved", ns, value.reserved);
     if (!value.has_categories) return;
     for (std::size_t index = 0; index < category_names.size(); ++index) {
-      put_counter(number, static_cast<std::uint32_t>(2 + index), space, " " + std::string{category_names[index]}, ns,
+      put_counter(number, static_cast<std::uint32_t>(2 + index), space, std::string{' '}.append(category_names[index]), ns,
                   value.by_category[index]);
     }
   }
@@ -27372,10 +29092,10 @@ class perfetto_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+#endif  // MEMPROF_SINGLE_HEADER_37
 
-#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_36
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/format/gzip.hpp>
 #include <array>
@@ -27426,10 +29146,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+#endif  // MEMPROF_SINGLE_HEADER_38
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_37
+#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_39
 
 // ---- <memprof/format/pprof.hpp>
 #include <algorithm>
@@ -27539,10 +29259,10 @@ void write_pprof(const stack_table& table, Sink& out) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_39
 
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_38
+#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_40
 
 // ---- <memprof/format/byte_reader.hpp>
 #include <algorithm>
@@ -27648,10 +29368,10 @@ class byte_reader {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_40
 
-#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_39
+#if !defined(MEMPROF_SINGLE_HEADER_41) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_41
 
 // ---- <memprof/format/rmm_log.hpp>
 #include <array>
@@ -29940,10 +31660,10 @@ std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_39
+#endif  // MEMPROF_SINGLE_HEADER_41
 
-#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_40
+#if !defined(MEMPROF_SINGLE_HEADER_42) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_42
 
 // ---- <memprof/format/torch_snapshot_facts.hpp>
 #include <cstdint>
@@ -30023,9 +31743,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Distinct stacks of frames: a stack is its innermost frame and the stack around it; 0 is the empty stack.
 ///
-/// Frames that PyTorch's own viewer omits are left out: the unwinder, the interpreter, dispatch.
+/// Frames that PyTorch's own viewer omits are left out: the unwinder, the interpreter, dispatch. So are those of the library,
+/// unless `stack_frames::all` are asked for.
 class torch_stacks {
  public:
+  explicit torch_stacks(stack_frames frames = stack_frames::own) noexcept : kept_(frames) {}
+
   struct node {
     std::uint32_t around = 0;
     label name = 0;
@@ -30034,6 +31757,7 @@ class torch_stacks {
   /// The id of a frame, `name (file:line)` with the file's base name and a short function name; 0 if it is left out.
   [[nodiscard]] label frame(std::string_view name, std::string_view file, std::int64_t line) {
     if (is_noise(name, file)) return 0;
+    if (kept_ == stack_frames::own && is_library_function(short_function_name(name))) return 0;
     return names_.intern(frame_name(name, file, std::to_string(line)));
   }
   /// The stack of a frame called within another stack.
@@ -30073,10 +31797,25 @@ class torch_stacks {
     return false;
   }
 
+  stack_frames kept_;
   label_table names_;
   std::vector<node> nodes_{node{}};
   std::unordered_map<std::uint64_t, std::uint32_t> ids_;
 };
+
+/// The number under which pinned host memory is read like a device: beyond those that PyTorch permits.
+inline constexpr std::size_t torch_pinned = 254;
+
+/// "device N", for messages.
+[[nodiscard]] inline std::string torch_device_name(std::size_t number) {
+  return number == torch_pinned ? "pinned host memory" : "device " + std::to_string(number);
+}
+
+/// The keys of a snapshot that are read; others are reported.
+[[nodiscard]] inline bool is_torch_section(std::string_view key) noexcept {
+  return key == "segments" || key == "device_traces" || key == "host_segments" || key == "host_traces" ||
+         key == "trace_alloc_overflowed" || key == "allocator_settings" || key == "external_annotations";
+}
 
 /// A pool of the allocator; both numbers are 0 for its default pool.
 struct torch_pool {
@@ -30209,7 +31948,7 @@ class torch_history {
     std::unordered_set<std::uint64_t> segments_;          // addresses of the snapshot's segments
   };
 
-  explicit torch_history(std::filesystem::path path) : path_(std::move(path)) {}
+  torch_history(std::filesystem::path path, stack_frames frames) : stacks(frames), path_(std::move(path)) {}
 
   // --- a sink of records --------------------------------------------------------------------------------------------
 
@@ -30219,6 +31958,11 @@ class torch_history {
     if (settings.size() == most) refuse("'allocator_settings' has more than " + std::to_string(most) + " entries");
     settings.push_back({std::string{name}, value});
   }
+  /// A key of the snapshot that this version does not know: what it holds is missing.
+  void unknown_section(std::string_view key) {
+    constexpr std::size_t most = 32;
+    if (unknown_sections.size() < most) unknown_sections.push_back(detail::quoted(key));
+  }
   void annotation(const torch_annotation& made) {
     if (made.name.empty()) return;
     annotations.push_back(made);
@@ -30226,10 +31970,11 @@ class torch_history {
   }
   void segment(const torch_segment& made) {
     if (made.device < 0) refuse("a segment has the invalid device " + std::to_string(made.device));
-    device_state& on = device(static_cast<std::size_t>(made.device));
+    const auto number = static_cast<std::size_t>(made.device);
+    device_state& on = device(number);
     if (made.total_size == 0) refuse("segment " + std::to_string(segments.size()) + ": expected 'total_size' above 0");
     if (!on.segments_.insert(made.address).second) {
-      refuse("segment " + std::to_string(segments.size()) + ": device " + std::to_string(made.device) +
+      refuse("segment " + std::to_string(segments.size()) + ": " + torch_device_name(number) +
              " has another one at the same address, " + std::to_string(made.address));
     }
     segments.push_back(made);
@@ -30260,21 +32005,23 @@ class torch_history {
   }
   /// The ring buffer of the device's history was full, so older events are gone.
   void overflowed(std::size_t number) {
-    if (number < max_devices) device(number).is_full = true;
+    if (number < torch_pinned) device(number).is_full = true;
   }
 
   /// Ends the reading: compares what is live according to the history with the segments. What only the segments have was live
   /// before.
   void finish() {
+    bool has_segments[2] = {};  // of the devices, of the host: either may not have been recorded
     for (const torch_segment& segment : segments) {
+      has_segments[segment.device == std::int64_t{torch_pinned} ? 1 : 0] = true;
       device_state& on = device(static_cast<std::size_t>(segment.device));
       const label stream = stream_of(segment.stream, segment.pool);
       add_reserved(on, segment, stream);
       for (const torch_block& block : segment.blocks) compare(on, segment, block, stream);
     }
-    for (device_state& on : devices) {
+    for (auto& [number, on] : devices) {
       for (const auto& [address, block] : on.seen_) {
-        if (!segments.empty() && block.state != device_state::seen_block::completed) ++contradictions;
+        if (has_segments[number == torch_pinned ? 1 : 0] && block.state != device_state::seen_block::completed) ++contradictions;
       }
       if (on.has_requests_) {
         for (const std::uint64_t address : on.completed_only_) on.before.at(address).is_awaited = true;
@@ -30309,7 +32056,8 @@ class torch_history {
   [[nodiscard]] std::vector<torch_segment_fact> segment_facts() const {
     std::vector<torch_segment_fact> rows;
     for (const torch_segment& segment : segments) {
-      rows.push_back({segment.device, static_cast<std::int64_t>(segment.address), static_cast<std::int64_t>(segment.total_size),
+      const std::int64_t device = segment.device == std::int64_t{torch_pinned} ? -1 : segment.device;
+      rows.push_back({device, static_cast<std::int64_t>(segment.address), static_cast<std::int64_t>(segment.total_size),
                       segment.allocated_size, segment.active_size, segment.requested_size, segment.stream, segment.type,
                       std::to_string(segment.pool.first) + ":" + std::to_string(segment.pool.second),
                       segment.is_expandable ? 1 : 0});
@@ -30338,12 +32086,15 @@ class torch_history {
       all.push_back("left out " + counted(unknown_events, "event") + " of unknown kinds, perhaps from a newer PyTorch: " +
                     detail::quoted(unknown_action) + (has_other_unknown_ ? " and others" : ""));
     }
+    for (const std::string& key : unknown_sections)
+      all.push_back("left out " + key +
+                    ", a key unknown to this version; the numbers are not exact: a newer memprof may read it");
     return all;
   }
 
   torch_stacks stacks;
   label_table streams;
-  std::vector<device_state> devices;
+  std::map<std::size_t, device_state> devices;  ///< by number; without a gap, and perhaps `torch_pinned`
   std::vector<torch_segment> segments;
   std::vector<torch_annotation> annotations;  ///< in order of time
   std::vector<torch_setting_fact> settings;
@@ -30352,32 +32103,33 @@ class torch_history {
   std::uint64_t bytes_before = 0;
   std::uint64_t awaited_before = 0;  ///< blocks freed before the history, but still in use
   std::uint64_t contradictions = 0;  ///< blocks live at the end of the history that the segments lack, or have with another size
-  std::uint64_t impossible_events = 0;  ///< that contradict earlier ones
-  std::string first_impossible;         ///< the first contradiction
-  std::uint64_t unknown_events = 0;     ///< with an action of a newer PyTorch
-  std::string unknown_action;           ///< of the first of them
+  std::uint64_t impossible_events = 0;        ///< that contradict earlier ones
+  std::string first_impossible;               ///< the first contradiction
+  std::uint64_t unknown_events = 0;           ///< with an action of a newer PyTorch
+  std::string unknown_action;                 ///< of the first of them
+  std::vector<std::string> unknown_sections;  ///< keys of the snapshot, quoted
 
  private:
-  // PyTorch's limit; a file that names more devices must not take memory for them.
-  static constexpr std::size_t max_devices = 254;
-
   [[nodiscard]] static std::string counted(std::uint64_t count, const char* noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
   }
   [[noreturn]] void refuse(const std::string& fault) const { raise("cannot read '" + path_.string() + "': " + fault); }
 
   [[nodiscard]] device_state& device(std::size_t number) {
-    if (number >= max_devices) refuse("device " + std::to_string(number) + " must be below " + std::to_string(max_devices));
-    if (devices.size() <= number) devices.resize(number + 1);
+    if (number > torch_pinned) refuse("device " + std::to_string(number) + " must be below " + std::to_string(torch_pinned));
+    if (number != torch_pinned) {
+      for (std::size_t lower = number; lower-- > 0 && devices.try_emplace(lower).second;) {
+      }
+    }
     return devices[number];
   }
   [[nodiscard]] bool is_full() const {
-    return std::any_of(devices.begin(), devices.end(), [](const device_state& each) { return each.is_full; });
+    return std::any_of(devices.begin(), devices.end(), [](const auto& each) { return each.second.is_full; });
   }
   void note_impossible(std::size_t number, const torch_event& happened, const std::string& what) {
     if (impossible_events++ != 0) return;
-    first_impossible = "event " + std::to_string(devices[number].events - 1) + " of device " + std::to_string(number) + " " +
-                       what + " at address " + std::to_string(happened.address);
+    first_impossible = "event " + std::to_string(device(number).events - 1) + " of " + torch_device_name(number) + " " + what +
+                       " at address " + std::to_string(happened.address);
   }
   void note_allocation(device_state& on, std::size_t number, const torch_event& made) {
     using state = typename device_state::seen_block;
@@ -31083,9 +32835,14 @@ class torch_pickle_handler {
     const std::vector<pickle_value>& stack = from.stack();
     const std::size_t top = stack.size() - 1;
     if (!stack[0].is(type::dictionary) || top < 2) return;
-    if (from.text(stack[top - 1]) == "segments") {
-      if (!from.items(list).empty()) note_taken(list, "segments");
-      return take(from, list, [&](pickle_value item) { add_segment(from, item); });
+    for (const std::string_view key : {"segments", "host_segments"}) {
+      if (from.text(stack[top - 1]) != key) continue;
+      if (!from.items(list).empty()) note_taken(list, std::string{key});
+      return take(from, list, [&](pickle_value item) { add_segment(from, item, key == "host_segments"); });
+    }
+    if (is_host_history(from, stack, list)) {
+      if (!from.items(list).empty()) note_taken(list, torch_device_name(torch_pinned));
+      return take(from, list, [&](pickle_value item) { add_event(from, item, torch_pinned); });
     }
     // The list of a device is on top of the list of all devices, or after the earlier ones and a mark.
     const bool is_alone = stack[top - 1].is(type::list) && from.text(stack[top - 2]) == "device_traces";
@@ -31103,7 +32860,9 @@ class torch_pickle_handler {
     std::uint32_t seen = 0;
     for_each_field(from, whole, [&](std::string_view key, pickle_value value) {
       if (!note_key(seen, sections, key)) raise(place() + "'" + std::string{key} + "' occurs twice in the snapshot");
-      if ((key == "segments" || key == "device_traces") && !value.is(type::list))
+      if (!is_torch_section(key)) sink_.unknown_section(key);
+      if ((key == "segments" || key == "device_traces" || key == "host_segments" || key == "host_traces") &&
+          !value.is(type::list))
         raise(place() + "'" + std::string{key} + "' must be a list");
       if (key == "device_traces") {
         check_devices(from, value);
@@ -31125,7 +32884,18 @@ class torch_pickle_handler {
  private:
   [[nodiscard]] std::string place() const { return "cannot read '" + in_.path().string() + "': "; }
 
-  static constexpr std::array<std::string_view, 3> sections{"segments", "device_traces", "trace_alloc_overflowed"};
+  static constexpr std::array<std::string_view, 5> sections{"segments", "device_traces", "trace_alloc_overflowed",
+                                                            "host_segments", "host_traces"};
+
+  /// Whether the list on top of the stack holds events of the host: `host_traces` itself, or a list in it.
+  [[nodiscard]] static bool is_host_history(const reader& from, const std::vector<pickle_value>& stack, pickle_value list) {
+    const std::vector<pickle_value>& items = from.items(list);
+    if (!items.empty() && !items.front().is(type::dictionary)) return false;
+    // In front of the list are its key, or the list it is in and the lists before it there.
+    std::size_t index = stack.size() - 1;
+    while (index > 1 && stack[index - 1].is(type::list)) --index;
+    return index > 0 && from.text(stack[index - 1]) == "host_traces";
+  }
 
   /// Two devices must not share one list: its events could belong to either.
   void note_taken(pickle_value list, const std::string& owner) {
@@ -31189,9 +32959,7 @@ class torch_pickle_handler {
   }
   void add_event(reader& from, pickle_value item, std::size_t device) {
     torch_event made;
-    const auto what = [&] {
-      return "event " + std::to_string(sink_.event_count(device)) + " of device " + std::to_string(device);
-    };
+    const auto what = [&] { return "event " + std::to_string(sink_.event_count(device)) + " of " + torch_device_name(device); };
     if (!item.is(type::dictionary)) refuse_item(what(), item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
       torch_expectation fault = note_key(made.seen, torch_event::keys, key) ? nullptr : torch_only_once;
@@ -31209,10 +32977,10 @@ class torch_pickle_handler {
     if (const torch_expectation lack = lack_of(made); lack != nullptr) raise_about(what(), lack);
     sink_.event(device, made);
   }
-  void add_segment(reader& from, pickle_value item) {
+  void add_segment(reader& from, pickle_value item, bool is_of_host) {
     torch_segment made;
     pickle_value blocks;
-    const std::string what = "segment " + std::to_string(segments_++);
+    const std::string what = (is_of_host ? "host segment " : "segment ") + std::to_string(segments_[is_of_host ? 1 : 0]++);
     if (!item.is(type::dictionary)) refuse_item(what, item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
       torch_expectation fault = note_key(made.seen, torch_segment::keys, key) ? nullptr : torch_only_once;
@@ -31230,6 +32998,7 @@ class torch_pickle_handler {
     std::size_t number = 0;
     for (const pickle_value block : from.items(blocks)) add_block(from, block, made, next, number++, what);
     if (blocks.is(type::list)) read_.push_back(blocks);
+    if (is_of_host) made.device = std::int64_t{torch_pinned};
     sink_.segment(made);
   }
   void add_block(reader& from, pickle_value block, torch_segment& to, std::uint64_t& next, std::size_t number,
@@ -31317,7 +33086,7 @@ class torch_pickle_handler {
   byte_reader& in_;
   torch_stacks& stacks_;
   Sink& sink_;
-  std::uint64_t segments_ = 0;
+  std::array<std::uint64_t, 2> segments_{};  // of the devices and of the host
   std::uint64_t annotations_ = 0;
   std::unordered_map<std::uint32_t, std::string> owners_;          // of lists whose items have been taken
   std::vector<pickle_value> read_;                                 // blocks of segments, which are not needed again
@@ -31485,10 +33254,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_40
+#endif  // MEMPROF_SINGLE_HEADER_42
 
-#if !defined(MEMPROF_SINGLE_HEADER_41) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_41
+#if !defined(MEMPROF_SINGLE_HEADER_43) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_43
 
 // ---- <memprof/detail/byte_size.hpp>
 #include <algorithm>
@@ -31932,6 +33701,11 @@ inline void read_capacity(profile& summary, std::string_view fit) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_43
+
+#if !defined(MEMPROF_SINGLE_HEADER_44) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_44
+
 // ---- <memprof/format/tracker_line.hpp>
 #include <array>
 #include <cstddef>
@@ -31944,6 +33718,9 @@ inline void read_capacity(profile& summary, std::string_view fit) {
 /// A line of a tracker's log, and its role in a memory summary.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// `provenance::format` of a log.
+inline constexpr std::string_view tracker_format = "tracker_log";
 
 enum class tracker_line_kind {
   text,          ///< anything else
@@ -32061,11 +33838,6 @@ template <std::size_t Count>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_41
-
-#if !defined(MEMPROF_SINGLE_HEADER_42) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_42
-
 // ---- <memprof/profile/fact/model_parameters.hpp>
 #include <cstdint>
 #include <string_view>
@@ -32087,10 +33859,10 @@ struct model_parameters {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_42
+#endif  // MEMPROF_SINGLE_HEADER_44
 
-#if !defined(MEMPROF_SINGLE_HEADER_43) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_43
+#if !defined(MEMPROF_SINGLE_HEADER_45) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_45
 
 // ---- <memprof/format/tracker_reader.hpp>
 #include <algorithm>
@@ -32108,9 +33880,6 @@ struct model_parameters {
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-/// `provenance::format` of a log.
-inline constexpr std::string_view tracker_format = "tracker_log";
 
 /// What a log lacks.
 inline constexpr auto absent_from_tracker_log = std::to_array<std::string_view>(
@@ -32219,6 +33988,7 @@ class tracker_reader {
 
   void open_summary(rank_state& rank, std::size_t number) {
     profile& summary = rank.summary.emplace();
+    summary.exact = true;  // but for the rounding
     summary.provenance.format = tracker_format;
     summary.provenance.file = source_;
     summary.provenance.line = static_cast<std::int64_t>(number);
@@ -32376,6 +34146,7 @@ class tracker_reader {
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -32459,6 +34230,7 @@ class summary_text_reader {
     if (const auto found = open_.find(prefix); found != open_.end()) close(found->second);
     profile& opened = (open_[prefix] = {}).summary;
     opened.complete = true;
+    opened.exact = true;  // until its line "Numbers" says otherwise
     opened.spaces.emplace_back();
     opened.provenance.format = summary_text_format;
     opened.provenance.file = source_;
@@ -32474,14 +34246,19 @@ class summary_text_reader {
 
   /// The summary that the line continues: the one with the longest matching label.
   [[nodiscard]] std::map<std::string, state, std::less<>>::iterator state_of(std::string_view line) {
-    auto best = open_.end();
-    for (auto candidate = open_.begin(); candidate != open_.end(); ++candidate) {
-      const std::string_view label = trimmed(candidate->first);
-      const bool matches = line.starts_with(candidate->first) ||
-                           (line.size() < candidate->first.size() && !label.empty() && line.starts_with(label));
-      if (matches && (best == open_.end() || candidate->first.size() > best->first.size())) best = candidate;
+    // The label of a line without text may lack its last spaces; such labels follow the line in the order of the map.
+    auto longer = open_.upper_bound(line);
+    if (!line.empty() && longer != open_.end() && longer->first.starts_with(line) && trimmed(longer->first) == trimmed(line))
+      return longer;
+    // Of the labels that do not follow the line, the last shares most with it; whatever is a prefix of the line is one of what
+    // they share.
+    for (std::string_view start = line; longer != open_.begin(); longer = open_.upper_bound(start)) {
+      const std::string& label = std::prev(longer)->first;
+      const auto shared = std::mismatch(label.begin(), label.end(), start.begin(), start.end()).first - label.begin();
+      if (static_cast<std::size_t>(shared) == label.size()) return std::prev(longer);
+      start = start.substr(0, static_cast<std::size_t>(shared));
     }
-    return best;
+    return open_.end();
   }
 
   /// Keeps a possible title of a summary, or the number of parameters of its model.
@@ -32527,6 +34304,9 @@ class summary_text_reader {
       if (!open.has_end) open.summary.spaces.front().cumulative_current = leading_bytes(text).value_or(0);
       if (name == "Now") open.summary.complete = false;
       open.has_end = true;
+      open.where = part::other;
+    } else if (name == "Numbers") {
+      open.summary.exact = !text.starts_with("not exact");
       open.where = part::other;
     } else {
       open.where = part::other;
@@ -34438,6 +36218,7 @@ class tt_log_source {
   [[nodiscard]] static capture_info info() {
     capture_info made;
     made.library_version = version_string;
+    made.operations = imported_operations;
     return made;
   }
   [[nodiscard]] const tt_log_status& status() const noexcept { return status_; }
@@ -35115,7 +36896,7 @@ class following_fold {
   void info(const capture_info& info) { fold_.info(info); }
   void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
   void space(const space_definition& space) noexcept { fold_.space(space); }
-  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void facts(fact_part&& part) { fold_.facts(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) {
     detail::apply_and_follow(fold_.events(), first, last, ring, facets_);
   }
@@ -35212,9 +36993,6 @@ enum class facets : std::uint8_t { none, all };
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/fold_trace.hpp>
-#include <sys/stat.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -35234,12 +37012,12 @@ template <class Read, class Check>
   if (asked == facets::none) {
     read(fold);
     check();
-    return build_profile_of(fold);
+    return build_profile_of(fold, fold.take_facts());
   }
   following_fold following{fold};
   read(following);
   check();
-  profile result = build_profile_of(fold);
+  profile result = build_profile_of(fold, fold.take_facts());
   following.fill(result);
   return result;
 }
@@ -35254,42 +37032,34 @@ MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
 
 namespace detail {
 
-/// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the file size;
-/// otherwise an error is raised.
+/// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the size of the
+/// unpacked trace; otherwise an error is raised.
 template <class Read>
-[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
-                                            facets asked, Read&& read) {
-  constexpr double fixed_bytes = 1 << 29;
-  constexpr double each_byte = 128;  // a live block takes at most 171, and about five in the file
+[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t kept_segments, facets asked,
+                                            Read&& read) {
+  constexpr std::size_t fixed_bytes = std::size_t{1} << 29;
+  constexpr std::size_t each_byte = 128;  // a live block takes at most 171, and about five in the trace
   constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
-  const double most = fixed_bytes + each_byte * file_bytes;
   const auto refuse = [&](const char* what) {
     raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
   };
-  const page_budget budget{static_cast<std::size_t>(std::min(most, 1e18))};
+  page_budget budget{fixed_bytes, each_byte};
   trace_fold fold;
   fold.limit_work(fixed_steps);
   fold.keep_segments(kept_segments);
   return folded_profile(fold, asked, read, [&] {
+    fold.events().settle_spaces();
     if (budget.is_exhausted()) refuse("too much memory");
     if (fold.events().is_overworked()) refuse("too long");
-    if (max_bytes_of_profile(fold) > most) refuse("too much memory");
+    if (max_bytes_of_profile(fold) > static_cast<double>(fixed_bytes + each_byte * budget.input())) refuse("too much memory");
   });
-}
-
-/// The size of a file; infinite if unknown, as for a pipe.
-[[nodiscard]] inline double bytes_of(std::FILE* file) noexcept {
-  struct ::stat status = {};
-  const bool is_known = ::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode);
-  return is_known ? static_cast<double>(status.st_size) : 1e18;
 }
 
 }  // namespace detail
 
 MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
                                      std::uint32_t kept_segments, facets asked) {
-  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
-                                       [&](auto& fold) { status = read_trace(file, path, fold); });
+  return detail::profile_within_bounds(path, kept_segments, asked, [&](auto& fold) { status = read_trace(file, path, fold); });
 }
 
 MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
@@ -35305,10 +37075,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_43
+#endif  // MEMPROF_SINGLE_HEADER_45
 
-#if !defined(MEMPROF_SINGLE_HEADER_44) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_44
+#if !defined(MEMPROF_SINGLE_HEADER_46) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_46
 
 // ---- <memprof/detail/struct_fields.hpp>
 #include <cstddef>
@@ -35650,13 +37420,13 @@ inline constexpr name_list field_names<profiler_cost>{
     "events", "drains", "memory_bytes", "memory_bytes_at_million_events", "record_ns_per_event", "drain_ns_per_event"};
 
 template <>
-inline constexpr name_list field_names<event_anomalies>{"dropped_events",    "reentrant_events", "rejected_events",
-                                                        "unbalanced_scopes", "missing_events",   "too_deep_scopes",
-                                                        "other_segments",    "other_operations", "other_names"};
+inline constexpr name_list field_names<event_anomalies>{
+    "dropped_events",  "reentrant_events", "rejected_events",  "unbalanced_scopes", "missing_events",
+    "too_deep_scopes", "other_segments",   "other_operations", "other_names",       "missing_fact_rows"};
 
 template <>
-inline constexpr name_list later_fields<event_anomalies>{"missing_events", "too_deep_scopes", "other_segments",
-                                                         "other_operations", "other_names"};
+inline constexpr name_list later_fields<event_anomalies>{"missing_events",   "too_deep_scopes", "other_segments",
+                                                         "other_operations", "other_names",     "missing_fact_rows"};
 
 template <>
 inline constexpr name_list field_names<provenance>{"format",   "file",    "line",   "section",
@@ -36564,10 +38334,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_44
+#endif  // MEMPROF_SINGLE_HEADER_46
 
-#if !defined(MEMPROF_SINGLE_HEADER_45) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_45
+#if !defined(MEMPROF_SINGLE_HEADER_47) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_47
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -36906,57 +38676,6 @@ inline constinit session_file_reader read_session_file = nullptr;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/detail/wait_word.hpp>
-#include <atomic>
-#include <climits>
-#include <cstdint>
-#include <ctime>
-
-#if defined(__linux__)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// A counter that threads can wait on with a timeout, and that a signal handler may increment. `std::atomic` has no timeout and
-/// makes no guarantee about handlers.
-class wait_word {
- public:
-  [[nodiscard]] std::uint32_t value() const noexcept { return word_.load(std::memory_order_acquire); }
-
-  /// Increments the counter and wakes the waiters. Async-signal-safe.
-  void advance() noexcept {
-    word_.fetch_add(1, std::memory_order_acq_rel);  // release pairs with the acquire in `value`
-#if defined(__linux__)
-    ::syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-#endif
-  }
-
-  /// Sleeps while the value is `seen`, for at most `at_most_ns` on the monotonic clock; may wake spuriously.
-  void wait(std::uint32_t seen, std::int64_t at_most_ns) const noexcept {
-    if (at_most_ns <= 0 || value() != seen) return;
-#if defined(__linux__)
-    const timespec limit{at_most_ns / 1'000'000'000, at_most_ns % 1'000'000'000};
-    ::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, seen, &limit, nullptr, 0);
-#else
-    constexpr std::int64_t look_ns = 20'000'000;
-    const timespec limit{0, static_cast<long>(at_most_ns < look_ns ? at_most_ns : look_ns)};
-    ::nanosleep(&limit, nullptr);
-#endif
-  }
-
-  /// Only for a child after `fork`, or while no thread waits.
-  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint32_t> word_{0};
-  static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/record/session_signals.hpp>
 #include <array>
 #include <atomic>
@@ -36996,9 +38715,10 @@ struct session_mailbox {
   std::atomic<bool> wants_end{false};
   std::atomic<bool> has_ended{false};  ///< the thread has ended and answers nothing more
 
-  /// The signal that is to end the process; 0: none, -1: one is being noted.
-  std::atomic<int> ending{0};
+  /// When the first signal that is to end the process came; 0: none did. Its handler sets this first, so that every other
+  /// signal from then on can tell how long ago that was.
   std::atomic<std::int64_t> ending_since{0};
+  std::atomic<int> ending{0};  ///< that signal, once it is noted; 0: none
   siginfo_t ending_info{};
   std::atomic<int> passing{0};  ///< the signal being sent again for the program's own handler
 
@@ -37073,13 +38793,13 @@ inline void wait_for_last_words() noexcept {
 [[nodiscard]] inline bool note_ending(int number, const siginfo_t* info) noexcept {
   constexpr std::int64_t impatience_ns = 500'000'000;  // launchers send a signal twice within milliseconds
   session_mailbox& box = mailbox;
-  int none = 0;
-  if (!box.ending.compare_exchange_strong(none, -1)) return monotonic_ns() - box.ending_since.load() < impatience_ns;
-  box.ending_since.store(monotonic_ns());
+  const std::int64_t now_ns = monotonic_ns();
+  std::int64_t since_ns = 0;
+  if (!box.ending_since.compare_exchange_strong(since_ns, now_ns)) return now_ns - since_ns < impatience_ns;
   if (info != nullptr) box.ending_info = *info;
   box.ending.store(number);
   box.wake.advance();
-  // If the thread ended in between, nothing else will handle the signal.
+  // If the thread ended in between, nothing else will handle the signal, nor any other.
   return !box.has_ended.load() || box.ending.exchange(0) != number;
 }
 
@@ -37105,6 +38825,7 @@ inline void on_session_signal(int number, siginfo_t* info, void* context) {
   if (box.passing.compare_exchange_strong(sent_again, 0)) {
     siginfo_t first = box.ending_info;
     box.ending.store(0);
+    box.ending_since.store(0);
     return pass_on(number, &first, context);
   }
   if (!is_ours_now(number)) {
@@ -37183,12 +38904,17 @@ inline void remove_terminate_handler() noexcept {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/session_thread.hpp>
+#include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
@@ -37197,25 +38923,6 @@ inline void remove_terminate_handler() noexcept {
 /// A session's thread: it sleeps until the interval is over or a profile is requested.
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-#if defined(__cpp_exceptions)
-/// Whether `act` completed without an exception. The only expected failure is lack of memory.
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  try {
-    act();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-#else
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  act();
-  return true;
-}
-#endif
 
 /// Adds a periodic checkpoint to capture `number`. False if that capture has ended.
 inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
@@ -37289,8 +38996,18 @@ struct running_session {
     if (!has_memory) say_of_session("session: the system has no memory for the profile");
   }
 
+  /// What to do about a profile that cannot be written. A trace of which not even the header could be written is no help.
   [[nodiscard]] std::string rest_of_trace() const {
-    return trace_file.empty() ? std::string{} : "; `memprof profile " + trace_file + "` makes it from the trace";
+    std::error_code unknown;
+    const bool has_trace =
+        !trace_file.empty() && std::filesystem::file_size(trace_file, unknown) >= trace_file_header::size && !unknown;
+    return has_trace ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
+  }
+
+  /// Removes the trace file that was created to reserve its name, if nothing could be written into it.
+  void remove_empty_trace() const noexcept {
+    struct stat status {};
+    if (!trace_file.empty() && ::stat(trace_file.c_str(), &status) == 0 && status.st_size == 0) ::unlink(trace_file.c_str());
   }
 
   // --- the thread ---------------------------------------------------------------------------------------------------
@@ -37311,7 +39028,9 @@ struct running_session {
     ::prctl(PR_SET_NAME, "memprof session", 0, 0, 0);
 #endif
     const recording_suppressor hidden;
+    thread_without_handlers.store(thread_id(), std::memory_order_relaxed);
     static_cast<running_session*>(self)->serve();
+    thread_without_handlers.store(0, std::memory_order_relaxed);
     return nullptr;
   }
 
@@ -37430,6 +39149,7 @@ inline void finish_session() noexcept {
     const recording_suppressor hidden;
     ending->write_profile(true);
   }
+  ending->remove_empty_trace();
   remove_signal_handlers();
   remove_terminate_handler();
   mailbox.process.store(0);
@@ -37438,21 +39158,47 @@ inline void finish_session() noexcept {
   delete ending;
 }
 
+/// Whether this thread may take `session_lock`: it neither holds it, as in a backend that calls `exit`, nor is inside memprof.
+[[nodiscard]] inline bool may_wait_for_session() noexcept {
+  const std::uint64_t owner = session_lock_owner.load();
+  return may_take_lock(abi_1::process_registry, abi_1::this_thread) && (owner == 0 || owner != thread_id());
+}
+
+/// Increments when the process's exit has finished the session, or has left it.
+inline constinit wait_word exit_progress{};
+
 /// Runs at `exit` and `quick_exit`, on any thread. A thread inside memprof, in a signal handler that calls `exit`, must not wait
 /// for locks that it may hold: then only the trace remains.
 inline void finish_session_at_exit() noexcept {
-  if (!is_of_this_process() || !is_outside(abi_1::this_thread)) return;
-  const std::uint64_t owner = session_lock_owner.load();
-  if (owner != 0 && owner == thread_id()) return;  // a backend called `exit`
-  const session_guard serial;
-  finish_session();
+  if (is_of_this_process() && may_wait_for_session()) {
+    const session_guard serial;
+    finish_session();
+  }
+  exit_progress.advance();
 }
 
+/// Runs after `finish_session_at_exit` has begun, on a thread that ends the process while another one already does. Libc gives
+/// each of them the next handler, so this one would end the process while the profile is being written. Each leaves one for the
+/// next.
+inline void wait_for_session_at_exit(int (*at_exit)(void (*)()), void (*again)()) noexcept {
+  constexpr std::int64_t look_ns = 1'000'000'000;
+  if (!is_of_this_process() || exit_progress.value() != 0 || !may_wait_for_session()) return;
+  at_exit(again);
+  while (is_of_this_process() && exit_progress.value() == 0) exit_progress.wait(0, look_ns);
+}
+inline void wait_at_exit() noexcept { wait_for_session_at_exit(std::atexit, wait_at_exit); }
+#if !defined(__APPLE__)
+inline void wait_at_quick_exit() noexcept { wait_for_session_at_exit(std::at_quick_exit, wait_at_quick_exit); }
+#endif
+
+/// Handlers run in the reverse order.
 inline void watch_exit() noexcept {
   static constinit std::atomic<bool> is_watched{false};
   if (is_watched.exchange(true)) return;
+  std::atexit(wait_at_exit);
   std::atexit(finish_session_at_exit);
 #if !defined(__APPLE__)
+  std::at_quick_exit(wait_at_quick_exit);
   std::at_quick_exit(finish_session_at_exit);
 #endif
 }
@@ -37461,6 +39207,7 @@ inline void watch_exit() noexcept {
 inline void forget_session_of_parent() noexcept {
   session_lock.reset();
   session_lock_owner.store(0);
+  exit_progress.reset();
   current_session.store(nullptr);
   mailbox.process.store(0);
 }
@@ -37479,6 +39226,7 @@ inline void empty_mailbox() noexcept {
     flag->store(false);
   }
   box.ending.store(0);
+  box.ending_since.store(0);
   box.passing.store(0);
 }
 
@@ -37837,10 +39585,10 @@ class csv_record {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_45
+#endif  // MEMPROF_SINGLE_HEADER_47
 
-#if !defined(MEMPROF_SINGLE_HEADER_46) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_46
+#if !defined(MEMPROF_SINGLE_HEADER_48) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_48
 
 // ---- <memprof/report/estimate_text.hpp>
 #include <algorithm>
@@ -37852,7 +39600,8 @@ class csv_record {
 #include <vector>
 
 /// @file
-/// The tables of `memprof estimate`: character for character those of transformer-room's estimator.
+/// The tables of `memprof estimate`: character for character those of transformer-room's estimator, unless the decoder is of
+/// another architecture.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -37934,7 +39683,8 @@ namespace detail {
 
 /// The report of an estimate with its `top_k` largest operations. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const shape_estimate& estimate, std::size_t top_k = 12) {
-  std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + detail::config_text(estimate.shape) + "\n\n" +
+  std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + detail::config_text(estimate.shape) +
+                     (estimate.architecture.empty() ? "" : "\nModel: " + estimate.architecture) + "\n\n" +
                      detail::bucket_table(estimate) + "\nTop " + std::to_string(top_k) +
                      " contributors (aggregated by op type):\n";
   std::vector<std::vector<std::string>> rows{{"Bucket", "Op", "Count", "Shape", "Params", "FP32 GiB", "BF16 GiB"}};
@@ -37949,10 +39699,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_46
+#endif  // MEMPROF_SINGLE_HEADER_48
 
-#if !defined(MEMPROF_SINGLE_HEADER_47) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_47
+#if !defined(MEMPROF_SINGLE_HEADER_49) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_49
 
 // ---- <memprof/report/gnuplot_text.hpp>
 #include <cstddef>
@@ -37971,28 +39721,32 @@ enum class picture_format : std::uint8_t { png, svg };
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The unit of an axis: MB of 2^20 bytes, or a smaller one if all amounts are smaller.
+/// How units of powers of 1024 are named: MiB, or MB as tt-train's analyze_memory.py calls it.
+enum class unit_style : std::uint8_t { iec, tracker };
+
+/// The unit of an axis: 2^20 bytes, or a smaller one if all amounts are smaller.
 struct picture_unit {
-  std::string_view name = "MB";
+  std::string_view name = "MiB";
   double bytes = 0x1p20;
 
   [[nodiscard]] double of(std::int64_t amount) const { return static_cast<double>(amount) / bytes; }
-  /// "8,278.65 MB", as in tables, whatever the picture's greatest amount.
+  /// "8,278.65 MiB", as in tables, whatever the picture's greatest amount.
   [[nodiscard]] std::string text(std::int64_t amount) const {
     return with_thousands(decimal(of(amount), bytes == 1 ? 0 : 2)) + ' ' + std::string{name};
   }
 };
 
 /// The unit for amounts up to `greatest`.
-[[nodiscard]] constexpr picture_unit unit_for(std::int64_t greatest) noexcept {
-  if (greatest == 0 || greatest >= 1 << 20) return {};
-  if (greatest >= 1 << 10) return {"KB", 0x1p10};
+[[nodiscard]] constexpr picture_unit unit_for(std::int64_t greatest, unit_style style = unit_style::iec) noexcept {
+  const bool is_iec = style == unit_style::iec;
+  if (greatest == 0 || greatest >= 1 << 20) return {is_iec ? "MiB" : "MB", 0x1p20};
+  if (greatest >= 1 << 10) return {is_iec ? "KiB" : "KB", 0x1p10};
   return {"B", 1};
 }
 
-/// The amount in a suitable unit, so that a small one keeps its digits: "1.25 MB", "640.00 KB", "12 B".
-[[nodiscard]] inline std::string amount_text(std::int64_t amount) {
-  return unit_for(amount < 0 ? -(amount + 1) + 1 : amount).text(amount);
+/// The amount in a suitable unit, so that a small one keeps its digits: "1.25 MiB", "640.00 KiB", "12 B".
+[[nodiscard]] inline std::string amount_text(std::int64_t amount, unit_style style = unit_style::iec) {
+  return unit_for(amount < 0 ? -(amount + 1) + 1 : amount, style).text(amount);
 }
 
 /// The length in bytes of the valid UTF-8 character at the start of the text; 0 if there is none (RFC 3629).
@@ -38181,6 +39935,25 @@ struct fit_row {
   fit_answer answer;
 };
 
+/// A step of a given size, and whether it fits on the device.
+struct asked_step {
+  std::int64_t batch_size = 1;
+  std::int64_t seq_len = 1;
+  bool fits = false;             ///< with all activations kept
+  bool fits_recomputed = false;  ///< with recomputed blocks
+};
+
+/// The answer in a sentence: "Yes, with blocks recomputed: a step of B=1, T=4096 fits on gpu-80gb; with all activations kept it
+/// does not."
+[[nodiscard]] inline std::string fit_sentence(const asked_step& asked, std::string_view device) {
+  const std::string step = "a step of B=" + std::to_string(asked.batch_size) + ", T=" + std::to_string(asked.seq_len);
+  const std::string where = " on " + detail::on_one_line(device);
+  if (asked.fits) return "Yes: " + step + " fits" + where + " with all activations kept.";
+  if (asked.fits_recomputed)
+    return "Yes, with blocks recomputed: " + step + " fits" + where + "; with all activations kept it does not.";
+  return "No: " + step + " does not fit" + where + ", even with blocks recomputed.";
+}
+
 /// A table of the greatest sizes that fit; `size_name` says what is counted. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name) {
   std::vector<std::vector<std::string>> cells{
@@ -38202,10 +39975,10 @@ struct fit_row {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_47
+#endif  // MEMPROF_SINGLE_HEADER_49
 
-#if !defined(MEMPROF_SINGLE_HEADER_48) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_48
+#if !defined(MEMPROF_SINGLE_HEADER_50) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_50
 
 // ---- <memprof/report/html/base64.hpp>
 #include <algorithm>
@@ -39266,7 +41039,7 @@ class run_survey {
     fold_.name(id, text);
   }
   void space(const space_definition& space) { fold_.space(space); }
-  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void facts(fact_part&& part) { fold_.facts(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) {
     for (; first != last; ++first, ++events_) {
       now_ = std::max(now_, first->stamp);
@@ -39592,11 +41365,11 @@ inline constexpr std::string_view page_head[] = {
 <head>
 <meta charset="utf-8">
 <meta name="generator" content="memprof">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-25jTEn+d2sVnWt4DDJRkeE3hZEx4lKtD10J9casky/4='; style-src 'sha256-RU/K6/NuiMdz7XYfevp8Qvq3mAEifBNLVK9/RTfkWPk='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-uouv0NpsO+xjKd4kk6YR9FqlRvQ2QOuQe1LMu/f1hVc='; style-src 'sha256-QWFlJOS6Lr41R5mMEUjg/JxS1nx+LiYg+erW1F3XBc8='; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>memprof</title>
-<style>:root{--text: #1b1f24;--muted: #5c6670;--line: #e4e8ec;--surface: #ffffff;--raised: #f6f8fa;--accent: #0b62a8;--band: #e2e7ec;--band-alt: #d0d8df;--bar: #9fb4c7;--good: #00724f;--bad: #b3470a;--header: 84px;color-scheme:light}@media(prefers-color-scheme:dark){:root:not([data-theme=light]){--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--bar: #4d6478;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}}:root[data-theme=dark]{--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--bar: #4d6478;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}*{box-sizing:border-box}[hidden]{display:none!important}html{scroll-padding-top:calc(var(--header) + 8px)}body{margin:0;background:var(--surface);color:var(--text);font:14px/1.45 system-ui,-apple-system,Segoe UI,Roboto,Liberation Sans,sans-serif;font-variant-numeric:tabular-nums}#loading{padding:48px 24px;color:var(--muted)}h1,h2,h3,p,dl,dd,ul{margin:0;padding:0}h1{font-size:15px;font-weight:650;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}h2{font-size:16px;font-weight:650}h3{font-size:14px;font-weight:600;margin:20px 0 6px}a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}button,select,input{font:inherit;color:inherit}button{cursor:pointer}:focus-visible{outline:2px solid var(--accent);outline-offset:1px}canvas:focus-visible{outline-offset:-2px}.muted,.about{color:var(--muted)}.offscreen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}header{position:sticky;top:0;z-index:3;background:var(--surface);border-bottom:1px solid var(--line)}.bar-top{display:flex;align-items:center;gap:6px 14px;padding:8px 16px 6px;max-width:1600px;margin:0 auto}.bar-top h1{max-width:32ch;flex:0 1 auto}.bar-top>.about{flex:1 1 auto;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;font-size:13px}nav{display:flex;gap:2px;overflow-x:auto;scrollbar-width:none}nav a{padding:3px 8px;border-radius:5px;color:var(--muted);white-space:nowrap;font-size:13px}nav a:hover{color:var(--text);text-decoration:none;background:var(--raised)}nav a[aria-current]{color:var(--text);font-weight:600;background:var(--raised)}select{max-width:240px;padding:2px 4px;border:1px solid var(--line);border-radius:5px;background:var(--surface)}.quiet{border:1px solid transparent;background:none;color:var(--muted);padding:2px 7px;border-radius:5px;white-space:nowrap;font-size:13px}.quiet:hover{color:var(--text);border-color:var(--line);background:var(--raised)}main{max-width:1600px;margin:0 auto;padding:16px 16px 40px}header .chart{max-width:1568px;margin:0 auto 6px}main>section{margin-bottom:44px}main>section>h2{margin-bottom:10px}.lead{margin-bottom:10px;max-width:110ch}#answers{display:grid;grid-template-columns:repeat(20,minmax(0,1fr));column-gap:0;gap:12px 0;margin-inline:-6px}.answer{grid-column:span 5;margin-inline:6px;background:var(--raised);border-radius:8px;padding:12px 16px;min-width:0;display:flex;flex-direction:column}.answer.peak,.answer.owners-answer{grid-column:span 10}.with-spaces .answer:not(.peak,.owners-answer,.wide){grid-column:span 4}.answer.wide{grid-column:1 / -1}.answer h2{font-size:13px;font-weight:500;color:var(--muted);margin-bottom:2px}.answer .value{font-size:19px;font-weight:600;line-height:1.3;margin-bottom:4px;letter-spacing:-.01em}.answer.peak .value{font-size:40px;line-height:1.1;letter-spacing:-.02em}.answer.peak .value a{color:inherit}.answer.good .value{color:var(--good)}.answer.bad .value{color:var(--bad)}.answer p{color:var(--muted);font-size:13px;overflow-wrap:anywhere}.answer p.value{color:var(--text)}.answer p.more{margin-top:auto;padding-top:6px}.composition{display:flex;gap:1px;height:14px;margin:14px 0 8px;border-radius:3px;overflow:hidden}.composition span{min-width:1px;flex-basis:0}.keys{list-style:none;display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13px;color:var(--muted)}.keys b{font-weight:600;color:var(--text)}.owners{width:100%;border-collapse:collapse;font-size:13px;table-layout:auto;margin-top:2px}.owners td{padding:2px 0 2px 10px;white-space:nowrap}.owners td:first-child{padding-left:0;overflow:hidden;text-overflow:ellipsis;max-width:0;width:55%}.owners .bar-cell{width:25%;position:relative}.owners [aria-current]{font-weight:600}.owners .bar{display:block;position:static;height:9px;width:100%;opacity:1}.swatch{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px;flex:none;vertical-align:baseline}.number{text-align:right;white-space:nowrap}.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:8px 12px;margin-bottom:8px;font-size:13px}.choice{display:inline-flex;border:1px solid var(--line);border-radius:6px;overflow:hidden}.choice button{border:0;background:none;padding:3px 10px;color:var(--muted)}.choice button+button{border-left:1px solid var(--line)}.choice button:hover{background:var(--raised);color:var(--text)}.choice button[aria-pressed=true]{background:var(--band);color:var(--text);font-weight:550}.choice button:focus-visible{outline-offset:-2px}.chart{position:relative}.chart canvas{display:block;width:100%;cursor:crosshair;touch-action:pan-y}.icicle{margin-bottom:10px}.icicle canvas{cursor:pointer}.line{position:absolute;top:0;bottom:0;left:0;width:1px;pointer-events:none}.hover-line{background:var(--muted);opacity:.6}.selection-line{background:var(--accent);width:2px;margin-left:-1px}.rubber{position:absolute;top:0;bottom:0;left:0;width:0;background:var(--accent);opacity:0;pointer-events:none}.rubber.shown{opacity:.18}.scrolled{max-height:340px;overflow-y:auto}.space-lanes h3{margin:10px 0 2px}.legend{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1px 32px;margin:8px 12px 0 72px;font-size:13px}.legend div{display:flex;align-items:baseline}.legend .name{flex:1 1 auto;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}.legend .number{padding-left:10px}.legend .part{width:60px;color:var(--muted)}.legend .none{color:var(--muted)}.tip{position:fixed;top:0;left:0;z-index:5;max-width:min(460px,92vw);padding:8px 11px;border-radius:6px;background:var(--surface);border:1px solid var(--band-alt);box-shadow:0 4px 16px #0000002e;font-size:12.5px;pointer-events:none}.tip-title{font-weight:600;overflow-wrap:anywhere;margin-bottom:3px;unicode-bidi:isolate}.tip dl{display:grid;grid-template-columns:auto 1fr;gap:0 14px}.tip dt{color:var(--muted);white-space:nowrap;overflow:hidden;text-overflow:ellipsis;max-width:260px}.tip dd{text-align:right;overflow-wrap:anywhere;unicode-bidi:isolate}.tip-note{color:var(--muted);margin-top:4px}.table-tools{display:flex;align-items:center;gap:12px;margin-bottom:6px;font-size:13px}.table-tools input{width:220px;padding:3px 8px;border:1px solid var(--line);border-radius:6px;background:var(--surface)}.counter{color:var(--muted);flex:1 1 auto}.rows{max-height:420px;overflow:auto;border-top:1px solid var(--line);border-bottom:1px solid var(--line)}.rows table{width:100%;border-collapse:separate;border-spacing:0;font-size:13px}.rows thead th{position:sticky;top:0;z-index:1;background:var(--surface);padding:0;border-bottom:1px solid var(--line);font-weight:500}.rows th.number{text-align:right}.rows th.text{text-align:left}.rows th button{border:0;background:none;padding:4px 8px;color:var(--muted);font-weight:500;white-space:nowrap}.rows th button:hover{color:var(--text)}.rows th[aria-sort] button{color:var(--text);font-weight:600}.rows th[aria-sort=ascending] button:after{content:" \2191"}.rows th[aria-sort=descending] button:after{content:" \2193"}.rows td{height:26px;padding:0 8px;white-space:nowrap;position:relative}.rows td.text{max-width:420px;overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}.rows td.empty{color:var(--muted)}.rows tr:hover td{background:var(--raised)}.rows tr.active{cursor:pointer}.rows tr.spacer:hover td{background:none}.row-action{border:0;background:none;padding:0;text-align:left;max-width:100%;overflow:hidden;text-overflow:ellipsis;vertical-align:bottom}tr.active:hover .row-action{color:var(--accent)}.bar{position:absolute;inset:auto 8px 2px;height:3px;display:flex;justify-content:flex-end;pointer-events:none}.owners .bar{justify-content:flex-start}.bar-fill{display:block;border-radius:2px;height:100%}.cell{position:relative}details{margin-top:10px}summary{cursor:pointer;color:var(--accent);font-size:13px;width:fit-content}details[open] summary{margin-bottom:8px}.numbers{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:10px 24px;margin-bottom:8px}.numbers .wide{grid-column:1 / -1}.numbers dt{color:var(--muted);font-size:13px}.numbers dd{font-weight:550;overflow-wrap:anywhere;unicode-bidi:isolate}.remarks{padding-left:20px;margin-bottom:16px}.status{position:fixed;bottom:16px;left:50%;transform:translate(-50%,60px);opacity:0;background:var(--text);color:var(--surface);padding:6px 14px;border-radius:6px;z-index:6;font-size:13px;transition:transform .15s,opacity .15s}.status.shown{transform:translate(-50%);opacity:1}dialog{border:1px solid var(--line);border-radius:10px;background:var(--surface);color:var(--text);padding:20px 24px;max-width:min(560px,92vw)}dialog::backdrop{background:#0006}dialog dl{display:grid;grid-template-columns:auto 1fr;gap:5px 18px;margin:12px 0 18px}dialog dt{font-weight:600;white-space:nowrap}dialog dd{color:var(--muted)}dialog form button{border:1px solid var(--line);background:var(--raised);border-radius:6px;padding:4px 14px}footer{max-width:1600px;margin:0 auto;padding:12px 16px 28px;color:var(--muted);font-size:13px;border-top:1px solid var(--line)}@media(max-width:1180px){.bar-top{flex-wrap:wrap}nav{order:9;flex:1 0 100%}#answers .answer{grid-column:span 10}}@media(max-width:640px){.bar-top{padding:6px 10px 4px;gap:4px 8px}.bar-top>.about{order:8;flex:1 1 100%;font-size:12px}main{padding:10px 10px 32px}header .chart{margin-bottom:2px}#answers .answer{grid-column:1 / -1}.answer.peak .value{font-size:34px}.legend{margin-left:0;margin-right:0;grid-template-columns:minmax(0,1fr)}.minor{display:none}.table-tools{flex-wrap:wrap;gap:6px 10px}.table-tools input{flex:1 1 140px;width:auto;min-width:0}.rows td.text{max-width:180px}.rows td,.rows th button{padding-left:5px;padding-right:5px}.owners .bar-cell{width:15%}.toolbar{gap:6px}.choice button{padding:3px 8px}}@media(prefers-reduced-motion:reduce){.status{transition:none}}@media print{:root,:root[data-theme=dark]{--text: #000;--muted: #444;--line: #bbb;--surface: #fff;--raised: #fff;--accent: #000;color-scheme:light}header{position:static}header .chart,nav,.toolbar,.table-tools input,.table-tools button,.quiet,footer,.tip,.status,.line,details:not([open]){display:none!important}.answer{border:1px solid #bbb;break-inside:avoid}main>section{break-inside:auto;margin-bottom:24px}h2,h3{break-after:avoid}.rows,.scrolled{max-height:none;overflow:visible}.rows thead{display:table-header-group}.rows tr{break-inside:avoid}.bar-fill,.swatch,.composition span{print-color-adjust:exact;-webkit-print-color-adjust:exact}}</style>
+<style>:root{--text: #1b1f24;--muted: #5c6670;--line: #e4e8ec;--surface: #ffffff;--raised: #f6f8fa;--accent: #0b62a8;--band: #e2e7ec;--band-alt: #d0d8df;--good: #00724f;--bad: #b3470a;--header: 84px;color-scheme:light}@media(prefers-color-scheme:dark){:root:not([data-theme=light]){--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}}:root[data-theme=dark]{--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}*{box-sizing:border-box}[hidden]{display:none!important}html{scroll-padding-top:calc(var(--header) + 8px)}body{margin:0;background:var(--surface);color:var(--text);font:14px/1.45 system-ui,-apple-system,Segoe UI,Roboto,Liberation Sans,sans-serif;font-variant-numeric:tabular-nums}#loading{padding:48px 24px;color:var(--muted)}h1,h2,h3,p,dl,dd,ul{margin:0;padding:0}h1{font-size:15px;font-weight:650;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}h2{font-size:16px;font-weight:650}h3{font-size:14px;font-weight:600;margin:20px 0 6px}a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}button,select,input{font:inherit;color:inherit}button{cursor:pointer}:focus-visible{outline:2px solid var(--accent);outline-offset:1px}canvas:focus-visible{outline-offset:-2px}.muted,.about{color:var(--muted)}.offscreen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}header{position:sticky;top:0;z-index:3;background:var(--surface);border-bottom:1px solid var(--line)}.bar-top{display:flex;align-items:center;gap:6px 14px;padding:8px 16px 6px;max-width:1600px;margin:0 auto}.bar-top h1{max-width:32ch;flex:0 1 auto}.bar-top>.about{flex:1 1 auto;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;font-size:13px}nav{display:flex;gap:2px;overflow-x:auto;scrollbar-width:none}nav a{padding:3px 8px;border-radius:5px;color:var(--muted);white-space:nowrap;font-size:13px}nav a:hover{color:var(--text);text-decoration:none;background:var(--raised)}nav a[aria-current]{color:var(--text);font-weight:600;background:var(--raised)}select{max-width:240px;padding:2px 4px;border:1px solid var(--line);border-radius:5px;background:var(--surface)}.quiet{border:1px solid transparent;background:none;color:var(--muted);padding:2px 7px;border-radius:5px;white-space:nowrap;font-size:13px}.quiet:hover{color:var(--text);border-color:var(--line);background:var(--raised)}main{max-width:1600px;margin:0 auto;padding:16px 16px 40px}header .chart{max-width:1568px;margin:0 auto 6px}main>section{margin-bottom:44px}main>section>h2{margin-bottom:10px}.lead{margin-bottom:10px;max-width:110ch}#answers{display:grid;grid-template-columns:repeat(20,minmax(0,1fr));column-gap:0;gap:12px 0;margin-inline:-6px}.answer{grid-column:span 5;margin-inline:6px;background:var(--raised);border-radius:8px;padding:12px 16px;min-width:0;display:flex;flex-direction:column}.answer.peak,.answer.owners-answer{grid-column:span 10}.with-spaces .answer:not(.peak,.owners-answer,.wide){grid-column:span 4}.answer.wide{grid-column:1 / -1}.answer h2{font-size:13px;font-weight:500;color:var(--muted);margin-bottom:2px}.answer .value{font-size:19px;font-weight:600;line-height:1.3;margin-bottom:4px;letter-spacing:-.01em}.answer.peak .value{font-size:40px;line-height:1.1;letter-spacing:-.02em}.answer.peak .value a{color:inherit}.answer.good .value{color:var(--good)}.answer.bad .value{color:var(--bad)}.answer p{color:var(--muted);font-size:13px;overflow-wrap:anywhere}.answer p.value{color:var(--text)}.answer p.more{margin-top:auto;padding-top:6px}.composition{display:flex;gap:1px;height:14px;margin:14px 0 8px;border-radius:3px;overflow:hidden}.composition span{min-width:1px;flex-basis:0}.keys{list-style:none;display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13px;color:var(--muted)}.keys b{font-weight:600;color:var(--text)}.owners{width:100%;border-collapse:collapse;font-size:13px;table-layout:auto;margin-top:2px}.owners td{padding:2px 0 2px 10px;white-space:nowrap}.owners td:first-child{padding-left:0;overflow:hidden;text-overflow:ellipsis;max-width:0;width:55%}.owners .bar-cell{width:25%;position:relative}.owners [aria-current]{font-weight:600}.owners .bar{display:block;position:static;height:9px;width:100%;opacity:1}.swatch{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px;flex:none;vertical-align:baseline}.number{text-align:right;white-space:nowrap}.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:8px 12px;margin-bottom:8px;font-size:13px}.choice{display:inline-flex;border:1px solid var(--line);border-radius:6px;overflow:hidden}.choice button{border:0;background:none;padding:3px 10px;color:var(--muted)}.choice button+button{border-left:1px solid var(--line)}.choice button:hover{background:var(--raised);color:var(--text)}.choice button[aria-pressed=true]{background:var(--band);color:var(--text);font-weight:550}.choice button:focus-visible{outline-offset:-2px}.chart{position:relative}.chart canvas{display:block;width:100%;cursor:crosshair;touch-action:pan-y}.icicle{margin-bottom:10px}.chart canvas.panned{cursor:grabbing}.icicle canvas{cursor:pointer}.line{position:absolute;top:0;bottom:0;left:0;width:1px;pointer-events:none}.hover-line{background:var(--muted);opacity:.6}.selection-line{background:var(--accent);width:2px;margin-left:-1px}.rubber{position:absolute;top:0;bottom:0;left:0;width:0;background:var(--accent);opacity:0;pointer-events:none}.rubber.shown{opacity:.18}.scrolled{max-height:340px;overflow-y:auto}.space-lanes h3{margin:10px 0 2px}.legend{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1px 32px;margin:8px 12px 0 72px;font-size:13px}.legend div{display:flex;align-items:baseline}.legend .name{flex:1 1 auto;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}.legend .number{padding-left:10px}.legend .part{width:60px;color:var(--muted)}.legend .none{color:var(--muted)}.tip{position:fixed;top:0;left:0;z-index:5;max-width:min(340px,80vw);padding:6px 10px;border-radius:6px;background:var(--surface);border:1px solid var(--band-alt);box-shadow:0 4px 16px #0000002e;font-size:12.5px;pointer-events:none}.tip-title{font-weight:600;overflow-wrap:anywhere;margin-bottom:3px;unicode-bidi:isolate}.tip dl{display:grid;grid-template-columns:auto 1fr;gap:0 14px}.tip dt{color:var(--muted);white-space:nowrap;overflow:hidden;text-overflow:ellipsis;max-width:200px}.tip dd{text-align:right;overflow-wrap:anywhere;unicode-bidi:isolate}.tip-note{color:var(--muted);margin-top:4px}.crumbs{display:flex;flex-wrap:wrap;align-items:center;gap:4px 6px;margin-bottom:8px;font-size:13px}.crumbs button{border:0;background:none;padding:0 2px;color:var(--accent);max-width:100%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}.crumbs button:hover{text-decoration:underline}.crumbs .current{font-weight:600;overflow-wrap:anywhere;unicode-bidi:isolate}.crumbs .all{border:1px solid var(--line);border-radius:6px;padding:2px 10px;margin-left:8px}.range-note button{border:0;background:none;padding:0;color:var(--accent)}.range-note button:hover{text-decoration:underline}.range-note{font-size:13px;margin-bottom:6px}.table-tools{display:flex;align-items:center;gap:12px;margin-bottom:6px;font-size:13px}.table-tools input{width:220px;padding:3px 8px;border:1px solid var(--line);border-radius:6px;background:var(--surface)}.counter{color:var(--muted);flex:1 1 auto}.rows{max-height:420px;overflow:auto;border-top:1px solid var(--line);border-bottom:1px solid var(--line)}.rows table{width:100%;border-collapse:separate;border-spacing:0;font-size:13px}.rows thead th{position:sticky;top:0;z-index:1;background:var(--surface);padding:0;border-bottom:1px solid var(--line);font-weight:500}.rows th.number{text-align:right}.rows th.text{text-align:left}.rows th button{border:0;background:none;padding:4px 8px;color:var(--muted);font-weight:500;white-space:nowrap}.rows th button:hover{color:var(--text)}.rows th[aria-sort] button{color:var(--text);font-weight:600}.rows th[aria-sort=ascending] button:after{content:" \2191"}.rows th[aria-sort=descending] button:after{content:" \2193"}.rows td{height:26px;padding:0 8px;white-space:nowrap;position:relative}.rows td.text{max-width:420px;overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}.rows td.empty{color:var(--muted)}.rows tr:hover td{background:var(--raised)}.rows tr.active{cursor:pointer}.rows tr.spacer:hover td{background:none}.row-action{border:0;background:none;padding:0;text-align:left;max-width:100%;overflow:hidden;text-overflow:ellipsis;vertical-align:bottom}tr.active:hover .row-action{color:var(--accent)}.bar{position:absolute;inset:auto 8px 2px;height:3px;display:flex;justify-content:flex-end;pointer-events:none}.owners .bar{justify-content:flex-start}.bar-fill{display:block;border-radius:2px;height:100%}.cell{position:relative}details{margin-top:10px}summary{cursor:pointer;color:var(--accent);font-size:13px;width:fit-content}details[open] summary{margin-bottom:8px}.numbers{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:10px 24px;margin-bottom:8px}.numbers .wide{grid-column:1 / -1}.numbers dt{color:var(--muted);font-size:13px}.numbers dd{font-weight:550;overflow-wrap:anywhere;unicode-bidi:isolate}.remarks{padding-left:20px;margin-bottom:16px}.status{position:fixed;bottom:16px;left:50%;transform:translate(-50%,60px);opacity:0;background:var(--text);color:var(--surface);padding:6px 14px;border-radius:6px;z-index:6;font-size:13px;transition:transform .15s,opacity .15s}.status.shown{transform:translate(-50%);opacity:1}dialog{border:1px solid var(--line);border-radius:10px;background:var(--surface);color:var(--text);padding:20px 24px;max-width:min(560px,92vw)}dialog::backdrop{background:#0006}dialog dl{display:grid;grid-template-columns:auto 1fr;gap:5px 18px;margin:12px 0 18px}dialog dt{font-weight:600;white-space:nowrap}dialog dd{color:var(--muted)}dialog form button{border:1px solid var(--line);background:var(--raised);border-radius:6px;padding:4px 14px}footer{max-width:1600px;margin:0 auto;padding:12px 16px 28px;color:var(--muted);font-size:13px;border-top:1px solid var(--line)}@media(max-width:1180px){.bar-top{flex-wrap:wrap}nav{order:9;flex:1 0 100%}#answers .answer{grid-column:span 10}}@media(max-width:640px){.bar-top{padding:6px 10px 4px;gap:4px 8px}.bar-top>.about{order:8;flex:1 1 100%;font-size:12px}main{padding:10px 10px 32px}header .chart{margin-bottom:2px}#answers .answer{grid-column:1 / -1}.answer.peak .value{font-size:34px}.legend{margin-left:0;margin-right:0;grid-template-columns:minmax(0,1fr)}.minor{display:none}.table-tools{flex-wrap:wrap;gap:6px 10px}.table-tools input{flex:1 1 140px;width:auto;min-width:0}.rows td.text{max-width:180px}.rows td,.rows th button{padding-left:5px;padding-right:5px}.owners .bar-cell{width:15%}.toolbar{gap:6px}.choice button{padding:3px 8px}}@media(prefers-reduced-motion:reduce){.status{transition:none}}@media print{:root,:root[data-theme=dark]{--text: #000;--muted: #444;--line: #bbb;--surface: #fff;--raised: #fff;--accent: #000;color-scheme:light}header{position:static}header .chart,nav,.toolbar,.table-tools input,.table-tools button,.quiet,footer,.tip,.status,.line,details:not([open]){display:none!important}.answer{border:1px solid #bbb;break-inside:avoid}main>section{break-inside:auto;margin-bottom:24px}h2,h3{break-after:avoid}.rows,.scrolled{max-height:none;overflow:visible}.rows thead{display:table-header-group}.rows tr{break-inside:avoid}.bar-fill,.swatch,.composition span{print-color-adjust:exact;-webkit-print-color-adjust:exact}}</style>
 </head>
 <body>
 <noscript><p>This page needs JavaScript, which it contains; it loads nothing. <code>memprof show</code> prints the same answers as text.</p></noscript>
@@ -39605,20 +41378,21 @@ inline constexpr std::string_view page_head[] = {
 };
 
 inline constexpr std::string_view page_tail[] = {
-    R"memprof(<script>"use strict";(()=>{var ce=class{constructor(s,e){this.run=s;this.columns=e}run;columns;decoded=new Map;table(s,e=0,n=-1){let t=this.run.detail?.tables.find(i=>i.name===s&&i.frame===e&&i.space===n);if(!t)return null;let o=this.decoded.get(t);if(!o){o={};for(let i of t.columns)o[i.name]=hn(this.columns,i,t.rows);this.decoded.set(t,o)}return o}};async function ct(){let r=await lt("memprof-run");if(!r)throw new Error("This page has no data: it is a report template, or was cut off.");let s=JSON.parse(un(new TextDecoder().decode(r)));if(s.format==="memprof-waterfall"&&s.version===1)return s;if(s.format!=="memprof-page"||s.version!==1)throw new Error("This page combines two versions of memprof.");let e=s.detail?await lt("memprof-columns"):new Uint8Array;if(!e)throw new Error("This page was cut off: its tables are missing.");return new ce(s,e)}async function lt(r){let s=document.getElementById(r);if(!s)return null;let e=atob((s.textContent??"").trim()),n=new Uint8Array(e.length);for(let o=0;o<e.length;o+=1)n[o]=e.charCodeAt(o);s.remove();let t=new Blob([n]).stream().pipeThrough(new DecompressionStream("gzip"));return new Uint8Array(await new Response(t).arrayBuffer())}function un(r){return r.replace(/"address":(\s*)(\d{16,})/g,'"address":$1"$2"')}function hn(r,s,e){let n=new Float64Array(e),t=s.begin+s.bytes;if(t>r.length)throw new Error(`This page was cut off within the column '${s.name}'.`);let o=s.encoding==="delta",i=s.begin,a=0;for(let c=0;c<e;c+=1){let l=r[i++],u=l&127,p=7;for(;l>=128&&p<28;)l=r[i++],u|=(l&127)<<p,p+=7;let m=2**28;for(;l>=128;)l=r[i++],u+=(l&127)*m,m*=128;o&&(a+=u%2===1?-(u+1)/2:u/2,u=a),n[c]=u}if(i!==t)throw new Error(`The column '${s.name}' of this page has the wrong number of rows.`);return n}var ut=["KiB","MiB","GiB","TiB","PiB","EiB"],mn=new Intl.NumberFormat("en-US",{maximumFractionDigits:0}),Ue="\u2212";function Ge(r,s){let e=r*10**s,n=Math.floor(e);return e-n===.5&&(2*n+1)%5**s===0&&n%2===0?(n/10**s).toFixed(s):r.toFixed(s)}function ht(r){return Ge(r,r===0?0:r<.9995?3:r<9.995?2:r<99.95?1:0)}function f(r){if(r<0){let n=f(-r);return n==="0 B"?n:Ue+n}if(r<1023.5)return`${Ge(r,0)} B`;let s=r/1024,e=0;for(;s>=999.5&&e+1<ut.length;)s/=1024,e+=1;return`${ht(s)} ${ut[e]}`}var y=r=>`${v(r)} B`;function v(r){return(r<0?Ue:"")+mn.format(Math.abs(r))}function x(r,s,e=`${s}s`){return`${v(r)} ${r===1?s:e}`}var R=r=>(r>0?"+":"")+f(r);function w(r){if(r<0)return Ue+w(-r);if(r<999.5)return`${Math.round(r)} ns`;if(r<5995e7){let n=["\xB5s","ms","s"],t=r/1e3,o=0;for(;t>=999.5&&o+1<n.length;)t/=1e3,o+=1;return`${ht(t)} ${n[o]}`}let s=(n,t,o,i)=>`${Math.floor(n/t)} ${o} ${String(n%t).padStart(2,"0")} ${i}`,e=Math.round(r/1e9);return e<3600?s(e,60,"min","s"):e<24*3600?s(Math.floor(e/60),60,"h","min"):s(Math.floor(e/3600),24,"d","h")}var I=r=>`${v(r)} ns`;function A(r,s){if(s<=0)return"";let e=100*r/s;return e>0&&e<.05?"< 0.1 %":`${Ge(e,e<99.95?1:0)} %`}function b(r){return r.replace(/[\u0000-\u001f]/g,s=>String.fromCharCode(9216+s.charCodeAt(0))).replace(/[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,"\uFFFD")}function P(r,s){if(r.length<=s)return r;let e=Math.ceil((s-1)*.62);return`${r.slice(0,s-1-e)}\u2026${r.slice(r.length-e)}`}var B="(outside every operation)",F="(other operations)",$=r=>r.replaceAll("_"," "),te=r=>r.some(s=>s.bytes>0&&s.owner!==null&&s.owner!=="other"),ne=r=>`0x${BigInt(r).toString(16)}`;function K(r,s,e,n){let t=s-r;if(!(t>0)||e<1)return[];let o;if(n)for(o=2**Math.floor(Math.log2(t/e)),o<1&&(o=1);t/o>e;)o*=2;else{o=10**Math.floor(Math.log10(t/e));for(let a of[2,2.5,2])t/o>e&&(o*=a);o=Math.max(o,1)}let i=[];for(let a=Math.ceil(r/o);a*o<=s;a+=1)i.push(a*o);return i}function mt(r,s){let[e,n]=Math.max(r,s)>=1e9?[1e9,"s"]:Math.max(r,s)>=1e6?[1e6,"ms"]:Math.max(r,s)>=1e3?[1e3,"\xB5s"]:[1,"ns"],t=Math.max(0,Math.ceil(-Math.log10(s/e)-1e-9));return`${(r/e).toLocaleString("en-US",{minimumFractionDigits:t,maximumFractionDigits:t})} ${n}`}var ge=class{constructor(s){this.columns=s;this.length=s?.begin_ns.length??0,this.begins={event:s?.begin_event??new Float64Array,ns:s?.begin_ns??new Float64Array},this.numbers=new Float64Array(this.length+1),this.numbers[0]=1;for(let e=0;e<this.length;e+=1)this.numbers[e+1]=this.numbers[e]+s.count[e]}columns;length;begins;numbers;get count(){return this.numbers[this.length]-1}at(s){let e=this.columns;return{row:s,number:this.numbers[s],count:e.count[s],beginNs:e.begin_ns[s],endNs:e.end_ns[s],beginEvent:e.begin_event[s],endEvent:e.end_event[s],pattern:e.pattern[s]-1,segment:e.segment[s]}}},pt=r=>({event:Float64Array.from(r,s=>s.beginEvent),ns:Float64Array.from(r,s=>s.beginNs)});function C(r,s){let e=0,n=r.length-1;for(;e<n;){let t=e+n+1>>1;r[t]<=s?e=t:n=t-1}return e}function dt(r,s,e){let n=r.locate(s,e);if(!n||!r.detail)return null;let{timeline:t,row:o}=n,i={event:t.event?.[o]??0,ns:t.ns[o]},a=t.beginEvent?.[o]??0,c=o+1<t.length?t.beginEvent?.[o+1]??0:a+1,l={moment:i,total:t.total[o],blocks:t.blocks?.[o]??0,bucketEvents:Math.max(1,c-a),byOperation:null,byCategory:null,rows:null,blockRows:pn(r,s,i)},u=t.composition;if(!u)return l;l.rows=[];let p=new Map,m=new Map;u.owners.forEach((g,k)=>{let M=u.bytes[k][o],_=u.blocks[k][o];if(M===0&&_===0)return;let{operation:T,category:N}=r.detail.owners[g],L=r.ownerPath(g);l.rows.push({...L,category:N,bytes:M,blocks:_});let X=p.get(T)??{...L,bytes:0,blocks:0};X.bytes+=M,X.blocks+=_,p.set(T,X);let ee=m.get(N)??{category:N,bytes:0,blocks:0};ee.bytes+=M,ee.blocks+=_,m.set(N,ee)});let d=(g,k)=>k.bytes-g.bytes;return l.rows.sort(d),l.byOperation=[...p.values()].sort(d),l.byCategory=[...m.values()].sort(d),l}function pn(r,s,e){let n=null;if(r.detail.frames.forEach((a,c)=>{(c===0||e.event>=a.begin_event&&e.event<a.end_event)&&(n=s.blocksOf(c)??n)}),!n)return[];let{columns:t,length:o}=n,i=[];for(let a=0;a<o&&t.begin_event[a]<=e.event;a+=1)(t.end_event[a]>e.event||t.stays[a]===1)&&i.push(ue(r,s.index,t,a));return i.sort((a,c)=>c.bytes-a.bytes)}function ue(r,s,e,n){let t=r.detail.strings,o=e.owner[n];return{...r.ownerPath(o),category:r.detail.owners[o]?.category??"other",bytes:e.bytes[n],name:t[e.name[n]]??"",shape:t[e.shape[n]]??"",dtype:t[e.dtype[n]]??"",address:r.addressOf(s,e.offset[n]),beginEvent:e.begin_event[n],endEvent:e.end_event[n],beginNs:e.begin_ns[n],endNs:e.end_ns[n],stays:e.stays[n]===1}}function Ve(r,s){return r.profile.operations.map(e=>({path:e.path,live:e.usage.find(n=>n.space===s.name)?.live??0})).filter(e=>e.live>0).sort((e,n)=>n.live-e.live)}function dn(r,s){let e=Ve(r,s).map(t=>({owner:t.path,bytes:t.live,blocks:NaN})),n=s.cumulative_current-e.reduce((t,o)=>t+o.bytes,0);return n>0&&e.push({owner:null,bytes:n,blocks:NaN}),{bytes:s.cumulative_current,blocks:s.allocation_count-s.deallocation_count,by_operation:e.sort((t,o)=>o.bytes-t.bytes),remaining_bytes:0,remaining_operations:0,by_category:s.current_by_category??[],largest_blocks:[]}}function he(r,s){let e=[];if(s.profile.segments.forEach((n,t)=>{n.live_at_peak&&n.live_at_peak.bytes>0&&e.push({ns:n.peak_time_ns,set:n.live_at_peak,segment:r.run.kept_segments?.[t]??t})}),s.profile.cumulative_peak>0){let{peak_time_ns:n,live_at_peak:t,peak_segment:o}=s.profile;e.push({ns:n,set:t,segment:o})}return s.profile.cumulative_current>0&&e.push({ns:r.durationNs,set:dn(r,s.profile),segment:-1}),e.sort((n,t)=>n.ns-t.ns)}function ft(r,s,e){let{timeline:n}=s;if(n.length===0)return null;let t=he(r,s).filter(c=>c.ns===e.ns);t.length>1&&(t=t.filter(c=>c.set.bytes===Math.max(...t.map(l=>l.set.bytes))));let o=C(n.beginNs,e.ns);if(t.length===0)return{moment:{event:0,ns:n.ns[o]},total:n.total[o],blocks:0,bucketEvents:s.profile.timeline.events_per_point,byOperation:null,byCategory:null,rows:null,blockRows:[]};let{set:i,ns:a}=t[0];return{moment:{event:0,ns:a},bucketEvents:1,...fn(i)}}function fn(r){let s=r.by_operation.map(e=>({path:e.owner,rest:!1,bytes:e.bytes,blocks:e.blocks}));if(r.remaining_bytes>0){let e=r.blocks-r.by_operation.reduce((n,t)=>n+t.blocks,0);s.push({path:null,rest:!0,bytes:r.remaining_bytes,blocks:e})}return{total:r.bytes,blocks:r.blocks,byOperation:s,byCategory:r.by_category.map(e=>({category:e.owner??"other",bytes:e.bytes,blocks:e.blocks})),rows:s.map(e=>({...e,category:null})),blockRows:r.largest_blocks.map(e=>bn(e,r))}}function bn(r,s){return{path:r.operation,rest:!s.by_operation.some(e=>e.owner===r.operation),category:r.category,bytes:r.bytes,name:r.name,shape:r.shape,dtype:r.dtype,address:ne(r.address),beginEvent:NaN,endEvent:NaN,beginNs:NaN,endNs:NaN,stays:!1}}var ve=class{constructor(s,e,n){this.data=s;this.index=e;this.profile=n}data;index;profile;timelines=new Map;blockTables=new Map;get name(){return this.profile.name}get timeline(){return this.timelineOf(0)??this.profileTimeline()}timelineOf(s){return this.timelines.has(s)||this.timelines.set(s,this.makeTimeline(s)),this.timelines.get(s)??null}get allTimelines(){let e=(this.data.run.detail?.frames??[]).map((n,t)=>this.timelineOf(t)).filter(n=>n!==null);return e.length>0?e:[this.timeline]}blocksOf(s){if(!this.blockTables.has(s)){let e=this.data.table("blocks",s,this.index),n=this.data.run.detail?.frames[s];this.blockTables.set(s,e&&n?{frame:n,length:e.bytes.length,columns:e,left:Math.max(0,(n.blocks[this.index]??0)-e.bytes.length)}:null)}return this.blockTables.get(s)??null}makeTimeline(s){let e=this.data.table("timeline",s,this.index),n=this.data.run.detail;if(!e||!n)return s===0?this.profileTimeline():null;let t=e.total.length;return{frame:n.frames[s],length:t,beginEvent:e.begin_event,beginNs:e.begin_ns,event:e.event,ns:e.time_ns,total:e.total,blocks:e.blocks,low:e.low,reserved:e.reserved??null,active:e.active??null,composition:gn(this.data.table("parts",s,this.index),t)}}profileTimeline(){let s=this.profile.timeline.points;return{frame:null,length:s.length,beginEvent:null,beginNs:Float64Array.from(s,e=>e.time_ns),event:null,ns:Float64Array.from(s,e=>e.time_ns),total:Float64Array.from(s,e=>e.peak),blocks:null,low:Float64Array.from(s,e=>e.current),reserved:null,active:null,composition:null}}};function gn(r,s){if(!r)return null;let e=new Map,n={owners:[],bytes:[],blocks:[]},t=[];for(let o=0;o<r.bucket.length;o+=1){let i=e.get(r.owner[o]);i===void 0&&(i=n.owners.length,e.set(r.owner[o],i),n.owners.push(r.owner[o]),n.bytes.push(new Float64Array(s)),n.blocks.push(new Float64Array(s)),t.push(0)),bt(n,t,i,r.bucket[o]),n.bytes[i][r.bucket[o]]=r.bytes[o],n.blocks[i][r.bucket[o]]=r.blocks[o],t[i]=r.bucket[o]+1}for(let o=0;o<t.length;o+=1)bt(n,t,o,s);return n}function bt(r,s,e,n){let t=s[e];t===0||t>=n||(r.bytes[e].fill(r.bytes[e][t-1],t,n),r.blocks[e].fill(r.blocks[e][t-1],t,n))}var ye=class{constructor(s){this.data=s;this.run=s.run,this.profile=s.run.profile,this.detail=s.run.detail,this.spaces=this.profile.spaces.map((n,t)=>new ve(s,t,n)),this.events=this.detail?.events??0;let e=this.profile.duration_ns;for(let n of this.profile.segments)e=Math.max(e,n.end_ns);this.durationNs=Math.max(e,1),[this.clockEvents,this.clockNs]=this.clock(),this.steps=new ge(this.data.table("steps")),this.segments=this.readSegments(),this.segmentBegins=pt(this.segments)}data;run;profile;detail;spaces;segments;steps;segmentBegins;durationNs;events;invocationTables=new Map;clockEvents;clockNs;get hasEvents(){return this.events>0}get mainSpace(){let s=0,e=n=>(n.capacity>0&&n.cumulative_peak>0&&!n.capacity_is_per_core?2**60:0)+n.cumulative_peak;return this.profile.spaces.forEach((n,t)=>{e(n)>e(this.profile.spaces[s])&&(s=t)}),s}get end(){return{event:Math.max(0,this.events-1),ns:this.durationNs}}nsOfEvent(s){return this.clockEvents.length===0?0:s>=this.events?this.durationNs:this.clockNs[C(this.clockEvents,s)]}eventOfNs(s){return this.clockEvents.length===0?0:s>=this.durationNs?this.events:this.clockEvents[C(this.clockNs,s)]}invocationsOf(s){if(!this.invocationTables.has(s)){let e=this.data.table("invocations",s),n=this.detail?.frames[s],t=null;if(e&&n){let o=0;for(let i of e.count)o+=i;t={frame:n,length:e.thread.length,columns:e,left:Math.max(0,n.invocations-o)}}this.invocationTables.set(s,t)}return this.invocationTables.get(s)??null}ownerPath(s){let e=this.detail?.owners[s]?.operation??-1;return{path:e>=0?this.profile.operations[e]?.path??null:null,rest:e===-2}}addressOf(s,e){let n=this.detail?.regions[s]??[];if(n.length===0)return"";let t=n[C(n.map(o=>o.offset),e)];return ne(BigInt(t.address)+BigInt(e-t.offset))}usage(s,e){return s.usage.find(n=>n.space===e)}segmentAt(s){let e=this.segments;if(e.length===0)return null;let n=this.hasEvents,t=e[C(n?this.segmentBegins.event:this.segmentBegins.ns,n?s.event:s.ns)],o=n?t.endEvent:t.endNs;return(n?s.event<o:s.ns<=o)?t:null}stepAt(s){let e=this.steps;if(e.length===0)return null;let n=this.hasEvents,t=e.at(C(n?e.begins.event:e.begins.ns,n?s.event:s.ns)),o=n?s.event:s.ns;return o>=(n?t.beginEvent:t.beginNs)&&o<(n?t.endEvent:t.endNs)?t:null}peak(s){let e=s.timeline,n=-1;for(let t=0;t<e.length;t+=1)(n<0||e.total[t]>e.total[n])&&(n=t);return n<0?{event:0,ns:0}:e.event?{event:e.event[n],ns:e.ns[n]}:{event:0,ns:s.profile.peak_time_ns}}locate(s,e){let n=null;for(let t of s.allTimelines){if(t.length===0)continue;let o=t.frame;if(o&&this.hasEvents&&o.step>=0&&(e.event<o.begin_event||e.event>=o.end_event))continue;let i=t.beginEvent&&this.hasEvents?C(t.beginEvent,e.event):C(t.beginNs,e.ns);(!n||o&&o.step>=0)&&(n={timeline:t,row:i})}return n}liveAt(s,e){return this.hasEvents?dt(this,s,e):ft(this,s,e)}clock(){if(!this.detail)return[new Float64Array,new Float64Array];let s=[];for(let e of this.spaces)for(let n of e.allTimelines)if(n.beginEvent)for(let t=0;t<n.length;t+=1)s.push([n.beginEvent[t],n.beginNs[t]]);return s.push([0,0]),s.sort((e,n)=>e[0]-n[0]||e[1]-n[1]),[Float64Array.from(s,e=>e[0]),Float64Array.from(s,e=>e[1])]}readSegments(){let s=this.data.table("segments");return this.profile.segments.map((e,n)=>({index:this.run.kept_segments?.[n]??n,name:e.name,beginNs:e.begin_ns,endNs:e.end_ns,beginEvent:s?.begin_event[n]??this.eventOfNs(e.begin_ns),endEvent:s?.end_event[n]??this.eventOfNs(e.end_ns)}))}};function h(r,s={},...e){let n=document.createElement(r);for(let[t,o]of Object.entries(s))typeof o=="function"?n.addEventListener(t,o):o===!0?n.setAttribute(t,""):o!==void 0&&o!==!1&&n.setAttribute(t,String(o));for(let t of e)t!=null&&t!==!1&&n.append(t);return n}function D(r,s){r.textContent!==s&&(r.textContent=s)}function se(r){let s=h("span",{class:"swatch","aria-hidden":"true"});return s.style.backgroundColor=r,s}function me(r,s){let e=h("span",{class:"bar-fill"});return e.style.width=`${Math.max(0,Math.min(1,r))*100}%`,e.style.backgroundColor=s,h("span",{class:"bar","aria-hidden":"true"},e)}async function we(r){try{return await navigator.clipboard.writeText(r),!0}catch{let s=h("textarea",{class:"offscreen",readonly:!0});s.value=r,document.body.append(s),s.select();let e=document.execCommand("copy");return s.remove(),e}}var qe=["parameter","optimizer_state","gradient","activation","temporary","input","kv_cache","other"],gt={parameter:["#0072b2","#3d97d3"],optimizer_state:["#009e7)memprof",
-    R"memprof(3","#1fae85"],gradient:["#e69f00","#e6a117"],activation:["#56b4e9","#7cc5ee"],temporary:["#d55e00","#dd6b1f"],input:["#cc79a7","#cf86b0"],kv_cache:["#cfc100","#e5dc4d"],other:["#8b929b","#7b838d"]},vt=[["#0072b2","#3d97d3"],["#e69f00","#e6a117"],["#009e73","#1fae85"],["#cc79a7","#cf86b0"],["#56b4e9","#7cc5ee"],["#d55e00","#dd6b1f"],["#999933","#b3b34a"],["#882255","#b8528a"],["#44aa99","#63c0b0"],["#ddcc77","#d9ca82"],["#6a5acd","#9488e8"]],vn=["#b4bac2","#5d6570"],ke=vt.length,yn=matchMedia("(prefers-color-scheme: dark)");function pe(){let r=document.documentElement.dataset.theme;return r?r==="dark":yn.matches}var yt=r=>r[pe()?1:0],S=r=>yt(gt[r]??gt.other),W=r=>yt(vt[r]??vn);function Me(r){let s=e=>{let n=parseInt(r.slice(e,e+2),16)/255;return n<=.04045?n/12.92:((n+.055)/1.055)**2.4};return .2126*s(1)+.7152*s(3)+.0722*s(5)>.22?"#111":"#fff"}var wt=null;addEventListener("themechange",()=>wt=null);function kt(){return wt??=wn()}function wn(){let r=getComputedStyle(document.documentElement),s=e=>r.getPropertyValue(e).trim();return{text:s("--text"),muted:s("--muted"),line:s("--line"),surface:s("--surface"),accent:s("--accent"),band:s("--band"),bandAlt:s("--band-alt")}}var kn=6,Mn=8;function xn(r,s,e){let n=Math.floor(e/2),t=r.length,o=r.length;for(let c of s){let l=Math.min(r.length,c.length),u=0;for(;u<l&&r[u]===c[u];)u+=1;for(t=Math.min(t,u),u=0;u<l&&r[r.length-1-u]===c[c.length-1-u];)u+=1;o=Math.min(o,u)}let i=t===0?0:r.lastIndexOf("/",t-1)+1;t-i>n&&(i=t-n);let a=r.indexOf("/",Math.max(i,r.length-o));return{begin:i,end:a<0?r.length:a}}function _n(r,{begin:s,end:e},n){let t=s===0?"":"\u2026",o=n-t.length,i=r.slice(s);if(i.length<=o)return t+i;let a=i.slice(0,e-s);if(a.length+1>=o)return`${t}${a.slice(0,Math.max(1,o-1))}\u2026`;let c=o-a.length-1;return c<kn?`${t}${a}\u2026`:`${t}${a}\u2026${i.slice(i.length-c)}`}function z(r,s){let e=r.map(n=>P(n,s));for(let n=0;n<Mn;n+=1){let t=new Map;e.forEach((i,a)=>{let c=t.get(i);c?c.push(a):t.set(i,[a])});let o=!1;for(let[i,a]of t){let c=a.map(l=>r[l]);if(!c.every(l=>l===c[0]))for(let l of a)e[l]=_n(r[l],xn(r[l],c,s),s),o||=e[l]!==i}if(!o)break}return e}var je=32,Xe="\0rest",Ke="\0outside",J=r=>r.replace(/\d+/g,"*"),xe=class{ranks=new Map;single=new Map;constructor(s){let e=new Map,n=(t,o,i)=>{if(t===null||o)return;let a=J(t);e.set(a,(e.get(a)??0)+i);let c=this.single.get(a);c===void 0?this.single.set(a,t):c!==t&&this.single.set(a,null)};for(let t of s.spaces){let{composition:o}=t.timeline;if(o)o.owners.forEach((i,a)=>{let{path:c,rest:l}=s.ownerPath(i),u=0;for(let p of o.bytes[a])p>u&&(u=p);n(c,l,u)});else for(let i of t.profile.live_at_peak.by_operation)n(i.owner,!1,i.bytes)}[...e].sort((t,o)=>o[1]-t[1]).forEach(([t],o)=>this.ranks.set(t,o))}rank(s){return s===null?-1:this.ranks.get(J(s))??-1}colour(s){return W(this.rank(s))}anyColour(s){let e=this.rank(s);if(e>=0&&e<ke)return W(e);let n=0;for(let t=0;t<s.length;t+=1)n=n*31+s.charCodeAt(t)|0;return W(Math.abs(n)%ke)}label(s){return this.single.get(s)??s}},Mt=new WeakMap;function _e(r,s,e,n,t){let o=Mt.get(e);o||Mt.set(e,o=new Map);let i=o.get(n);return i||o.set(n,i=Tn(r,s,e,n,t)),i}function Tn(r,s,e,n,t){let{composition:o}=e;if(!o||n==="space"||!r.detail)return{groups:[{key:"live",label:"live",colour:()=>S("activation")}],labels:["live"],values:[e.total]};let i=n==="category"?Sn(r,s):En(r,s,t),a=new Map(i.map((l,u)=>[l.key,u])),c=i.map(()=>new Float64Array(e.length));return o.owners.forEach((l,u)=>{let p=c[a.get(xt(r,l,n))??i.length-1],m=o.bytes[u];for(let d=0;d<p.length;d+=1)p[d]+=m[d]}),{groups:i,labels:z(i.map(l=>b(l.label)),je),values:c}}function xt(r,s,e){if(e==="category")return r.detail.owners[s].category;let{path:n,rest:t}=r.ownerPath(s);return t?Xe:n===null?Ke:J(n)}function Sn(r,s){let e=new Set((s.timeline.composition?.owners??[]).map(n=>r.detail.owners[n].category));return[...qe,...[...e].filter(n=>!qe.includes(n))].filter(n=>e.has(n)).map(n=>({key:n,label:$(n),colour:()=>S(n)}))}function En(r,s,e){let n=new Set((s.timeline.composition?.owners??[]).map(a=>xt(r,a,"operation"))),t=[...n].filter(a=>!a.startsWith("\0")).sort((a,c)=>e.rank(a)-e.rank(c)),o=t.slice(0,ke).map(a=>({key:a,label:e.label(a),colour:()=>e.colour(a)})),i=t.length-o.length;return n.has(Ke)&&o.push({key:Ke,label:B,colour:()=>S("other")}),(i>0||n.has(Xe))&&o.push({key:Xe,label:F,colour:()=>W(-1)}),o}var Te=h("div",{class:"status",role:"status","aria-live":"polite"}),Tt=h("div",{class:"offscreen","aria-live":"polite"}),_t;function Se(){document.body.append(Te,Tt)}function de(r){D(Te,r),Te.classList.add("shown"),clearTimeout(_t),_t=setTimeout(()=>Te.classList.remove("shown"),2500)}function St(r){D(Tt,r)}function Et(r){let s=r.spaces[r.mainSpace]?.timeline;return!r.hasEvents||!s?"time":r.profile.duration_ns===0||new Set(s.beginNs).size*8<s.length?"event":"time"}function Nn(r){return(r.detail?r.detail.owners.some(e=>e.category!=="other"):r.spaces.some(e=>te(e.profile.live_at_peak.by_category)))||r.profile.operations.length===0?"category":"operation"}var Ee=class{constructor(s){this.model=s;let e=s.mainSpace;this.state={view:"",space:e,by:Nn(s),unit:Et(s),from:0,to:0,at:s.spaces.length>0?s.peak(s.spaces[e]):{event:0,ns:0},find:""},this.state.to=this.full,this.readAddress(),addEventListener("hashchange",()=>{location.hash!==this.lastAddress&&this.readAddress()})}model;state;hover=null;listeners=[];lastAddress="";writing;get space(){return this.model.spaces[this.state.space]}get full(){return this.fullOf(this.state.unit)}fullOf(s){return s==="event"?Math.max(1,this.model.events):this.model.durationNs}on(s,e){this.listeners.push([new Set(s),e])}set(s){let e=[];for(let n of Object.keys(s))this.state[n]!==s[n]&&(this.state[n]=s[n],e.push(n));this.notify(e),e.length>0&&this.writeAddress()}setHover(s){this.hover!==s&&(this.hover=s,this.notify(["hover"]))}notify(s){if(s.length!==0)for(let[e,n]of this.listeners)s.some(t=>e.has(t))&&n()}begins(s){return this.state.unit==="event"&&s.beginEvent?s.beginEvent:s.beginNs}valueOf(s){return this.state.unit==="event"?s.event:s.ns}momentOf(s){let{model:e}=this;return this.state.unit==="event"?{event:Math.floor(s),ns:e.nsOfEvent(Math.floor(s))}:{event:e.eventOfNs(s),ns:s}}setRange(s,e){let{full:n}=this,t=Math.min(n,this.state.unit==="event"?4:100),o=Math.min(n,Math.max(t,e-s)),i=(s+e)/2,a=Math.min(Math.max(0,o===e-s?s:i-o/2),n-o);this.set({from:a,to:a+o})}zoom(s,e=this.centre()){let{from:n,to:t}=this.state;this.setRange(e-(e-n)*s,e+(t-e)*s)}pan(s){let{from:e,to:n}=this.state,t=(n-e)*s,o=Math.min(Math.max(t,-e),this.full-n);this.setRange(e+o,n+o)}centre(){let s=this.valueOf(this.state.at),{from:e,to:n}=this.state;return s>=e&&s<=n?s:(e+n)/2}setUnit(s){if(s===this.state.unit||s==="event"&&!this.model.hasEvents)return;let{from:e,to:n}=this.state,{model:t}=this,o=e<=0&&n>=this.full,i=c=>s==="event"?t.eventOfNs(c):t.nsOfEvent(c),a=o?[0,this.fullOf(s)]:[i(e),i(n)];this.set({unit:s}),this.setRange(...a)}select(s){this.set({at:s});let e=this.valueOf(s),{from:n,to:t}=this.state;(e<n||e>t)&&this.setRange(e-(t-n)/2,e+(t-n)/2)}rowMoment(s,e){return{event:s.event?.[e]??0,ns:s.ns[e]}}selectPeak(){this.space&&this.select(this.model.peak(this.space))}move(s){let{space:e}=this;if(!e)return;let n=this.model.locate(e,this.state.at);if(!n)return;let t=Math.min(n.timeline.length-1,Math.max(0,n.row+s));if(t===n.row&&n.timeline.frame&&n.timeline.frame.step>=0){let o=e.timeline,i=C(o.beginEvent??o.beginNs,this.state.at.event)+Math.sign(s);i>=0&&i<o.length&&this.select(this.rowMoment(o,i));return}this.select(this.rowMoment(n.timeline,t))}selectLarger(s){let{space:e}=this;if(!e)return!1;let n=e.timeline,{total:t}=n;if(t.length===0)return!1;let o=C(n.beginEvent??n.beginNs,n.beginEvent?this.state.at.event:this.state.at.ns),i=t[o];for(let a=o+s;a>=0&&a<t.length;a+=s)if(!(t[a]<=i)){for(;a+s>=0&&a+s<t.length&&t[a+s]>=t[a];)a+=s;return this.select(this.rowMoment(n,a)),!0}return!1}link(s,e={}){let{state:n,model:t}=this,o=new URLSearchParams,i=e.space??n.space;t.spaces.length>1&&o.set("space",t.spaces[i].name),o.set("by",e.by??n.by),t.hasEvents&&o.set("unit",n.unit);let a=e.from??n.from,c=e.to??n.to;(a>0||c<this.full)&&(o.set("from",String(Math.round(a))),o.set("to",String(Math.round(c))));let l=e.at??n.at;return o.set("at",typeof l=="string"?l:t.hasEvents?`e${l.event}`:`${Math.round(l.ns)}`),e.find&&o.set("find",e.find),`#${s}?${o}`}writeAddress(){clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddressNow(),250)}writeAddressNow(){clearTimeout(this.writing),this.lastAddress=this.link(this.state.view||"timeline",{find:this.state.find}),history.replaceState(null,"",this.lastAddress)}readAddress(){let[s,e]=location.hash.replace(/^#/,"").split("?",2);if(!s)return;let{model:n}=this,t=new URLSearchParams(e??""),o=n.spaces.findIndex(M=>M.name===t.get("space")),i=t.get("by"),a=t.get("unit"),c=!n.hasEvents||a==="time"?"time":a==="event"?"event":Et(n),l={unit:c,find:t.get("find")??""};o>=0&&(l.space=o),(i==="category"||i==="operation"||i==="space")&&(l.by=i);let u=(M,_)=>{let T=Number(t.get(M)??NaN);return Number.isFinite(T)&&T>=0?T:_},p=this.fullOf(c),m=Math.min(u("from",0),p),d=Math.min(u("to",p),p);[l.from,l.to]=d>m?[m,d]:[0,p];let g=t.get("at"),k=n.spaces[l.space??this.state.space];if(g==="peak"&&k)l.at=n.peak(k);else if(g==="end")l.at=n.end;else if(g&&/^e\d+$/.test(g)&&n.hasEvents){let M=Math.min(Number(g.slice(1)),n.events);l.at={event:M,ns:n.nsOfEvent(M)}}else g&&/^\d+$/.test(g)&&(l.at={event:n.eventOfNs(Number(g)),ns:Math.min(Number(g),n.durationNs)});this.state.view="",this.set({...l,view:s})}};function Ne(){let r;addEventListener("beforeprint",()=>{r=document.documentElement.dataset.theme,document.documentElement.dataset.theme="light",dispatchEvent(new Event("themechange"))}),addEventListener("afterprint",()=>{r===void 0?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=r,dispatchEvent(new Event("themechange"))})}function $e(){let r=(()=>{try{return localStorage.getItem("memprof-theme")}catch{return null}})();(r==="dark"||r==="light")&&(document.documentElement.dataset.theme=r);let s=h("button",{type:"button",class:"quiet theme",click:()=>{let n=pe()?"light":"dark";document.documentElement.dataset.theme=n;try{localStorage.setItem("memprof-theme",n)}catch{}e()}}),e=()=>{D(s,pe()?"Light":"Dark"),s.setAttribute("aria-label",pe()?"Use light colours":"Use dark colours"),dispatchEvent(new Event("themechange"))};return matchMedia("(prefers-color-scheme: dark)").addEventListener("change",e),e(),s}var Q=h("div",{class:"tip",role:"tooltip",id:"tip"});Q.hidden=!0;function Ce(){document.body.append(Q),addEventListener("scroll",O,{passive:!0,capture:!0})}function O(){Q.hidden=!0}function oe(r,s,e){let n=h("dl");for(let[c,l,u]of r.lines)n.append(h("dt",{},u?se(u):null,c),h("dd",{},l));Q.replaceChildren(h("p",{class:"tip-title"},r.title),n,...r.note?[h("p",{class:"tip-note"},r.note)]:[]),Q.hidden=!1;let{offsetWidth:t,offsetHeight:o}=Q,i=s+16+t>innerWidth?Math.max(4,s-16-t):s+16,a=Math.min(Math.max(4,e+16),innerHeight-o-4);Q.style.transform=`translate(${Math.round(i)}px, ${Math.round(a)}px)`}var $n=/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;function Ye(r){return`${r.map(Cn).join(",")}\r
-`}function Cn(r){if(typeof r=="number")return String(r);let s=$n.test(r)?`'${r}`:r;return/[",\r\n]/.test(s)?`"${s.replaceAll('"','""')}"`:s}var re=26,An=3e5,Rn=400,On=5e3,E=class{constructor(s){this.options=s;this.sort=s.sort??null,this.search=h("input",{type:"search",placeholder:"Search","aria-label":`Search ${s.label}`,spellcheck:"false",input:()=>this.update()}),this.counter=h("span",{class:"counter"});let e=h("tr",{});s.columns.forEach((n,t)=>{let o=h("th",{scope:"col",class:`${this.isNumber(t)?"number":"text"}${n.minor?" minor":""}`},h("button",{type:"button",title:n.about,click:()=>this.sortBy(t)},n.title));this.heads.push(o),e.append(o)}),this.body=h("tbody"),this.table=h("table",{"aria-label":s.label},h("thead",{},e),this.body),this.scroller=h("div",{class:"rows",tabindex:0,role:"region","aria-label":s.label},this.table),this.scroller.addEventListener("scroll",()=>this.render(),{passive:!0}),this.element=h("div",{class:"data-table"},h("div",{class:"table-tools"},this.search,this.counter,h("button",{type:"button",class:"quiet",click:()=>{this.copyCsv()}},"Copy as CSV")),this.scroller),new ResizeObserver(()=>this.render(!0)).observe(this.scroller),addEventListener("beforeprint",()=>this.print(!0)),addEventListener("afterprint",()=>this.print(!1))}options;element;scroller;table;body;counter;search;heads=[];names=[];rows=[];shown=[];sort;first=-1;printing=!1;note="";setRows(s,e=""){this.rows=s,this.note=e,this.update()}find(s){this.search.value=s,this.update()}get isFlat(){return this.sort!==null||this.search.value.trim()!==""}focusSearch(){this.search.focus()}isNumber(s){return this.options.columns[s].text!==void 0&&this.options.columns[s].exact!==void 0}sortBy(s){this.sort?.column!==s?this.sort={column:s,descending:this.isNumber(s)}:this.sort.descending===this.isNumber(s)?this.sort={column:s,descending:!this.sort.descending}:this.sort=this.options.sort??null,this.update()}update(){let{columns:s}=this.options,e=this.search.value.toLowerCase().split(/\s+/).filter(i=>i),n=this.rows;if(e.length>0&&(n=n.filter(i=>{let a=s.map(c=>c.exact?"":(c.text??c.value)(i)).join(`
-`).toLowerCase();return e.every(c=>a.includes(c))})),this.sort){let{column:i,descending:a}=this.sort,c=n.map(u=>({row:u,key:s[i].value(u)})),l=a?-1:1;c.sort((u,p)=>u.key<p.key?-l:u.key>p.key?l:0),n=c.map(u=>u.row)}this.shown=n,this.heads.forEach((i,a)=>{this.sort?.column===a?i.setAttribute("aria-sort",this.sort.descending?"descending":"ascending"):i.removeAttribute("aria-sort")});let{noun:t}=this.options,o=n.length<this.rows.length?`${v(n.length)} of ${x(this.rows.length,t)}`:x(this.rows.length,t);D(this.counter,this.note?`${o}; ${this.note}`:o),this.table.setAttribute("aria-rowcount",String(n.length+1)),this.scroller.style.height="",this.render(!0)}shortenNames(){let s=this.table.clientWidth||1200,e=n=>s<=640?24:n===0?Math.max(40,Math.floor(s/14)):56;this.names=this.options.columns.map((n,t)=>{if(this.isNumber(t)||n.text||this.shown.length>On)return null;let o=e(t),i=this.shown.map(a=>String(n.value(a)));return i.some(a=>a.length>o)?z(i,o):null})}render(s=!1){s&&this.shortenNames();let e=Math.min(this.shown.length,this.printing?Rn:An),n=this.scroller.clientHeight||400,t=this.printing?0:Math.max(0,Math.min(Math.floor(this.scroller.scrollTop/re)-8,e-1)),o=this.printing?e:Math.min(e,t+Math.ceil(n/re)+16);if(!s&&t===this.first)return;this.first=t;let i=document.activeElement instanceof HTMLElement&&this.body.contains(document.activeElement)?document.activeElement.dataset.index:void 0,a=[];t>0&&a.push(this.spacer(t));for(let c=t;c<o;c+=1)a.push(this.row(c));o<e&&a.push(this.spacer(e-o)),e===0&&a.push(h("tr",{},h("td",{colspan:this.options.columns.length,class:"empty"},this.rows.length>0?"Nothing found.":this.options.empty))),this.printing&&this.shown.length>e&&a.push(h("tr",{})memprof",
-    R"memprof(,h("td",{colspan:this.options.columns.length,class:"empty"},`and ${x(this.shown.length-e,this.options.noun)} more`))),this.body.replaceChildren(...a),i!==void 0&&this.body.querySelector(`[data-index="${i}"]`)?.focus({preventScroll:!0})}spacer(s){let e=h("tr",{"aria-hidden":"true",class:"spacer"},h("td",{colspan:this.options.columns.length}));return e.style.height=`${s*re}px`,e}row(s){let e=this.shown[s],{columns:n,activate:t,indent:o}=this.options,i=h("tr",{"aria-rowindex":s+2,class:t?"active":void 0});return n.forEach((a,c)=>{let l=(a.text??(m=>String(a.value(m))))(e),u=h("td",{class:`${this.isNumber(c)?"number":"text"}${a.minor?" minor":""}`,title:a.exact?a.exact(e):l});if(a.part)u.append(me(a.part(e),a.colour?.(e)??"var(--bar)"));else if(a.colour){let m=h("span",{class:"swatch","aria-hidden":"true"});m.style.backgroundColor=a.colour(e),u.append(m)}c===0&&o&&(u.style.paddingLeft=`${8+14*Math.min(o(e),16)}px`);let p=this.names[c]?.[s]??l;c===0&&t?u.append(h("button",{type:"button",class:"row-action","data-index":s,title:`${l}
-${t.does}`,keydown:m=>this.rowKey(m,s)},p)):u.append(h("span",{class:"cell"},p)),i.append(u)}),t&&i.addEventListener("click",()=>t.run(e)),i}rowKey(s,e){let n=s.key==="ArrowDown"?e+1:s.key==="ArrowUp"?e-1:-1;if(n<0||n>=this.shown.length)return;s.preventDefault(),s.stopPropagation();let t=n*re;t<this.scroller.scrollTop?this.scroller.scrollTop=t:t+re*3>this.scroller.scrollTop+this.scroller.clientHeight&&(this.scroller.scrollTop=t+re*3-this.scroller.clientHeight),this.render(!0),this.body.querySelector(`[data-index="${n}"]`)?.focus({preventScroll:!0})}print(s){this.printing=s,this.render(!0)}csv(){let{columns:s}=this.options;return[Ye(s.map(e=>e.title)),...this.shown.map(e=>Ye(s.map(n=>n.value(e))))].join("")}async copyCsv(){de(await we(this.csv())?`Copied ${x(this.shown.length,this.options.noun)} as CSV.`:"The browser did not allow copying.")}};var Ln={unmatched_frees:"Frees of untracked blocks",replaced_allocations:"Allocations at the address of a live block",mismatched_sizes:"Frees with a mismatched size",cross_thread_frees:"Frees by another thread",unknown_annotations:"Annotations of blocks that were not live",untracked_allocations:"Allocations not tracked for lack of memory",null_allocations:"Allocations that returned null",overlapping_blocks:"Blocks that overlap another"},Pn=r=>Ln[r]??r.replaceAll("_"," ");function Nt(r,s){let e=h("div"),n=()=>{let t=s.space;t&&e.replaceChildren(Bn(r,s),...In(t.profile.streams),...Hn(s,t.profile.out_of_memory,t.profile.further_out_of_memory.count,t.profile.reserved.peak>0),...Fn(t.profile.cores.ranges))};return s.on(["space","at"],n),n(),e}function Bn(r,s){let e=s.space,{profile:n}=e,t=h("dl",{class:"numbers"}),o=(c,l,u="",p="")=>{t.append(h("div",{title:[u,p].filter(m=>m).join(`
-`)},h("dt",{},c),h("dd",{},l)))};o("Allocated",f(n.allocations),y(n.allocations)),o("Freed",f(n.deallocations),y(n.deallocations)),o("Allocations",v(n.allocation_count)),o("Deallocations",v(n.deallocation_count)),n.allocation_count>0&&o("Mean allocation",f(n.allocations/n.allocation_count)),o("Peak live",f(n.cumulative_peak),y(n.cumulative_peak)),n.capacity>0&&o(n.capacity_is_per_core?"Capacity per core":"Capacity",f(n.capacity),y(n.capacity));let i=r.locate(e,s.state.at);if(n.reserved.peak>0){let c=n.reserved.peak-n.cumulative_peak;o("Peak reserved",f(n.reserved.peak),y(n.reserved.peak),"What the allocator held of the device"),o("Reserved at end",f(n.reserved.current),y(n.reserved.current)),o("Reserved above peak live",`${f(c)}, ${A(c,n.reserved.peak)}`,y(c),"Overhead of the allocator: rounding, fragmentation and cached blocks");let l=i?.timeline.reserved?.[i.row];i&&l&&o("Reserved but idle at the selected moment",`${f(l-i.timeline.total[i.row])}, ${A(l-i.timeline.total[i.row],l)}`,y(l-i.timeline.total[i.row]),"Reserved, but not allocated: cached or fragmented")}else t.append(h("div",{class:"wide"},h("dt",{},"Reserved"),h("dd",{},"Not reported: no caching allocator was recorded for this space")));if(n.active&&n.active.peak>0){o("Peak active",f(n.active.peak),y(n.active.peak),"Live blocks, and freed blocks that a stream still uses"),o("Active at end",f(n.active.current),y(n.active.current));let c=i?.timeline.active?.[i.row];i&&c!==void 0&&o("Freed but still in use at the selected moment",f(c-i.timeline.total[i.row]),y(c-i.timeline.total[i.row]),"Active, but no longer live")}let{anomalies:a}=n;for(let[c,l]of Object.entries(a))l.count>0&&o(Pn(c),`${v(l.count)}${l.bytes>0?`, ${f(l.bytes)}`:""}`,l.bytes>0?y(l.bytes):"");return t}function In(r){if(r.length===0)return[];let s=new E({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>b(e.stream)},{title:"Pool",value:e=>b(e.pool)||"default"},{title:"Peak reserved",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Peak live",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return s.setRows(r),[h("h3",{},"Streams and pools"),h("p",{class:"about"},"A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference."),s.element]}function Hn(r,s,e,n){if(s.length===0)return[];let t=new E({label:"Allocations that ran out of memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:o=>{r.select({event:r.model.eventOfNs(o.time_ns),ns:o.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:o=>o.operation===null?B:b(o.operation)},{title:"Requested",value:o=>o.requested,text:o=>f(o.requested),exact:o=>y(o.requested)},{title:"Free on the device",value:o=>o.device_free,text:o=>o.device_free<0?"unknown":f(o.device_free),exact:o=>o.device_free<0?"unknown":y(o.device_free)},{title:"Live",value:o=>o.live_bytes,text:o=>f(o.live_bytes),exact:o=>y(o.live_bytes)},...n?[{title:"Reserved",value:o=>o.reserved_bytes,text:o=>f(o.reserved_bytes),exact:o=>y(o.reserved_bytes)}]:[],{title:"Time",value:o=>o.time_ns,text:o=>w(o.time_ns),exact:o=>`${o.time_ns} ns`}]});return t.setRows(s,e>0?`${x(e,"later failure")} not kept`:""),[h("h3",{},"Out of memory"),t.element]}function Fn(r){if(r.length===0)return[];let s=new E({label:"Peaks per core",noun:"range",empty:"",columns:[{title:"Cores",value:e=>b(e.range)},{title:"Peak on one core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>b(e.peaks.busiest_core)}]});return s.setRows(r),[h("h3",{},"Peaks on single cores"),s.element]}function Ae(r,s){let e=r.segments_by_name??[],n=s.segments_by_name??[];return e.length===0||e.length!==n.length?Wn(r,s):e.map((t,o)=>Dn(t,n[o]))}var Dn=(r,s)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:s});function Wn(r,s){let e=new Map;r.segments.forEach(({name:t},o)=>{o<s.segments.length&&e.set(t,[...e.get(t)??[],o])});let n=Un(r);return[...e].map(([t,o])=>{let i=c=>zn(o,c),a=c=>s.segments[c];return{name:t,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(c=>r.segments[c].end_ns-r.segments[c].begin_ns),usage:{segment:t,segment_peak:i(c=>a(c).segment_peak),live_at_peak:i(c=>a(c).cumulative_current-a(c).segment_change+a(c).segment_peak),allocations:i(c=>a(c).allocations),deallocations:i(c=>a(c).deallocations),segment_change:i(c=>a(c).segment_change),cumulative_current:i(c=>a(c).cumulative_current),growth:Gn(o.map(c=>[n[c],a(c).cumulative_current]))}}})}function zn(r,s){let e=r.map(s),n=e.reduce((o,i)=>Math.max(o,i)),t=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:t,greatest:n,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(t)],greatest_segment:r[e.indexOf(n)]}}function Un(r){let s=new Set,e=0;return r.segments.map(({name:n})=>(s.has(n)&&(e+=1,s.clear()),s.add(n),e))}function Gn(r){let[s,e,n,t,o]=[0,0,0,0,0];for(let[u,p]of r){let m=p-r[0][1];s+=u,e+=m,n+=u*u,t+=u*m,o+=m*m}let i=r.length,[a,c,l]=[i*n-s*s,i*o-e*e,i*t-s*e];return c<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:l/a,r_squared:Math.min(1,l*l/(a*c))}}function $t(r){let s=r.reduce((n,t)=>Math.max(n,t.count),0),e=null;for(let n of r)n.count<3||n.count<Math.floor(s/2)||(e===null||n.lastNumber>e.lastNumber)&&(e=n);return e}function Ct(r){let s=new Map;for(let e of r.live_at_peak.by_operation){let n=e.owner===null?"\0":J(e.owner),t=s.get(n);t?(t.bytes+=e.bytes,t.blocks+=e.blocks,t.paths+=1,t.label=n):s.set(n,{label:e.owner??B,path:e.owner,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...s.values()].sort((e,n)=>n.bytes-e.bytes)}function At(r,s){let{profile:e}=s,n=r.peak(s),t=[],o=r.run.kept_segments?r.run.kept_segments.indexOf(e.peak_segment):e.peak_segment,i=r.profile.segments[o],a=r.stepAt(n),c=`at ${w(e.peak_time_ns)}`;return t.push([c,i?`in ${b(i.name)}`:"",a?`step ${v(a.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&t.push(`reached by ${b(e.peak_operation)}`),t}function Rt(r,s){return[Vn(r,s.profile),qn(r,s),Kn(r,s),jn(r)]}function Vn(r,s){let e=b(r.profile.device),n={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},t=s.out_of_memory.length+s.further_out_of_memory.count;if(t>0){n.value=`Out of memory, ${t===1?"once":`${v(t)} times`}`,n.mood="bad";let a=s.out_of_memory[0];return a&&n.lines.push(`requested ${f(a.requested)}${a.device_free<0?"":` with ${f(a.device_free)} free`}, at ${w(a.time_ns)}`),n}if(s.capacity===0)return n.value=e?"No limit is known":"No device was named",n.lines.push(`the capacity of ${b(s.name)} is unknown`),n;let{first_shortfall:o}=s;if(o.requested>0){let a=(s.capacity_is_per_core?s.cores.peaks.total:s.cumulative_peak)-s.capacity;n.value=`No: ${f(Math.max(a,o.shortfall))} short`,n.mood="bad",n.lines.push(`the peak exceeds ${f(s.capacity)}${s.capacity_is_per_core?" on one core":""}`),n.lines.push(`first at ${w(o.time_ns)}: ${o.operation===null?"the program":b(o.operation)} requested ${f(o.requested)}, ${f(o.shortfall)} too much`);let[c]=o.remedy;return c&&o.remedy.length===1&&n.lines.push(`freeing ${c.owner===null?"what was allocated outside every operation":b(c.owner)} (${f(c.bytes)}) would have made room for it`),n}let i=s.capacity_is_per_core?s.cores.peaks.total:Math.max(s.cumulative_peak,s.reserved.peak);return n.value=`Yes, ${f(s.capacity-i)} to spare`,n.mood="good",n.lines.push(`${f(i)} ${s.reserved.peak>s.cumulative_peak?"reserved ":""}of ${f(s.capacity)}${s.capacity_is_per_core?" on the busiest core":""}`),n}var Ot=.9;function Lt(r,s){let e=$t(Ae(r.profile,s));if(!e)return null;let{cumulative_current:n,growth:t}=e.usage;return{name:e,grows:n.least!==n.greatest&&t.r_squared>=Ot&&t.per_step>0}}var Re=({name:r})=>`${R(r.usage.growth.per_step)} per step`,Je=(r,s)=>r.spaces.length>1?` in ${P(b(s.name),30)}`:"";function qn(r,{profile:s}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?"Segments and steps":"Segments"},n=Lt(r,s);if(!n)return e.value="Too few steps to tell",e.lines.push("a trend needs at least three repeated steps"),e;let{name:t}=n,o=Je(r,s),{cumulative_current:i,growth:a}=t.usage;if(i.least===i.greatest)e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(i.last)} live${o} after each ${b(t.name)} (${v(t.count)})`);else{a.r_squared<Ot?(e.value="No clear trend",e.lines.push(`${R(a.per_step)} a step${o}, r\xB2 ${a.r_squared.toFixed(2)}`)):(e.value=n.grows?`Yes${o&&`,${o}`}: ${Re(n)}`:`It shrinks: ${Re(n)}`,e.mood=n.grows?"bad":"plain");let c=i.greatest===i.first||i.greatest===i.last?"":`, max ${f(i.greatest)}`;e.lines.push(`live${o} after ${b(t.name)}: first ${f(i.first)}, last ${f(i.last)}${c}`)}return Xn(e,r,s,n),e}function Xn(r,s,e,n){let t=s.profile.spaces.filter(o=>o!==e).map(o=>({other:o,found:Lt(s,o)})).filter(o=>o.found?.grows??!1).sort((o,i)=>i.found.name.usage.growth.per_step-o.found.name.usage.growth.per_step);if(t.length!==0){r.mood="bad",n.grows||(r.value=`Yes,${Je(s,t[0].other)}: ${Re(t[0].found)}`);for(let{other:o,found:i}of t){let{cumulative_current:a}=i.name.usage;r.lines.push(`${Re(i)}${Je(s,o)}: first ${f(a.first)}, last ${f(a.last)}`)}}}function Kn(r,s){let e=s.profile,n={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},t=Ve(r,e),o=e.current_by_category??[];te(o)&&n.lines.push(o.slice(0,3).map(l=>`${$(l.owner??"other")} ${f(l.bytes)}`).join(", "));let i=l=>l.startsWith("(")?b(l):`by ${b(l)}`,a=z(t.slice(0,2).map(l=>i(l.path)),70);t.slice(0,2).forEach((l,u)=>n.lines.push(`${f(l.live)} ${a[u]}`));let c=t.reduce((l,u)=>l+u.live,0);return t.length>2&&n.lines.push(`${f(c-t[0].live-t[1].live)} by ${x(t.length-2,"other operation")}`),e.cumulative_current-c>0&&n.lines.push(`${f(e.cumulative_current-c)} ${B.slice(1,-1)}`),n}var Ze={dropped_events:"events dropped because a ring was full",reentrant_events:"events lost in signal handlers",rejected_events:"events rejected: impossible values, or out of memory",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for lack of memory",overlapping_blocks:"blocks that lie within others"};function Qe(r){let s=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&s.push(`${v(a)} ${Ze[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,c]of Object.entries(i.anomalies))c.count===0||!(a in Ze)||s.push(`${b(i.name)}: ${v(c.count)} ${Ze[a]}${c.bytes>0?` (${f(c.bytes)})`:""}`);let{approximations:e,not_captured:n,unknown_reads:t,unrecorded_modules:o}=r.profile.facts;return e?.length&&s.push(`${x(e.length,"operation")} only estimated`),t?.length&&s.push(`${x(t.length,"value")} unknown to the simulation but read by the program`),n?.length&&s.push(`${x(n.length,"source")} not captured`),o?.length&&s.push(`${x(o.length,"library","libraries")} not recorded`),[...s,...(r.profile.provenance?.remarks??[]).map(b),...r.run.notes.map(b)]}function jn(r){let{profile:s}=r,e=Qe(r),n={id:"exact",question:"Are the numbers exact?",value:"Yes",mo)memprof",
-    R"memprof(od:"good",lines:e,view:"facts",link:"Facts"};s.exact?s.provenance?.planned?(n.value="No: planned, not measured",n.mood="plain",e.unshift("the bytes are what the compiler planned")):(s.provenance?.rounding??1)>1?(n.value=`Rounded to about ${f(s.provenance.rounding)}`,n.mood="plain"):s.facts.approximations?.length?(n.value="In part: some are estimates",n.mood="bad"):e.length>0&&(n.value="Yes, with remarks",n.mood="plain"):(n.value="No: events were lost",n.mood="bad"),s.complete||e.unshift("the capture is still open");let t=r.events||(s.cost.events??0);return e.length===0&&e.push(t>0?`${x(t,"event")}, none lost`:"no events were lost"),s.mode==="no_dispatch"&&e.push("simulated: nothing was actually allocated"),n}function Pt(r,s,e){let n=h("section",{id:"answers","aria-label":"Answers"}),t=()=>{let i=s.space;if(!i){n.replaceChildren(h("div",{class:"answer wide"},h("h2",{},"Nothing was recorded"),h("p",{class:"value"},"No memory was allocated"),h("p",{},"The capture saw no allocation in any memory space.")));return}let a=[Yn(r,s),Zn(s,e),...Rt(r,i).map(c=>Jn(s,c))];r.spaces.length>1&&a.push(Qn(r,s)),n.classList.toggle("with-spaces",r.spaces.length>1),n.replaceChildren(...a)};s.on(["space"],t);let o;return s.on(["from","to","unit","by","at"],()=>{clearTimeout(o),o=setTimeout(t,250)}),addEventListener("themechange",t),t(),n}function Yn(r,s){let e=s.space,n=e.profile.cumulative_peak,t=h("div",{class:"composition","aria-hidden":"true"}),o=h("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=S(i.owner??"other"),c=h("span",{title:`${$(i.owner??"other")} ${f(i.bytes)}`});c.style.flexGrow=String(i.bytes),c.style.backgroundColor=a,t.append(c),o.append(h("li",{title:y(i.bytes)},se(a),`${$(i.owner??"other")} `,h("b",{},f(i.bytes)),` ${A(i.bytes,n)}`))}return h("div",{class:"answer peak","data-answer":"peak"},h("h2",{},`Peak of ${b(e.name)}`),h("p",{class:"value",title:y(n)},h("a",{href:s.link("timeline",{at:"peak"})},f(n))),...At(r,e).map(i=>h("p",{title:i},P(i,90))),...te(e.profile.live_at_peak.by_category)?[t,o]:[])}function Zn(r,s){let e=r.space,n=Ct(e.profile),t=e.profile.live_at_peak,o=h("table",{class:"owners","aria-label":"Largest owners at the peak"}),i=n[0]?.bytes??1,a=n.slice(0,7),c=z(a.map(p=>b(p.label)),matchMedia("(max-width: 640px)").matches?22:42);for(let[p,m]of a.entries()){let d=b(m.label),g=m.paths>1?` \xD7${m.paths}`:"";o.append(h("tr",{},h("td",{title:d+g},h("a",{href:r.link("live",{at:"peak",find:m.paths>1?m.label.split("*")[0]:m.label})},c[p]+g)),h("td",{class:"bar-cell"},me(m.bytes/i,m.path===null?S("other"):s.colour(m.path))),h("td",{class:"number",title:y(m.bytes)},f(m.bytes)),h("td",{class:"number"},A(m.bytes,t.bytes))))}let l=n.slice(7),u=t.remaining_bytes+l.reduce((p,m)=>p+m.bytes,0);return u>0&&o.append(h("tr",{class:"muted"},h("td",{},`${x(t.remaining_operations+l.reduce((p,m)=>p+m.paths,0),"other operation")}`),h("td"),h("td",{class:"number"},f(u)),h("td",{class:"number"},A(u,t.bytes)))),h("div",{class:"answer owners-answer","data-answer":"owners"},h("h2",{},"Who held it"),n.length>0?o:h("p",{},"Nothing was live."))}function Jn(r,s){let e=s.lines.length-4;return h("div",{class:`answer ${s.mood}`,"data-answer":s.id},h("h2",{},s.question),h("p",{class:"value"},s.value),...s.lines.slice(0,4).map(n=>h("p",{title:n},P(n,110))),e>0?h("p",{},`and ${e} more`):null,h("p",{class:"more"},h("a",{href:r.link(s.view,{at:s.at})},s.link)))}function Qn(r,s){let e=h("table",{class:"owners","aria-label":"Memory spaces"}),n=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(h("tr",o.index===s.state.space?{"aria-current":"true"}:{},h("td",{title:b(o.name)},h("a",{href:s.link("answers",{space:o.index,at:"peak"})},P(b(o.name),40))),h("td",{class:"bar-cell"},me(o.profile.cumulative_peak/n,"var(--bar)")),h("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let t=h("div",{class:"answer","data-answer":"spaces"},h("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(p=>p.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${b(u.owner??"")} ${f(u.bytes)}`).join(", "),c=`Together in ${b(o.name)}: ${f(o.cumulative_peak)} at ${w(o.peak_time_ns)} (${a})`,l=o.peak_operation===null?"":`, by ${b(o.peak_operation)}`;t.append(h("p",{class:"together",title:`${c}${l}: ${y(o.cumulative_peak)}`},P(c,110)))}return t}var V=class{constructor(s,e,n){this.wantedHeight=n;this.canvas=h("canvas",{role:"img","aria-label":s,tabindex:0}),this.element=h("div",{class:`chart ${e}`},this.canvas);let t=this.canvas.getContext("2d");if(!t)throw new Error("This browser has no canvas.");this.context=t,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wantedHeight;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(s){s!==this.wantedHeight&&(this.wantedHeight=s,this.resize())}resize(){let s=Math.floor(this.element.clientWidth);if(s===0)return;let e=devicePixelRatio||1,[n,t]=[Math.round(s*e),Math.round(this.wantedHeight*e)];this.width===s&&this.canvas.width===n&&this.canvas.height===t||(this.width=s,this.height=this.wantedHeight,this.canvas.width=n,this.canvas.height=t,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let s=devicePixelRatio||1,e=kt();this.context.setTransform(s,0,0,s,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},Bt=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(Bt=r.timeStamp+400)},{passive:!0});var U=class extends V{constructor(e,n,t,o){super(n,t,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",O)}store;hoverLine=h("div",{class:"line hover-line"});selectionLine=h("div",{class:"line selection-line"});rubber=h("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:n,to:t}=this.store.state;return this.left+(e-n)/(t-n)*(this.right-this.left)}value(e){let{from:n,to:t}=this.store.state;return n+(e-this.left)/(this.right-this.left)*(t-n)}click(e,n){let{store:t}=this,o=t.momentOf(Math.min(Math.max(this.value(e),0),t.full)),i=t.space&&t.model.liveAt(t.space,o);t.select(i?i.moment:o)}draw(e,n){this.placeLines()}placeLines(){if(this.width<120)return;let e=(n,t)=>{let o=t===null?NaN:this.x(t),i=o>=this.left-.5&&o<=this.right+.5;n.hidden=!i,i&&(n.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<Bt&&!e.ctrlKey)return;e.preventDefault();let n=e.deltaMode===1?20:1,[t,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(t)>Math.abs(o)?this.store.pan(t*n/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*n))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:n,to:t}=this.store.state,o=e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:n,to:t,pan:o,moved:!1}}move(e){let{drag:n}=this;if(!n){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-n.x)>4&&(n.moved=!0),!!n.moved)if(O(),n.pan){let o=(n.x-e.offsetX)/(this.right-this.left)*(n.to-n.from),i=Math.min(Math.max(o,-n.from),this.store.full-n.to);this.store.setRange(n.from+i,n.to+i)}else{let[o,i]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let n=()=>{let[a,c]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-c.x))},t=n();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(t/n(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:n}=this;if(this.pointers.delete(e.pointerId),!(!n||this.pointers.size>0)){if(this.drag=null,this.rubber.classList.remove("shown"),!n.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!n.pan){let[t,o]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];o-t>4&&this.store.setRange(this.value(t),this.value(o))}}}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&(this.drag=null),!this.drag&&(this.rubber.classList.remove("shown"),this.store.setHover(null),O())}hoverAt(e,n,t){if(e<this.left-4||e>this.right+4){this.store.setHover(null),O();return}this.store.setHover(this.value(this.clampX(e)));let o=this.tip(this.clampX(e),n);o?oe(o,t.clientX,t.clientY):O()}drawTimeAxis(e,n,t,o){let{from:i,to:a,unit:c}=this.store.state,l=K(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=l.length>1?l[1]-l[0]:a-i;e.textAlign="center";for(let p of l){let m=Math.round(this.x(p))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(m,t),e.lineTo(m,o+4),e.stroke();let d=c==="event"?v(p):mt(p,u),g=e.measureText(d).width/2;e.fillStyle=n.muted,e.fillText(d,Math.min(Math.max(m,g),this.width-g),o+12)}e.textAlign="left"}};var ie=20,Oe=class extends U{constructor(e,n){let t=(n.steps.length>0?1:0)+(n.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,t)*ie+4);this.model=n}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:n,unit:t}=this.store.state,{steps:o}=this.model,i=o.begins[t==="event"?"event":"ns"],a=(n-e)/Math.max(1,this.right-this.left)*1.5,c=[];for(let l=C(i,e);l<o.length&&i[l]<=n;){let u=o.at(l),[p,m]=this.ends(u),d=m-p<a?Math.max(l+1,C(i,p+a)):l+1,g=o.at(d-1),k=g.number+g.count-1,M=k>u.number?`${v(u.number)}\u2013${v(k)}`:`step ${v(u.number)}`;m>=e&&c.push({begin:p,end:this.ends(g)[1],text:M,segment:null,step:u,name:""}),l=d}return c}segmentPieces(){let{model:e}=this,n=e.segments.map(t=>{let[o,i]=this.ends(t);return{begin:o,end:i,text:b(t.name),segment:t,step:null,name:t.name}});return e.run.kept_segments&&this.addPatterns(n),this.merged(n)}addPatterns(e){let{from:n,to:t}=this.store.state,o=new Set(this.model.segments.map(l=>l.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=C(i,n),c=C(i,t);if(!(this.model.steps.length===0||c-a>400)){for(let l=a;l<=c;l+=1){let u=this.model.steps.at(l);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[p,m]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:p+d.begin*(m-p),end:p+d.end*(m-p),text:b(d.name),segment:null,step:u,name:d.name})}e.sort((l,u)=>l.begin-u.begin)}}merged(e){let{from:n,to:t}=this.store.state,o=(t-n)/Math.max(1,this.right-this.left),i=[];for(let a of e){if(a.end<n||a.begin>t)continue;let c=i[i.length-1];c&&a.end-c.begin<o*1.5&&a.end-a.begin<o?c.end=a.end:i.push({...a})}return i}draw(e,n){super.draw(e,n);let t=2;this.hasSteps&&(this.drawRow(e,n,this.stepPieces(),t,"steps"),t+=ie),this.model.segments.length>0&&this.drawRow(e,n,this.segmentPieces(),t,"segments")}drawRow(e,n,t,o,i){e.fillStyle=n.muted,e.textAlign="right",e.fillText(i,this.left-6,o+ie/2),e.textAlign="left",t.forEach((a,c)=>{let l=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),p=(a.step?a.step.number:a.segment?.index??c)%2===0;e.fillStyle=p?n.band:n.bandAlt,e.fillRect(l,o,Math.max(u-l,.5),ie-2),!(u-l<24)&&(e.fillStyle=n.text,e.fillText(G(e,a.text,u-l-8),l+4,o+ie/2-1))})}pieceAt(e,n){let t=Math.floor((n-2)/ie),o=this.value(e);return(this.hasSteps&&t<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,n){let t=this.pieceAt(e,n),{store:o,model:i}=this;if(!t||!o.space)return null;if(t.segment){let l=o.space.profile.segments[i.segments.indexOf(t.segment)];return{title:b(t.segment.name),lines:[["begins",w(t.segment.beginNs)],["takes",w(t.segment.endNs-t.segment.beginNs)],...l?[["segment peak",f(l.segment_peak)],["segment change",f(l.segment_change)],["live at its end",f(l.cumulative_current)]]:[]]}}let{step:a}=t;if(!a)return null;let c=i.data.table("step_usage",0,o.state.space);return{title:t.name?b(t.name):a.count>1?`${x(a.count,"step")} from step ${v(a.number)}`:`Step ${v(a.number)}`,lines:[...t.name?[["step",v(a.number)]]:[],["begins",w(a.beginNs)],["takes",w(a.endNs-a.beginNs)],...c?[["peak within",f(c.peak[a.row])],["live at its end",f(c.current[a.row])]]:[]],note:t.name?"The position of the segment within the step is the mean of all steps like it.":void 0}}click(e,n){let t=this.pieceAt(e,n);if(!t)return;let{from:o,to:i}=this.store.state,a=(t.end-t.begin)*.02;Math.abs(o-(t.begin-a))<a&&Math.abs(i-(t.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,t.begin-a),Math.min(this.store.full,t.end+a))}};function G(r,s,e){if(s.length*14>e&&r.measureText(s).width>e){let n=0,t=Math.min(s.length,Math.ceil(e/3));for(;n<t;){let o=n+t+1>>1;r.measureText(`${s.slice(0,o)}\u2026`).width<=e?n=o:t=o-1}return n<2?"":`${s.slice(0,n)}\u2026`}return s}var ae=16,es=120,Le=class extends U{constructor(e,n,t){let o=new Map,i=n.detail?.frames.length??0;for(let u=0;u<i;u+=1){let p=n.invocationsOf(u);if(p)for(let m=0;m<p.length;m+=1){let d=p.columns.thread[m];o.set(d,Math.max(o.get(d)??0,p.columns.depth[m]+1))}}let a=0,c=0,l=[];for(let[u,p]of[...o].sort((m,d)=>m[0]-d[0])){let m=Math.min(p,es-a);c+=p-m,m>0&&l.push({thread:u,first:a,count:)memprof",
-    R"memprof(m}),a+=m}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below lists those in the range.","gantt",Math.max(a,1)*ae+l.length*4+6);this.model=n;this.colours=t;this.lanes=l,this.rows=a,this.leftOut=c;for(let u of l)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let n=this.lanes.findIndex(t=>e>=t.first&&e<t.first+t.count);return 2+e*ae+n*4}forEachVisible(e){let{model:n,store:t}=this,o=n.detail?.frames??[],i=t.state.unit==="event",{from:a,to:c}=t.state,l=(m,d)=>this.x(d)-this.x(m)>=64&&d>a&&m<c,u=[],p=(m,d,g,k)=>{let M=o[m],[_,T]=i?[M.begin_event,M.end_event]:[M.begin_ns,M.end_ns],N=T>_?(g-d)/(T-_):1;this.visitTable(m,L=>d+(L-_)*N,k,[],e),u.push([d,g])};for(let m=1;m<o.length;m+=1){let[d,g]=i?[o[m].begin_event,o[m].end_event]:[o[m].begin_ns,o[m].end_ns];l(d,g)&&n.invocationsOf(m)&&p(m,d,g,0)}for(let[m,d]of fe(n,this.store,l))n.invocationsOf(d)&&p(d,...i?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);this.visitTable(0,m=>m,0,u,e)}visitTable(e,n,t,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:c}=a,l=this.store.state.unit==="event",u=l?c.begin_event:c.begin_ns,p=l?c.end_event:c.end_ns,{from:m,to:d}=this.store.state;for(let g=0;g<a.length;g+=1){let k=n(u[g]);if(k>d&&t===0&&o.length===0)break;let M=n(p[g]);if(M<m||k>d||o.some(([N,L])=>k>=N&&M<=L))continue;let _=this.laneOf.get(c.thread[g]);if(_===void 0)continue;let T=_+c.depth[g];T<this.rows&&i({table:a,frame:e,row:g,lane:T,begin:k,end:M,standIn:t})}}draw(e,n){if(super.draw(e,n),this.rows===0){e.fillStyle=n.muted,e.fillText("No operations were recorded.",this.left,this.height/2);return}this.drawLanes(e,n);let t=new Float64Array(this.rows).fill(-1);this.forEachVisible(o=>{let i=Math.max(this.x(o.begin),this.left),a=Math.min(Math.max(this.x(o.end),i+1),this.right);if(a<=t[o.lane]||a<=i)return;t[o.lane]=Math.max(t[o.lane],Math.floor(a));let c=this.y(o.lane),l=o.table.columns.operation[o.row],u=l>0?this.model.profile.operations[l-1]?.path??"":"",p=l>0?this.colours.anyColour(u):n.band;e.fillStyle=p;let m=a-i>3?.5:0;e.globalAlpha=o.standIn>0?.6:1,e.fillRect(i,c,a-i-m,ae-2),e.globalAlpha=1,!(a-i<30)&&(e.fillStyle=l>0?Me(p):n.text,e.fillText(G(e,this.text(o),a-i-6),i+3,c+ae/2-1))})}drawLanes(e,n){this.lanes.forEach((t,o)=>{let i=this.y(t.first);o>0&&(e.fillStyle=n.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=n.muted,e.textAlign="right";let a=this.model.detail?.threads[t.thread]?.name;e.fillText(G(e,a?b(a):`thread ${t.thread}`,this.left-10),this.left-6,i+ae/2-1),e.textAlign="left"})}text(e){let{operation:n,count:t}=e.table.columns,o=n[e.row],i=t[e.row]>1?` \xD7${v(t[e.row])}`:"";return o>0?b(this.model.profile.operations[o-1]?.name??"?")+i:x(t[e.row],"invocation")}delta(e){return this.model.data.table("deltas",e.frame,this.store.state.space)?.delta[e.row]??null}at(e,n){let t=null;return this.forEachVisible(o=>{let i=this.y(o.lane);n<i||n>=i+ae||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!t||o.end-o.begin<t.end-t.begin)&&(t=o)}),t}tip(e,n){let t=this.at(e,n);if(!t)return null;let{columns:o}=t.table,i=this.model.profile.operations[o.operation[t.row]-1],a=this.delta(t),c=o.begin_ns[t.row],l=o.end_ns[t.row];return{title:this.text(t),lines:[...i&&i.path!==i.name?[["path",b(i.path)]]:[],["duration",w(l-c)],...a!==null?[["memory",`${R(a)} in ${b(this.store.space?.name??"")}`]]:[],["begins",`${w(c)} \xB7 event ${v(o.begin_event[t.row])}`],["ends",`${w(l)} \xB7 event ${v(o.end_event[t.row])}`]],note:t.standIn>0?`From another step with the same segments and bytes, instead of step ${v(t.standIn)}.`:o.count[t.row]>1?"Invocations too short to keep one by one.":void 0}}click(e,n){if(!this.at(e,n)){super.click(e,n);return}this.store.select(this.store.momentOf(this.value(e)))}bytesText(e){let n=this.delta(e);return n===null?"":f(n)}};function fe(r,s,e){let n=r.detail?.frames??[];if(n.length<2)return[];let t=new Map,o=new Set;for(let p=1;p<n.length;p+=1){let m=n[p].step;if(m<0||m>=r.steps.length)continue;let{pattern:d}=r.steps.at(m);o.add(m),d>=0&&!t.has(d)&&t.set(d,p)}let{from:i,to:a,unit:c}=s.state,l=[],u=r.steps.begins[c==="event"?"event":"ns"];for(let p=C(u,i);p<r.steps.length;p+=1){let m=r.steps.at(p),[d,g]=c==="event"?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs];if(g<i)continue;if(d>a||l.length>60)break;let k=t.get(m.pattern);k===void 0||o.has(m.row)||m.count>1||!e(d,g)||l.push([m,k])}return l}function Ht(r,s,e,n,t){let o={timelines:e.allTimelines.filter(i=>i.length>0),timeline:new Int16Array(n).fill(-1),row:new Int32Array(n),low:new Float64Array(n).fill(1/0),standIn:new Float64Array(n)};o.timelines.forEach((i,a)=>It(s,o,a,t,0));for(let[i,a]of fe(r,s,(c,l)=>ts(s,t,c,l))){let c=o.timelines.findIndex(u=>u.frame===r.detail.frames[a]);if(c<=0||!ns(r,e,i,o.timelines[c].frame.step))continue;let l=ss(s,i,o.timelines[c]);It(s,o,c,u=>t(l(u)),i.number)}return o}function ts(r,s,e,n){let{from:t,to:o}=r.state;return s(n)-s(e)>=64&&n>t&&e<o}function ns(r,s,e,n){let t=r.data.table("step_usage",0,s.index);return!t||e.row===0||n<=0?!1:t.peak[e.row]===t.peak[n]&&t.current[e.row]===t.current[n]&&t.current[e.row-1]===t.current[n-1]}function ss(r,s,{frame:e}){let n=r.state.unit==="event",[t,o]=n?[s.beginEvent,s.endEvent]:[s.beginNs,s.endNs],[i,a]=n?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],c=a>i?(o-t)/(a-i):1;return l=>t+(l-i)*c}function It(r,s,e,n,t){let o=s.timelines[e],i=s.row.length,a=r.begins(o),{frame:c}=o,l=r.state.unit==="event",u=c?l?c.end_event:c.end_ns:r.full,p=n(e===0||!c?a[0]:l?c.begin_event:c.begin_ns),m=n(u);if(e>0){if(m-p<64)return;for(let d=Math.max(0,Math.floor(p));d<Math.min(i,Math.ceil(m));d+=1)(d<p||d+1>m)&&(t===0||s.timeline[d]!==0)||(s.timeline[d]=-1,s.low[d]=1/0,s.standIn[d]=t)}for(let d=0;d<o.length;d+=1){let g=n(a[d]);if(g>=i)break;let k=d+1<o.length?n(a[d+1]):m;if(k<0)continue;let M=Math.max(0,Math.floor(g)),_=Math.min(i,Math.max(Math.floor(g)+1,Math.ceil(k)));for(let T=M;T<_;T+=1){let N=s.timeline[T];(N<0||o.total[d]>s.timelines[N].total[s.row[T]])&&(s.timeline[T]=e,s.row[T]=d),o.low[d]<s.low[T]&&(s.low[T]=o.low[d])}}}function Ft(r){let{context:s,colours:e,store:n,x:t,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=n.begins(i);s.strokeStyle=e.text,s.lineWidth=1.5,s.setLineDash([6,3]),s.beginPath();let c=0,l=-1;for(let u=0;u<i.length;u+=1){let p=u+1<i.length?a[u+1]:n.full;if(p<n.state.from||a[u]>n.state.to)continue;let m=Math.min(Math.max(t(a[u]),r.left),r.right),d=Math.min(Math.max(t(p),r.left),r.right),g=o(i.reserved[u]);l<0?s.moveTo(m,g):i.reserved[u]!==c&&s.lineTo(m,g),s.lineTo(d,g),c=i.reserved[u],l=g}s.stroke(),s.setLineDash([]),s.lineWidth=1,l>=0&&et(r,`reserved ${f(c)}`,r.right-4,l-8,"right")}function Dt(r,s,e,n){let{context:t}=r;n||(t.strokeStyle=S("temporary"),t.lineWidth=1.5,t.setLineDash([2,3]),t.beginPath(),t.moveTo(r.left,e),t.lineTo(r.right,e),t.stroke(),t.setLineDash([]),t.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=n?`capacity ${f(s)}, far above \u2191`:`capacity ${f(s)}`;et(r,a,i?r.right-4:r.left+6,n?r.top-1:e+9,i?"right":"left")}function Wt(r){let{context:s,space:e,y:n}=r;if(e.profile.cumulative_peak<=0)return;let t=r.x(r.store.valueOf(r.model.peak(e)));if(t<r.left-1||t>r.right+1)return;let o=n(e.profile.cumulative_peak);s.fillStyle=r.colours.text,s.beginPath(),s.moveTo(t,o+1),s.lineTo(t-4.5,o-7),s.lineTo(t+4.5,o-7),s.fill();let i=t>(r.left+r.right)/2,a=Math.max(o-4,r.top+2),{capacity:c,capacity_is_per_core:l,reserved:u}=e.profile,p=d=>d>0&&Math.abs(n(d)-a)<11,m=p(u.peak)||!l&&p(c);et(r,`peak ${f(e.profile.cumulative_peak)}`,i?t-9:t+9,m?o+10:a,i?"right":"left")}function zt(r){let{context:s,y:e}=r;s.fillStyle=r.colours.text;for(let n of he(r.model,r.space)){let t=r.x(n.ns);t<r.left||t>r.right||(s.beginPath(),s.arc(t,e(n.set.bytes),2.5,0,2*Math.PI),s.fill())}}function et({context:r,colours:s},e,n,t,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=s.surface,r.strokeText(e,n,t),r.lineWidth=1,r.fillStyle=s.text,r.fillText(e,n,t),r.textAlign="left"}var be=class extends U{constructor(e,n,t,o,i){super(e,o?`Live bytes of ${b(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=n;this.colours=t;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return _e(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:n}=this.store.state,t=0,o=0;for(let u of this.space.allTimelines){let p=this.store.begins(u);for(let m=0;m<u.length;m+=1)(m+1<u.length?p[m+1]:this.store.full)<e||p[m]>n||(u.total[m]>t&&(t=u.total[m]),u.reserved&&u.reserved[m]>o&&(o=u.reserved[m]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,c=a?0:i,l=Math.max(t,o,1);return c>0&&c<=l*2&&(l=Math.max(l,c)),{top:l*1.06,capacity:c,capacityAbove:c>l}}get top(){return 14}get bottom(){return this.height-22}draw(e,n){super.draw(e,n);let{space:t,top:o,bottom:i}=this;if(!t||t.timeline.length===0){e.fillStyle=n.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),c=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,n,o,i),this.drawByteAxis(e,n,a.top,c),this.picks=Ht(this.model,this.store,t,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,n,c),this.drawLow(e,n,c),this.drawVeil(e,n),e.restore(),e.strokeStyle=n.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let l={context:e,colours:n,model:this.model,store:this.store,space:t,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:c};Ft(l),a.capacity>0&&Dt(l,a.capacity,a.capacityAbove?o+1:c(a.capacity),a.capacityAbove),Wt(l),this.model.hasEvents||zt(l)}drawByteAxis(e,n,t,o){e.textAlign="right";for(let i of K(0,t,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=n.muted,e.fillText(i===0?"0":tt(i),this.left-6,a)}e.textAlign="left"}drawStack(e,n,t){let o=this.picks,i=o.row.length,a=o.timelines.map(p=>this.stack(p)),c=a[0]?.groups??[],l=new Float64Array(i),u=new Float64Array(i);c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];u[d]=l[d]+(g<0?0:Ut(a[g],m,p.key,o.row[d]))}this.fillBand(e,p.colour(),l,u,t),l.set(u)}),l.fill(0),e.strokeStyle=n.surface,e.lineWidth=1,c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];l[d]+=g<0?0:Ut(a[g],m,p.key,o.row[d])}m+1<c.length&&this.strokeSteps(e,l,t)}),e.strokeStyle=n.text,e.globalAlpha=.55,this.strokeSteps(e,l,t),e.globalAlpha=1}fillBand(e,n,t,o,i){e.fillStyle=n,e.beginPath();let a=0;for(let c=1;c<=t.length;c+=1)if(!(c<t.length&&t[c]===t[a]&&o[c]===o[a])){if(o[a]>t[a]){let l=i(o[a]);e.rect(this.left+a,l,c-a,i(t[a])-l)}a=c}e.fill()}strokeSteps(e,n,t){e.beginPath();let o=NaN;for(let i=0;i<n.length;i+=1){let a=Math.round(t(n[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+n.length,o),e.stroke()}drawLow(e,n,t){let o=this.picks,{from:i,to:a}=this.store.state,c=(a-i)/this.store.full;if((this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count)*c/o.row.length<40)return;e.strokeStyle=n.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let p=0;p<o.row.length;p+=1){let m=o.timeline[p],d=m<0?0:o.timelines[m].total[o.row[p]];if(m<0||t(o.low[p])-t(d)<2){u=!1;continue}let g=t(o.low[p]);u?e.lineTo(this.left+p+.5,g):e.moveTo(this.left+p+.5,g),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,n){let{standIn:t}=this.picks;e.fillStyle=n.surface,e.globalAlpha=.35;for(let o=0;o<t.length;){let i=o+1;for(;i<t.length&&t[i]===t[o];)i+=1;t[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,n){let{space:t,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!t||o.hasEvents){let c=this.pickedAt(e);c&&c.standIn===0?i.select({event:c.timeline.event?.[c.row]??0,ns:c.timeline.ns[c.row]}):super.click(e,n);return}let a=null;for(let c of he(o,t))Math.abs(this.x(c.ns)-e)>24||(a===null||Math.abs(this.x(c.ns)-e)<Math.abs(this.x(a)-e))&&(a=c.ns);a!==null?i.select({event:0,ns:a}):super.click(e,n)}pickedAt(e){let{picks:n}=this;if(!n)return null;let t=Math.min(Math.max(Math.floor(e-this.left),0),n.row.length-1),o=n.timeline[t];return o<0?null:{timeline:n.timelines[o],row:n.row[t],standIn:n.standIn[t]}}tip(e){let{space:n,model:t}=this,o=this.pickedAt(e);if(!n||!o)return null;let{timeline:i,row:a}=o,c=i.total[a],l=[["live",`${f(c)} (${y(c)})`]],u=this.stack(i);if(u.groups.length>1||u.groups[0]?.key!=="live"){let g=u.groups.map((k,M)=>({group:k,name:u.labels[M],value:u.values[M][a]})).filter(k=>k.value>0);g.sort((k,M)=>M.value-k.value);for(let{group:k,name:M,value:_}of g.slice(0,7))l.push([M,`${f(_)}  ${A(_,c)}`,k.colour()]);g.length>7&&l.push([`${g.length-7} more`,f(g.slice(7).reduce((k,M)=>k+M.value,0))])}i.blocks&&l.push(["blocks",v(i.blocks[a])]),i.reserved&&l.push(["reserved",f(i.reserved[a])]);let p={event:i.event?.[a]??0,ns:i.ns[a]},m=t.segmentAt(p);m&&l.push(["segment",P(b(m.name),40)]);let d=t.stepAt(p);if(d&&l.push(["step",d.count>1?`${v(d.number)}\u2013${v(d.number+d.count-1)}`:v(d.number)]),o.standIn>0){let g=t.steps.at(i.frame.step).number;return{title:`Step ${v(o.standIn)}`,lines:l.slice(0,-1),note:`As in step ${v(g)}, which has the same segments, bytes and peak. The moments of this one are not kept.`}}return{title:`${w(i.ns[a])}${i.event?` \xB7 event ${v(i.event[a])}`:""}`,lines:l,note:this.tipNote(e,o)}}tipNote(e,n){let{timeline:t,row:o}=n;if(!t.event)return`The largest moment of ${x(this.space.profile.timeline.events_per_point,"event")}.`;let i=this.picks.low[Math.floor(e-this.left)];return i<t.total[o]&&Number.isFinite(i)?`The largest moment in this column of pixels; the least is ${f(i)}.`:void 0}};function Ut(r,s,e,n){if(r.groups[s]?.key===e)return r.values[s][n];let t=r.groups.findIndex(o=>o.key===e);return t<0?0:r.values[t][n]}function tt(r){let s=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<s.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${s[e]}`}var nt=34,Pe=class extends U{constructor(e,n,t){super(e,"Blocks over time by address offset. The table below lists those in the range.","blocks",340);this.model=n;this.colours=t;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this)memprof",
-    R"memprof(.store.state.space]??[],n=e[e.length-1];return n?n.offset+n.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,n=(this.low+this.high)/2){let t=Math.max(0,n-(n-this.low)*e),o=Math.min(this.full,n+(this.high-n)*e);o-t<64||([this.low,this.high]=[t,o],this.invalidate())}panOffsets(e){let n=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+n,this.high+n],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return nt+12}get bottom(){return this.height-22}y(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let n=this.store.space;if(!n)return;let t=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,c=(m,d)=>this.x(d)-this.x(m)>=64&&d>i&&m<a,l=[],u=(m,d,g,k)=>{let M=n.blocksOf(m);if(!M)return;let _=t[m],[T,N]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],L=N>T?(g-d)/(N-T):1;this.visitTable(M,X=>d+(X-T)*L,k,[],e),l.push([d,g])};for(let m=1;m<t.length;m+=1){let[d,g]=o?[t[m].begin_event,t[m].end_event]:[t[m].begin_ns,t[m].end_ns];c(d,g)&&u(m,d,g,0)}for(let[m,d]of fe(this.model,this.store,c))u(d,...o?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);let p=n.blocksOf(0);p&&this.visitTable(p,m=>m,0,l,e)}visitTable(e,n,t,o,i){let a=this.store.state.unit==="event",c=a?e.columns.begin_event:e.columns.begin_ns,l=a?e.columns.end_event:e.columns.end_ns,{from:u,to:p}=this.store.state;for(let m of this.byOwner(e)){let d=n(c[m]),g=n(l[m]);g<u||d>p||o.some(([k,M])=>d>=k&&g<=M)||i({table:e,row:m,begin:d,end:g,standIn:t})}}byOwner(e){let n=this.orders.get(e);if(!n){let{owner:t}=e.columns;n=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>t[o]-t[i]||o-i),this.orders.set(e,n)}return n}ownerColours(){let e=this.store.state.by!=="operation";return(this.model.detail?.owners??[]).map((n,t)=>{if(e)return S(n.category);let{path:o,rest:i}=this.model.ownerPath(t);return i?W(-1):o===null?S("other"):this.colours.colour(o)})}draw(e,n){super.draw(e,n);let t=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=t?.blocksOf(0);if(!t||!o||o.length===0){e.fillStyle=n.muted,e.fillText("No blocks were recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,n,this.top,this.bottom),this.drawOffsets(e,n),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,n),e.restore(),this.drawRest(e,n,o)}drawOffsets(e,n){let t=K(this.low,this.high,6,!0);e.textAlign="right";for(let i of t){let a=Math.round(this.y(i))+.5;e.fillStyle=n.muted,e.fillText(i===0?"0":tt(i),this.left-6,a),e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=n.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,n){let t="",{right:o,bottom:i,top:a,left:c}=this;this.forEachVisible(({table:l,row:u,begin:p,end:m,standIn:d})=>{let{offset:g,bytes:k,owner:M}=l.columns,_=this.y(g[u]),T=this.y(g[u]+k[u]);if(T>i||_<a)return;let N=Math.max(this.x(p),c),L=Math.max(1,Math.min(this.x(m),o)-N),X=Math.max(1,_-T),ee=this.owners[M[u]]??n.muted;ee!==t&&(e.fillStyle=t=ee),d>0&&(e.globalAlpha=.55);let ln=L>3?.75:0,cn=X>3?.75:0;e.fillRect(N,T,L-ln,X-cn),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let n=this.store.space.timeline,t=n.event??new Float64Array(n.length),o=new Float64Array(n.length+1);for(let l=0;l<e.length;l+=1)o[Gt(t,e.columns.begin_event[l])]+=e.columns.bytes[l],e.columns.stays[l]!==1&&(o[Gt(t,e.columns.end_event[l])]-=e.columns.bytes[l]);let i=new Float64Array(n.length),a=0,c=0;for(let l=0;l<i.length;l+=1)a+=o[l],i[l]=Math.max(0,n.total[l]-a),c=Math.max(c,i[l]);return this.rest={table:e,values:i,most:c},this.rest}drawRest(e,n,t){let{values:o,most:i}=this.restOf(t);e.fillStyle=n.muted;let a=t.left===0?`all ${x(t.length,"block")} drawn`:`${x(t.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(G(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let c=this.store.space.timeline,l=this.store.begins(c);e.fillStyle=W(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let p=u+1<o.length?l[u+1]:this.store.full;if(p<this.store.state.from||l[u]>this.store.state.to||o[u]===0)continue;let m=Math.max(this.x(l[u]),this.left),d=Math.max(.5,o[u]/i*(nt-16));e.rect(m,nt+4-d,Math.max(.7,Math.min(this.x(p),this.right)-m),d)}e.fill()}at(e,n){let t=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:c}=i.table.columns,l=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+c[i.row]),l-1);if(n<u-1||n>l+1)return;let p=this.x(i.begin);e<p-1||e>Math.max(this.x(i.end),p+1)+1||c[i.row]>o||(o=c[i.row],t=i)}),t}tip(e,n){if(n<this.top)return this.restTip(e);let t=this.at(e,n);if(!t)return null;let o=ue(this.model,this.store.state.space,t.table.columns,t.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(b).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?F:o.path===null?B:b(o.path)],["category",$(o.category)],["allocated",`${w(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the recorded range":`${w(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${w(o.endNs-o.beginNs)}, ${x(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:t.standIn>0?`From another step with the same segments and bytes, instead of step ${v(t.standIn)}: addresses may differ.`:void 0}}restTip(e){let n=this.store.space,t=n?.blocksOf(0);if(!n||!t||t.left===0)return null;let{values:o}=this.restOf(t),i=C(this.store.begins(n.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${A(o[i],n.timeline.total[i])}`]]}}};function Gt(r,s){let e=0,n=r.length;for(;e<n;){let t=e+n>>1;r[t]<s?e=t+1:n=t}return e}function q(r,s,e,n){let t=s.map(([i,a])=>h("button",{type:"button","data-value":i,click:()=>{n(i),o()}},a)),o=()=>{for(let i of t)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:h("div",{class:"choice",role:"group","aria-label":r},...t),update:o}}var Vt={pytorch_operations:"PyTorch's operators",approximations:"Operations with estimated memory",unknown_reads:"Values that the program read but the simulation did not know",not_captured:"Sources that could not be captured",torch_segments:"PyTorch's segments of device memory",torch_allocator_settings:"Settings of PyTorch's allocator",unrecorded_modules:"Libraries whose events are missing"};function qt(r){let s=h("div",{},os(r),rs(r));for(let[e,n]of Object.entries(r.profile.facts))n.length!==0&&s.append(h("h3",{},Vt[e]??b(e).replaceAll("_"," ")),is(e,n).element);return s}function os(r){let s=Qe(r),{provenance:e}=r.profile;return e?.planned&&s.unshift("The bytes are what the compiler planned: nothing was measured."),(e?.rounding??1)>1&&s.unshift(`The bytes are rounded to about ${f(e.rounding)}.`),s.length===0?h("p",{class:"lead"},r.profile.exact?"The numbers are exact and consistent; no events were lost.":"Events were lost."):h("ul",{class:"remarks"},...s.map(n=>h("li",{},n)))}function rs(r){let{profile:s,run:e}=r,n=h("dl",{class:"numbers"}),t=(i,a,c=!1)=>{a&&n.append(h("div",{class:c?"wide":void 0},h("dt",{},i),h("dd",{},a)))};t("Command line",b(s.process.command_line),!0),t("File",b(e.source),b(e.source).length>24),t("Host",b(s.process.host)),t("Process",s.process.id>=0?String(s.process.id):""),t("Rank",s.process.rank>=0?`${s.process.rank} of ${s.process.world_size}`:""),t("Started",s.begin_unix_ns>0?new Date(s.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),t("Duration",w(s.duration_ns)),t("Mode",s.mode.replaceAll("_"," ")),t("Device",b(s.device)||"none named"),t("memprof",b(s.library_version));let o=r.events||(s.cost.events??0);return t("Events",o>0?v(o):""),(s.cost.memory_bytes??0)>0&&t("Profiler memory",f(s.cost.memory_bytes)),(s.cost.record_ns_per_event??0)>0&&t("Recording time per event",`${s.cost.record_ns_per_event.toFixed(1)} ns`),n}function is(r,s){let n=[...new Set(s.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=b(i.charAt(0).toUpperCase()+i.slice(1));if(!s.every(l=>typeof l[o]=="number"))return{title:a,value:l=>l[o]===null||l[o]===void 0?"":b(typeof l[o]=="object"?JSON.stringify(l[o]):String(l[o]))};let c=l=>l[o];return o.endsWith("_ns")?{title:a,value:c,text:l=>w(c(l)),exact:l=>I(c(l))}:o==="address"?{title:a,value:c,text:l=>ne(c(l)),exact:()=>""}:/bytes|memory|_size$/.test(o)?{title:a,value:c,text:l=>f(c(l)),exact:l=>y(c(l))}:{title:a,value:c,text:l=>v(c(l)),exact:()=>""}}),t=new E({label:Vt[r]??b(r),noun:"row",empty:"",columns:n});return t.setRows(s),t}function Xt(r){let s=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(s=e);return{parent:s<0?null:r.slice(0,s),name:as(r.slice(s+1))}}function as(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var j=24;function Kt(r){let s={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,children:[],parent:null},e=new Map,n=(i,a,c,l,u)=>{let p={label:a,kind:c,bytes:0,blocks:0,category:u,path:l,children:[],parent:i};return i.children.push(p),p},t=(i,a)=>{let c=a?"\0rest":i??"\0outside",l=e.get(c);if(l)return l;let u=s,p=a?F:B;if(!a&&i!==null){let m=Xt(i);m.parent!==null&&(u=t(m.parent,!1)),p=m.name}return l=n(u,p,"operation",a?null:i,null),e.set(c,l),l},o=new Map;for(let i of r.rows??[]){let a=t(i.path,i.rest),c=i.category===null?a:n(a,$(i.category),"category",i.path,i.category);o.set(st(i.path,i.rest,i.category),c);for(let l=c;l&&l!==s;l=l.parent)l.bytes+=i.bytes,l.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(st(i.path,i.rest,i.category))??o.get(st(i.path,i.rest,null));if(!a)continue;let c=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",l=n(a,c,"block",i.path,i.category);l.bytes=i.bytes,l.blocks=1}return Yt(s),Zt(s),jt(s),s}function jt(r){r.children.forEach((s,e)=>{let n=s,t=1;for(;n.kind==="operation"&&n.children.length===1&&n.children[0].kind==="operation"&&n.children[0].bytes===n.bytes;)[n]=n.children,t+=1;t>1&&(n.label=`${s.label} \u203A ${t>2?"\u2026 \u203A ":""}${n.label}`,n.parent=r,r.children[e]=n),jt(n)})}var st=(r,s,e)=>`${s?"\0rest":r??"\0outside"}${e??""}`;function Yt(r){for(let t of r.children)Yt(t);if(r.children.filter(t=>t.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((t,o)=>t+o.bytes,0),n=r.blocks-r.children.reduce((t,o)=>t+o.blocks,0);e>0&&r.children.push({label:`${x(n,"smaller block")}`,kind:"rest",bytes:e,blocks:n,category:r.category,path:r.path,children:[],parent:r})}function Zt(r){r.children.sort((s,e)=>e.bytes-s.bytes),r.children.forEach(Zt)}var Be=class extends V{constructor(e,n){super("What was live at the selected moment, by operation, category and block. The table beside it has the same numbers.","icicle",j*4);this.colourOf=e;this.byCategory=n;let{canvas:t}=this;t.addEventListener("click",o=>this.clicked(o.offsetX,o.offsetY)),t.addEventListener("pointermove",o=>this.hover(o)),t.addEventListener("pointerleave",O),t.addEventListener("keydown",o=>this.key(o)),t.addEventListener("blur",()=>{this.cursor=null,O(),this.invalidate()})}colourOf;byCategory;root=null;focus=null;cells=[];cursor=null;show(e){let n=[];for(let t=this.focus;t?.parent;t=t.parent)n.unshift(`${t.kind} ${t.label}`);this.root=this.focus=e;for(let t of n){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===t);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate()}layout(){this.cells=[];let{focus:e,width:n}=this;if(!e)return;let t=[];for(let a=e.parent;a;a=a.parent)t.unshift(a);t.forEach((a,c)=>this.cells.push({node:a,x:0,width:n,depth:c}));let o=(a,c,l,u)=>{this.cells.push({node:a,x:c,width:l,depth:u});let p=c;for(let m of a.children){let d=a.bytes>0?m.bytes/a.bytes*l:0;d>=.4&&o(m,p,d,u+1),p+=d}};o(e,0,n,t.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*j+2)}draw(e,n){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=n.muted,e.fillText(this.root?"Nothing was live.":"Who held it is unknown at this moment.",8,this.height/2);return}for(let t of this.cells){let o=1+t.depth*j,{node:i}=t,a=i.kind==="all"?n.band:this.byCategory()&&i.category!==null?S(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,n.bandAlt):W(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(t.x,o,Math.max(.5,t.width-1),j-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=n.text,e.lineWidth=2,e.strokeRect(t.x+1,o+1,Math.max(2,t.width-3),j-3.5),e.lineWidth=1),t.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?Me(a):n.text;let c=G(e,`${b(i.label)}  ${f(i.bytes)}`,t.width-10);e.fillText(c,t.x+5,o+j/2)}}operationShade(e,n){return this.byCategory()?n:this.colourOf(e.path)}cellAt(e,n){let t=Math.floor((n-1)/j);return this.cells.find(o=>o.depth===t&&e>=o.x&&e<o.x+o.width)}clicked(e,n){let t=this.cellAt(e,n);t&&this.zoomTo(t.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),O()}hover(e){let n=this.cellAt(e.offsetX,e.offsetY);if(!n){O();return}this.tip(n.node,e.clientX,e.clientY)}tip(e,n,t){let o=this.root?.bytes??0;oe({title:b(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",A(e.bytes,o)],...Number.isNaN(e.blocks)?[]:[["blocks",String(e.blocks)]],...e.path!==null&&e.kind!=="all"?[["operation",b(e.path)]]:[],...e.category!==null?[["category",$(e.category)]]:[]]},n,t)}key(e){let n=this.cursor??this.focus;if(!n)return;let t,o=n.parent?.children??[];if(e.key==="ArrowDown")t=n.children[0];else if(e.key==="ArrowUp")t=n.parent;else if(e.key==="ArrowRight")t=o[o.indexOf(n)+1];else if(e.key==="ArrowLeft")t=o[o.indexOf(n)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(n);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!t)return;this.cursor=t,this.invalidate();let i=this.cells.find(c=>c.node===t),a=this.canvas.getBoundingClientRect();this.tip(t,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*j:0))}};var le=r=>r.rest?F:r.path===null?B:b(r.path),Ie=class{constructor(s,e,n){this.model=s;this.store=e;this)memprof",
-    R"memprof(.colours=n;this.icicle=new Be(o=>o===null?S("other"):n.colour(o),()=>e.state.by!=="operation"),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let t=q("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=h("div",{},this.sentence,this.icicle.element,h("div",{class:"toolbar"},t.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>this.icicle.invalidate()),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=h("p",{class:"lead"});icicle;operations;blocks;place=h("div",{});live=null;mode="folded";find(s){this.operations.find(s),this.blocks.find(s)}total(){return this.live?.total??0}operationsTable(){let s=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new E({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is unknown at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":le(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>e.kind==="rest"||e.of.path===null?S("other"):this.colours.colour(e.of.path)},{title:"Category",value:e=>e.kind==="owner"&&e.of.category!==null?$(e.of.category):""},{title:"Live",value:e=>s(e).bytes,text:e=>f(s(e).bytes),exact:e=>y(s(e).bytes),part:e=>s(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>s(e).bytes/Math.max(1,this.total()),text:e=>A(s(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>s(e).blocks,text:e=>Number.isNaN(s(e).blocks)?"":v(s(e).blocks),exact:()=>""}]})}blocksTable(){let s=t=>t.kind==="block"?t.of:null,e=t=>t.kind==="block"?t.of.bytes:t.kind==="rest"?t.bytes:0,n=this.model.hasEvents;return new E({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is unknown at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:t=>f(e(t)),exact:t=>y(e(t))},{title:"Name",value:t=>t.kind==="rest"?x(t.blocks,"smaller block"):b(s(t)?.name??"")},{title:"Operation",value:t=>s(t)?le(s(t)):""},{title:"Category",value:t=>s(t)?$(s(t).category):"",colour:t=>S(s(t)?.category??"other")},{title:"Shape",value:t=>b(s(t)?.shape??""),minor:!0},{title:"Type",value:t=>b(s(t)?.dtype??""),minor:!0},...n?[{title:"Since",value:t=>s(t)?.beginNs??0,text:t=>s(t)?w(s(t).beginNs):"",exact:t=>s(t)?`event ${v(s(t).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:t=>s(t)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(s,e){let{profile:n,timeline:t}=s;return e.bucketEvents>1&&n.allocation_count+n.deallocation_count>=t.length}fillOperations(){let s=this.live?.rows??[];if(this.mode==="operations"){this.operations.setRows(s.map(n=>({kind:"owner",of:n,times:1})));return}let e=new Map;for(let n of s){let t=n.path===null?null:J(n.path),o=`${n.rest}${t??"\0"}${n.category??""}`,i=e.get(o);if(!i){e.set(o,{kind:"owner",of:{...n},times:1});continue}i.of.path=t,i.of.bytes+=n.bytes,i.of.blocks+=n.blocks,i.times+=1}this.operations.setRows([...e.values()])}update(){let{model:s,store:e}=this,{space:n}=e;if(!n)return;let t=this.live=s.liveAt(n,e.state.at);if(!t){D(this.sentence,"Nothing was allocated."),this.icicle.show(null),this.operations.setRows([]),this.blocks.setRows([]);return}let o=s.segmentAt(t.moment),i=s.stepAt(t.moment),c=[`${f(t.total)} (${y(t.total)})`,t.blocks>0?` in ${x(t.blocks,"block")}`:"",` at ${w(t.moment.ns)}`,s.hasEvents?`, event ${v(t.moment.event)}`:"",o?`, in ${b(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",t.total===n.profile.cumulative_peak&&t.total>0?" This is the peak.":"",this.isSampled(n,t)?` The largest moment of ${x(t.bucketEvents,"event")}.`:"",t.rows===null?s.hasEvents?"":" A profile has owners only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace has them at every moment.":""].join("");D(this.sentence,c),St(c),this.icicle.show(t.rows?Kt(t):null),this.fillOperations();let l=t.blockRows.reduce((m,d)=>m+d.bytes,0),u=t.blockRows.map(m=>({kind:"block",of:m})),p=t.blocks-t.blockRows.length;p>0&&t.blockRows.length>0&&u.push({kind:"rest",bytes:Math.max(0,t.total-l),blocks:p}),this.blocks.setRows(u,p>0&&t.blockRows.length>0?`${x(p,"smaller block")} as one row`:"")}};var ls={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function Jt(r,s,e){let n=r.profile.operations.map(()=>0);r.profile.operations.forEach((l,u)=>{l.parent>=0&&(n[u]=n[l.parent]+1)});let t=cs(r.profile.operations),o=(l,u,p,m=!1,d=!1)=>({title:l,about:u,value:p,text:g=>m?R(p(g)):f(p(g)),exact:g=>y(p(g)),minor:d}),i=l=>l.operation.invocations>0?Math.round(l.usage.total_delta/l.operation.invocations):0,a=new E({label:"Operations over the whole run",noun:"operation",empty:"No operations were recorded: name them with track_operation.",indent:l=>a.isFlat?0:l.depth,activate:{does:"Show what it has live at the selected moment",run:l=>{s.set({view:"live",find:l.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"Nested, unless sorted by another column",value:l=>b(a.isFlat?l.operation.path:l.operation.name),colour:l=>e.rank(l.operation.path)>=0?e.colour(l.operation.path):S("other")},{title:"Count",about:"How often it ran",value:l=>l.operation.invocations,text:l=>v(l.operation.invocations),exact:()=>""},o("Total","Bytes allocated, including nested operations",l=>l.usage.allocated),o("Self","Bytes allocated by itself",l=>l.usage.self_allocated),o("Average","Allocated minus freed per invocation, including nested operations",i,!0),o("Max","Greatest of those",l=>l.usage.max_delta,!0),o("Peak","Greatest rise above the bytes at its begin, including nested operations",l=>l.usage.peak),o("Self peak","The same without nested operations",l=>l.usage.self_peak,!1,!0),o("Live at the end","Live bytes that it allocated itself",l=>l.usage.live,!1,!0)]}),c=()=>{let l=s.space?.name??"";a.setRows(t.map(u=>{let p=r.profile.operations[u];return{operation:p,depth:n[u],usage:r.usage(p,l)??{space:l,...ls}}}))};return s.on(["space"],c),c(),h("div",{},a.element)}function cs(r){let s=new Map;r.forEach((t,o)=>{let i=s.get(t.parent);i?i.push(o):s.set(t.parent,[o])});let e=[],n=[...s.get(-1)??[]].reverse();for(;n.length>0;){let t=n.pop();e.push(t),n.push(...[...s.get(t)??[]].reverse())}return e}var He=class extends V{constructor(e,n){super("The whole run, and the range shown in the views. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=n;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:t}=this;t.addEventListener("pointerdown",o=>this.down(o)),t.addEventListener("pointermove",o=>this.move(o)),t.addEventListener("pointerup",()=>this.drag=null),t.addEventListener("pointercancel",()=>this.drag=null),t.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:n,to:t}=this.store.state,o=e.offsetX,i=n<=0&&t>=this.store.full,a=Math.abs(o-this.x(n))<6&&!i?"from":Math.abs(o-this.x(t))<6&&!i?"to":!i&&o>this.x(n)&&o<this.x(t)?"move":"new";this.drag={kind:a,at:this.value(o),from:n,to:t}}move(e){let n=this.value(e.offsetX);if(!this.drag){let{from:a,to:c}=this.store.state,l=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(c))<6;this.canvas.style.cursor=l?"ew-resize":"crosshair";return}let{kind:t,from:o,to:i}=this.drag;if(t==="new"&&Math.abs(this.x(n)-this.x(this.drag.at))>3)this.store.setRange(Math.min(n,this.drag.at),Math.max(n,this.drag.at));else if(t==="from")this.store.setRange(Math.min(n,i),i);else if(t==="to")this.store.setRange(o,Math.max(n,o));else if(t==="move"){let a=Math.min(Math.max(n-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,n){let t=this.store.space?.timeline,{left:o,right:i,height:a}=this;if(t&&t.length>0){let g=this.store.begins(t),k=new Float64Array(i-o),M=1;for(let _=0;_<t.length;_+=1){let T=Math.max(0,Math.floor(this.x(g[_])-o)),N=_+1<t.length?Math.ceil(this.x(g[_+1])-o):k.length;for(let L=T;L<Math.min(k.length,Math.max(N,T+1));L+=1)k[L]=Math.max(k[L],t.total[_]);M=Math.max(M,t.total[_])}e.fillStyle=n.muted,e.globalAlpha=.55,e.beginPath(),k.forEach((_,T)=>{let N=_/M*(a-6);N>0&&e.rect(o+T,a-2-N,1,N)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=n.muted,e.fillText(f(M),o-6,9),e.fillText(w(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:c,to:l,at:u}=this.store.state,[p,m]=[this.x(c),this.x(l)];e.fillStyle=n.surface,e.globalAlpha=.72,e.fillRect(o,0,p-o,a),e.fillRect(m,0,i-m,a),e.globalAlpha=1,e.strokeStyle=n.accent,e.strokeRect(Math.round(p)+.5,.5,Math.max(2,Math.round(m-p)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var Qt=5e4;function en(r,s,e,n){let t=h("details",{},h("summary",{},r),s),o,i=()=>{clearTimeout(o),t.open&&(o=setTimeout(n,120))};return t.addEventListener("toggle",()=>t.open&&n()),e.on(["from","to","unit","space"],i),t}function tn(r,s,e){let n=new E({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocations in the range.",activate:{does:"Show it on the time axis",run:t=>us(s,t.invocation.begin,t.invocation.end)},columns:[{title:"Operation",value:t=>t.path},{title:"Times",about:"More than 1: too short to keep one by one",value:t=>t.times,text:t=>v(t.times),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>I(t.beginNs)},{title:"Duration",value:t=>t.endNs-t.beginNs,text:t=>w(t.endNs-t.beginNs),exact:t=>I(t.endNs-t.beginNs)},{title:"Memory",about:"Allocated minus freed, including nested operations",value:t=>t.delta,text:t=>R(t.delta),exact:t=>y(t.delta)},{title:"Thread",value:t=>t.thread,minor:!0}]});return en("Invocations in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{if(t.length>=Qt||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],c=i.thread[o.row];t.push({invocation:o,path:a?b(a.path):"(several)",delta:e.delta(o)??0,beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:b(r.detail?.threads[c]?.name??"")||String(c)})}),n.setRows(t)})}function nn(r,s,e){let n=new E({label:"Blocks in the range",noun:"block",empty:"No blocks in the range.",sort:{column:0,descending:!0},activate:{does:"Select the moment of its allocation",run:t=>s.select({event:t.beginEvent,ns:t.beginNs})},columns:[{title:"Bytes",value:t=>t.bytes,text:t=>f(t.bytes),exact:t=>y(t.bytes)},{title:"Name",value:t=>b(t.name)},{title:"Operation",value:t=>le(t)},{title:"Category",value:t=>$(t.category),colour:t=>S(t.category)},{title:"Shape",value:t=>b(t.shape),minor:!0},{title:"Allocated",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>`event ${v(t.beginEvent)}`},{title:"Lived",about:"Empty: not freed within the recording",value:t=>t.stays?1/0:t.endNs-t.beginNs,text:t=>t.stays?"stays":w(t.endNs-t.beginNs),exact:t=>t.stays?"":`${v(t.endEvent-t.beginEvent)} events`,minor:!0},{title:"Address",value:t=>t.address,minor:!0}]});return en("Blocks in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{t.length<Qt&&o.standIn===0&&t.push(ue(r,s.state.space,o.table.columns,o.row))}),n.setRows(t)})}function us(r,s,e){let n=Math.max((e-s)*.05,1);r.setRange(Math.max(0,s-n),Math.min(r.full,e+n))}var De=class{constructor(s,e){this.model=s;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable(),this.checkpoints=this.checkpointTable();let n=[["folded","Folded by name"],["all","Every segment"]];s.steps.length>0&&n.push(["steps","Steps"]);let t=s.profile.checkpoints??[];if(t.length>0){n.push(["checkpoints","Checkpoints"]);let i=(s.profile.checkpoint_count??0)-t.length;this.checkpoints.setRows(t,i>0?`${x(i,"other")} of ${v(t.length+i)} not kept`:"")}let o=q("Rows",n,()=>this.mode,i=>{this.mode=i,this.show()});this.element=h("div",{},h("div",{class:"toolbar"},o.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=h("div");folded;all;steps;checkpoints;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps,checkpoints:this.checkpoints}[this.mode].element)}rows(){let{space:s}=this.store;return s?this.model.segments.map((e,n)=>{let t=s.profile.segments[n];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:t}}):[]}update(){let s=this.rows(),{run:e}=this.model,n=e.segment_count-s.length,t=n>0?`${x(n,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?Ae(this.model.profile,this.store.space.profile):[]),this.all.setRows(s,t),this.mode==="steps"&&this.fillSteps()}fillSteps(){let s=this.model.data.table("step_usage",0,this.store.state.space);if(!s)return;let e=[];for(let n=0;n<this.model.steps.length;n+=1){let t=this.model.steps.at(n);e.push({row:n,number:t.number,count:t.count,beginNs:t.beginNs,durationNs:t.endNs-t.beginNs,peak:s.peak[n],current:s.current[n],change:s.current[n]-(n>0?s.current[n-1]:0),pattern:t.pattern})}this.steps.setRows(e)}showRange(s,e,n,t){let{store:o,model:i}=this,a=o.state.unit==="event",[c,l]=a?[i.eventOfNs(s),i.eventOfNs(e)]:[s,e],u=(l-c)*.02;o.setRange(Math.max(0,c-u),Math.min(o.full,l+u)),o.select({event:t??i.eventOfNs(n),ns:n}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(s){let{segments:e}=this.model,n=e.filter(i=>i.name===s.name);if(n.length===0)return;let t=e.findIndex(i=>i.index===s.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[t]?.peak_time_ns??n[0].beginNs;this.showRange(n[0].beginNs,n[n.length-1].endNs,o)}foldedTable(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:t,text:a=>o?R(t(a)):f(t(a)),exact:a=>y(t(a)),minor:i});return new E({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshots.",activate:{does:"Show the range from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?F:b(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Total of all of them",value:e=>e.durationNs.sum,text:e=>w(e.durationNs.sum),exact:e=>I(e.durationNs.sum)},s("Min peak","Smalle)memprof",
-    R"memprof(st segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),s("Max peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),s("Max live","Greatest live bytes within one, including blocks of earlier segments",({usage:e})=>e.live_at_peak.greatest),s("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),s("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),s("Change","Allocations minus deallocations, total of all of them",({usage:e})=>e.segment_change.sum,!0),s("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),s("Growth per step","Slope of a line through the live bytes at their ends",({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:a=>a.usage[t],text:a=>o?R(a.usage[t]):f(a.usage[t]),exact:a=>y(a.usage[t]),minor:i});return[s("Segment peak","Greatest live bytes above those at its begin","segment_peak"),s("Allocations","Bytes allocated","allocations",!1,!0),s("Deallocations","Bytes freed","deallocations",!1,!0),s("Segment change","Allocations minus deallocations","segment_change",!0),s("Cumulative peak","Greatest live bytes from the start of the run to its end","cumulative_peak"),s("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new E({label:"Every segment",noun:"segment",empty:"The run took no snapshots.",activate:{does:"Show it on the time axis",run:s=>this.showRange(s.beginNs,s.endNs,s.usage.peak_time_ns)},columns:[{title:"Segment",value:s=>b(s.name)},{title:"No.",about:"Its number in the run, from 1",value:s=>s.index+1,text:s=>v(s.index+1),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs),minor:!0},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},...this.bytesColumns()]})}stepsTable(){return new E({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Show it on the time axis",run:s=>{let e=this.model.steps.at(s.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:s=>s.number,text:s=>s.count>1?`${v(s.number)}\u2013${v(s.number+s.count-1)}`:v(s.number),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs)},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:s=>s.peak,text:s=>f(s.peak),exact:s=>y(s.peak)},{title:"Live at its end",value:s=>s.current,text:s=>f(s.current),exact:s=>y(s.current)},{title:"Change",about:"Since the end of the previous row; in the first row, since the capture began",value:s=>s.change,text:s=>R(s.change),exact:s=>y(s.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:s=>s.pattern+1,text:s=>s.pattern<0?"other":String.fromCharCode(65+s.pattern%26)+(s.pattern>=26?Math.floor(s.pattern/26):""),exact:()=>"",minor:!0}]})}checkpointTable(){let{store:s,model:e}=this;return new E({label:"Checkpoints",noun:"checkpoint",empty:"The run has no checkpoints.",activate:{does:"Show the moment on the time axis",run:n=>{s.select({event:e.eventOfNs(n.time_ns),ns:n.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Checkpoint",value:n=>n.name?b(n.name):"(periodic)"},{title:"No.",about:"Its number among all, from 1",value:n=>n.number+1,text:n=>v(n.number+1),exact:()=>"",minor:!0},{title:"Time",value:n=>n.time_ns,text:n=>w(n.time_ns),exact:n=>I(n.time_ns)},{title:"Live",about:"Total across all memory spaces",value:n=>n.live_bytes,text:n=>f(n.live_bytes),exact:n=>y(n.live_bytes)},{title:"Blocks",value:n=>n.live_blocks,text:n=>v(n.live_blocks),exact:()=>""},{title:"Largest",value:n=>Fe(n)[0]?.bytes??0,text:n=>f(Fe(n)[0]?.bytes??0),exact:n=>y(Fe(n)[0]?.bytes??0)},{title:"Largest blocks",about:"Name, shape and type, or the operation",value:n=>Fe(n).slice(0,3).map(hs).join(", ")}]})}},Fe=r=>r.spaces.flatMap(s=>s.largest_blocks).sort((s,e)=>e.bytes-s.bytes),hs=r=>{let s=[r.name,r.shape,r.dtype].filter(e=>e).join(" ");return`${b(s||(r.operation??B))} (${f(r.bytes)})`};function sn(r,s){let e=[];return r.columns.forEach((n,t)=>{if(e.push({label:n.title,from:0,to:n.peak_bytes,part:null,kind:"peak",column:t}),t+1===r.columns.length)return;let o=ot(r,t),i=n.peak_bytes,a=(u,p,m)=>{e.push({label:u,from:i,to:i+p,part:m,kind:p<0?"less":"more",column:t+1}),i+=p},c=o.length>s?o.slice(0,s-1):o;for(let u of c)a(u.part,u.changes[t],u);let l=o.slice(c.length);l.length>0&&a(`${l.length} other parts`,l.reduce((u,p)=>u+p.changes[t],0),null)}),e}function ot(r,s){return r.parts.filter(e=>e.changes[s]!==0).sort((e,n)=>Math.abs(n.changes[s])-Math.abs(e.changes[s]))}var H=26,Y=22,ms=14,rt=8,We=class extends V{constructor(e,n){super("Peaks, and the parts of the step by which they differ. Arrows move from bar to bar. The table below has the same numbers.","waterfall",Y+H);this.waterfall=e;this.activate=n;this.bars=sn(e,ms),this.setHeight(Y+H*this.bars.length+6);let t=Math.max(...e.columns.map(a=>a.peak_bytes)),o=Math.max(0,...this.bars.filter(a=>a.kind!=="peak").map(a=>Math.abs(a.to-a.from)));this.zoomed=o>0&&o<t/20;let{canvas:i}=this;i.addEventListener("pointermove",a=>this.hover(a)),i.addEventListener("pointerleave",O),i.addEventListener("click",a=>this.open(this.rowAt(a.offsetY))),i.addEventListener("keydown",a=>this.key(a)),i.addEventListener("blur",()=>{this.cursor=-1,O(),this.invalidate()})}waterfall;activate;bars;cursor=-1;zoomed;get axis(){return this.zoomed?"differences":"zero"}setAxis(e){this.zoomed=e==="differences",this.invalidate()}get left(){return this.width<600?120:220}get right(){return this.width-100}range(){let e=this.bars.flatMap(o=>o.kind==="peak"?[o.to]:[o.from,o.to]),n=Math.max(1,...e);if(!this.zoomed)return[0,n];let t=Math.min(...e);return[Math.max(0,t-Math.max(1,n-t)*.25),n]}draw(e,n){let[t,o]=this.range(),i=a=>this.left+(Math.max(a,t)-t)/(o-t||1)*(this.right-this.left);this.drawAxis(e,n,t,o,i),this.bars.forEach((a,c)=>{let l=Y+c*H,u=l+H/2,p=i(a.kind==="peak"?t:Math.min(a.from,a.to)),m=i(Math.max(a.from,a.to));if(c===this.cursor&&(e.fillStyle=n.band,e.fillRect(0,l,this.width,H)),e.fillStyle=ps(a),e.fillRect(p,l+5,Math.max(m-p,1.5),H-10),a.kind==="peak"&&t>0&&this.drawBreak(e,n,l),c+1<this.bars.length){let g=Math.round(i(a.to))+.5;e.strokeStyle=n.muted,e.beginPath(),e.moveTo(g,l+H-5),e.lineTo(g,l+H+5),e.stroke()}e.fillStyle=a.kind==="peak"?n.text:n.muted;let d=a.kind==="peak"?rt:rt+14;e.fillText(G(e,b(a.label),this.left-d-10),d,u),e.textAlign="right",e.fillStyle=n.text,e.fillText(ds(a),this.width-rt,u),e.textAlign="left"})}drawAxis(e,n,t,o,i){let a=Y+H*this.bars.length,c=K(t,o,Math.max(2,Math.floor((this.right-this.left)/110)),!0),l=new Set(c.map(f)).size===c.length?f:y;e.textAlign="center";for(let u of c){let p=Math.round(i(u))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(p,Y-4),e.lineTo(p,a),e.stroke(),e.fillStyle=n.muted,e.fillText(l(u),p,Y/2-2)}e.textAlign="left"}drawBreak(e,n,t){e.strokeStyle=n.surface,e.lineWidth=2;for(let o of[8,13])e.beginPath(),e.moveTo(this.left+o,t+H-4),e.lineTo(this.left+o+5,t+4),e.stroke();e.lineWidth=1}rowAt(e){let n=Math.floor((e-Y)/H);return n>=0&&n<this.bars.length?n:-1}hover(e){let n=this.rowAt(e.offsetY);n<0?O():this.tell(n,e.clientX,e.clientY),this.canvas.style.cursor=n>=0&&this.bars[n].part?"pointer":"default"}tell(e,n,t){let o=this.bars[e],{columns:i}=this.waterfall,a=[];if(o.kind==="peak"){let c=i[o.column];a.push(["peak",y(c.peak_bytes)]),c.peak_segment!==null&&a.push(["in",b(c.peak_segment)]),c.peak_operation!==null&&a.push(["operation",b(c.peak_operation)])}else i.forEach((c,l)=>{o.part&&a.push([b(c.title),y(o.part.bytes[l])])}),a.push([`to ${b(i[o.column].title)}`,`${o.to>o.from?"+":""}${y(o.to-o.from)} (${A(Math.abs(o.to-o.from),i[o.column-1].peak_bytes)})`]);oe({title:b(o.label),lines:a,note:o.part?"Click or press Enter to show its operations in the table.":void 0},n,t)}open(e){let n=e>=0?this.bars[e].part:null;n&&this.activate(n.part)}key(e){let n=e.key==="ArrowDown"?1:e.key==="ArrowUp"?-1:0;if(e.key==="Enter"&&this.open(this.cursor),n===0)return;e.preventDefault(),this.cursor=Math.min(this.bars.length-1,Math.max(0,this.cursor+n)),this.invalidate();let t=this.canvas.getBoundingClientRect();this.tell(this.cursor,t.left+this.left,t.top+Y+(this.cursor+1)*H)}};function ps(r){return S(r.kind==="peak"?"parameter":r.kind==="more"?"temporary":"optimizer_state")}var ds=r=>r.kind==="peak"?f(r.to):R(r.to-r.from);function on(r){Ne(),Ce(),Se();let s=b(r.title);document.title=`${s} \u2013 memprof`;let e=ys(r),t=[["waterfall","From peak to peak",vs(r,l=>{e.find(l),document.getElementById("operations")?.scrollIntoView(),e.focusSearch()})],["operations","Operations at the peak",[e.element]]];r.categories.length>0&&t.push(["categories","Categories at the peak",[ks(r).element]]);let o=h("nav",{"aria-label":"Sections"},...["answers",...t.map(([l])=>l)].map(l=>h("a",{href:`#${l}`},l[0].toUpperCase()+l.slice(1)))),i=r.columns.map(l=>b(l.title)).join(", "),a=h("header",{},h("div",{class:"bar-top"},h("h1",{},s),h("span",{class:"about"},i),o,$e())),c=h("main",{},fs(r),...t.map(([l,u,p])=>h("section",{id:l,"aria-labelledby":`${l}-title`},h("h2",{id:`${l}-title`},u),...p)));document.getElementById("loading")?.remove(),document.body.prepend(a,c),document.body.append(h("footer",{},"Made by memprof. Bytes are exact; hold the pointer over a number for all its digits.")),new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${a.offsetHeight}px`)).observe(a)}function fs(r){let{columns:s}=r,e=s.flatMap((o,i)=>{let a=[o.peak_segment===null?"":`in ${b(o.peak_segment)}`,o.peak_operation===null?"":`reached by ${b(o.peak_operation)}`,o.file===null?"":b(o.file)],c=it("peak",b(o.title),f(o.peak_bytes),y(o.peak_bytes),a);return i===0?[c]:[bs(r,i),c]}),n=[...r.notes,...gs(r)],t=h("section",{id:"answers","aria-label":"Answers",class:"with-spaces"},...e);return n.length>0&&t.append(h("div",{class:"answer wide","data-answer":"notes"},h("h2",{},"Notes"),...n.map(o=>h("p",{},o)))),t}function it(r,s,e,n,t){return h("div",{class:"answer","data-answer":r},h("h2",{},s),h("p",{class:"value",title:n},e),...t.filter(o=>o).map(o=>h("p",{title:o},P(o,90))))}function bs(r,s){let e=r.changes[s-1],n=r.columns[s-1],t=ot(r,s-1),o=`From ${b(n.title)} to ${b(r.columns[s].title)}`;if(t.length===0)return it("change",o,"Equal",y(0),["part by part, to the byte"]);let i=t.slice(0,4).map(c=>`${b(c.part)} ${R(c.changes[s-1])}`);t.length>4&&i.push(`and ${x(t.length-4,"part")} more`);let a=A(Math.abs(e),n.peak_bytes);return it("change",o,e===0?"Equal in sum":`${R(e)}${a?` (${a})`:""}`,y(e),i)}function gs(r){let{columns:s}=r,e=[];s.some(t=>t.peak_segment!==s[0].peak_segment)&&e.push("The peaks are in different phases: each column has what was live at its own."),s.some(t=>t.space!==s[0].space)&&e.push(`The columns are of different memory spaces: ${s.map(t=>b(t.space)).join(", ")}.`);let n=s.find(t=>!t.has_categories);return n&&e.push(`For ${b(n.title)} it is unknown which operation held which category, so parts go by name alone; a trace records it.`),e}function vs(r,s){let e=new We(r,s),n=q("Axis",[["zero","From zero"],["differences","Around the differences"]],()=>e.axis,t=>e.setAxis(t));return[h("div",{class:"toolbar"},n.element,h("span",{class:"about"},"Each bar begins where the one above it ended.")),e.element]}function rn(r){let s=(e,n)=>e.bytes[n]??0;return[...r.columns.map((e,n)=>({title:b(e.title),about:"Bytes live at the peak; a dash where there is no such operation",value:t=>s(t,n),text:t=>t.bytes[n]===null?"\u2013":f(s(t,n)),exact:t=>t.bytes[n]===null?"no such operation":y(s(t,n))})),...r.changes.map((e,n)=>({title:r.changes.length>1?`Change to ${b(r.columns[n+1].title)}`:"Change",value:t=>t.changes[n],text:t=>R(t.changes[n]),exact:t=>y(t.changes[n])}))]}function ys(r){let s=new E({label:"Operations at the peak",noun:"operation",empty:"Nothing was live.",columns:[{title:"Part",value:e=>b(e.part)},{title:"Operation",value:e=>b(e.operation)},...rn(r)]});return s.setRows(r.parts.flatMap(e=>ws(e))),s}function ws(r){return r.operations.map(s=>{let e=Math.max(...s.paths);return{part:r.part,operation:e>1?`${s.operation} \xD7${e}`:s.operation,bytes:s.bytes.map((n,t)=>s.paths[t]===0?null:n),changes:s.changes}})}function ks(r){let s=new E({label:"Categories at the peak",noun:"row",empty:"No block had a category.",columns:[{title:"Category",value:e=>$(e.part)},...rn(r)]});return s.setRows(r.categories.map(e=>({part:e.category,operation:"",bytes:e.bytes,changes:e.changes}))),s}var Ms=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the previous or next moment; with Shift, ten of them"],["P","select the peak"],["N B","the next larger peak after or before the selected moment"],["0","the whole run"],["Home End","the start or end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift, pan; with Alt over the blocks, zoom their addresses"],["Drag","zoom into a range; with Shift, pan; double-click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function xs(r){let s=new Ee(r),e=new xe(r);Ne(),Ce(),Se();let n=b(r.run.title)||"memprof";document.title=`${n} \u2013 memprof`;let t=[["answers","Answers",()=>Pt(r,s,e)]];r.spaces.length>0&&(t.push(["timeline","Timeline",()=>Ss(r,s,e)],["live","Live",()=>Z("live","What was live at the selected moment",new Ie(r,s,e).element)]),r.detail&&t.push(["lanes","Lanes",()=>$s(r,s,e)],["blocks","Blocks",()=>Cs(r,s,e)]),t.push(["segments","Segments",()=>Z("segments",r.steps.length>0?"Segments and steps":"Segments",new De(r,s).element)],["operations","Operations",()=>Z("operations","Operations over the whole run",Jt(r,s,e))],["allocator","Allocator",()=>Z("allocator","Allocator",Nt(r,s))])),t.push(["facts","Facts",()=>Z("facts","Facts",qt(r))]);let o=h("main",{},...t.map(([,,c])=>c())),i=_s(r,s,n,t.map(([c,l])=>[c,l]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=Rs();document.body.append(h("footer",{},`Made by memprof${r.profile.library_version?` ${b(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all its digits. `,h("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),Os(s,a,t.map(([c])=>c)),As(s)}function Z(r,s,...e){return h("section",{id:r,"aria-labelledby":`${r}-title`},h("h2",{id:`${r}-title`},s),...e)}function _s(r,s,e,n){let{profile:t}=r,o=t.process.rank>=0?`rank ${t.process.rank} of ${t.process.world_size}`:"",i=[b(t.device),w(r.durationNs),r.hasEvents?x(r.events,"event"):"from a profile",o].filter(p=>p).join(" \xB7 "),a=h("select",{"aria-label":"Memory space",c)memprof",
-    R"memprof(hange:()=>s.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let p of r.spaces)a.append(h("option",{},`${P(b(p.name),40)} \u2013 ${f(p.profile.cumulative_peak)}`));s.on(["space"],()=>a.selectedIndex=s.state.space),a.selectedIndex=s.state.space;let c=h("nav",{"aria-label":"Sections"},...n.map(([p,m])=>h("a",{href:`#${p}`,"data-section":p,click:d=>{d.preventDefault(),an(s,p)}},m))),l=h("div",{class:"bar-top"},h("h1",{title:b(t.process.command_line)||e},e),h("span",{class:"about"},i),r.spaces.length>1?a:null,c,h("button",{type:"button",class:"quiet",title:"Copy a link to the current view",click:()=>{Ts(s)}},"Copy link"),$e()),u=h("header",{},l,r.spaces.length>0?new He(s,r).element:null);return new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function Ts(r){r.writeAddressNow(),de(await we(location.href)?"Copied the link.":"The browser did not allow copying.")}function Ss(r,s,e){let n=new be(s,r,e,null,260),t=r.spaces.length>1?h("div",{class:"space-lanes"}):null,o=h("div",{class:"legend","aria-hidden":"true"}),i=()=>Ns(r,s,e,o);s.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let c=s.state.by==="space"&&t!==null;if(n.element.hidden=c,o.hidden=c,!!t&&(t.hidden=!c,!(!c||t.childElementCount>0)))for(let l of r.spaces)l.profile.cumulative_peak<=0||t.append(h("h3",{},`${b(l.name)} `,h("span",{class:"muted"},`peak ${f(l.profile.cumulative_peak)}`)),new be(s,r,e,l,130).element)};return s.on(["by"],a),a(),Z("timeline","Live bytes over time",Es(r,s),n.element,...t?[t]:[],new Oe(s,r).element,o)}function Es(r,s){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let n=q("Stacked by",e,()=>s.state.by,i=>s.set({by:i}));s.on(["by"],n.update);let t=q("Along the axis",[["time","Time"],["event","Events"]],()=>s.state.unit,i=>s.setUnit(i));s.on(["unit"],t.update);let o=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i);return h("div",{class:"toolbar"},n.element,r.hasEvents?t.element:null,h("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>s.zoom(2)),o("+","Zoom in",()=>s.zoom(.5)),o("Whole run","Show the whole run",()=>s.setRange(0,s.full))),h("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","Previous moment",()=>s.move(-1)),o("\u203A","Next moment",()=>s.move(1)),o("Peak","Select the peak",()=>s.selectPeak()),o("\u2191 before","Previous larger peak",()=>ze(s,-1)),o("\u2191 after","Next larger peak",()=>ze(s,1))))}function ze(r,s){r.selectLarger(s)||de(s>0?"Nothing larger comes later.":"Nothing larger came before.")}function Ns(r,s,e,n){let{space:t}=s;if(!t)return;let o=s.hover!==null?s.momentOf(s.hover):s.state.at,i=r.locate(t,o);if(!i){n.replaceChildren();return}let a=i.timeline.total[i.row];if(!i.timeline.composition){let l=r.liveAt(t,s.state.at);if(s.state.by==="category"){n.replaceChildren(...(l?.byCategory??[]).map(d=>at("",$(d.category),$(d.category),d.bytes,l.total)));return}let u=(l?.byOperation??[]).slice(0,9),p=u.map(d=>le(d)),m=z(p,je);n.replaceChildren(...u.map((d,g)=>at("",p[g],m[g],d.bytes,l.total)));return}let c=_e(r,t,i.timeline,s.state.by,e);n.replaceChildren(...c.groups.map((l,u)=>at(l.colour(),b(l.label),c.labels[u],c.values[u][i.row],a)))}function at(r,s,e,n,t){return h("div",{class:n===0?"none":void 0,title:`${s}
-${y(n)}`},r?se(r):null,h("span",{class:"name"},e),h("span",{class:"number"},n===0?"\u2013":f(n)),h("span",{class:"number part"},n===0?"":A(n,t)))}function $s(r,s,e){let n=new Le(s,r,e),t=r.invocationsOf(0),o=[];return t&&t.left>0&&o.push(`${v(t.left)} of ${v(t.frame.invocations)} invocations were too short to keep.`),n.leftOut>0&&o.push(`${v(n.leftOut)} deeper lanes not drawn.`),Z("lanes","Operations over time",h("div",{class:"scrolled"},n.element),o.length>0?h("p",{class:"about"},o.join(" ")):h("span"),tn(r,s,n))}function Cs(r,s,e){let n=new Pe(s,r,e),t=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i),o=h("div",{class:"toolbar"},h("div",{class:"choice",role:"group","aria-label":"Addresses"},t("\u2212","Zoom out of the addresses",()=>n.zoomOffsets(2)),t("+","Zoom into the addresses",()=>n.zoomOffsets(.5)),t("\u2193","Lower addresses",()=>n.panOffsets(-.4)),t("\u2191","Higher addresses",()=>n.panOffsets(.4)),t("All addresses","Show all addresses",()=>n.showAll())),h("span",{class:"about"},"Height is size, width is lifetime. Dotted lines mark address ranges that no block ever used. A block smaller than a pixel is drawn as one."));return Z("blocks","Blocks over time by address",o,n.element,nn(r,s,n))}function an(r,s){r.set({view:s}),document.getElementById(s)?.scrollIntoView()}function As(r){let s=r.state.view;s&&requestAnimationFrame(()=>document.getElementById(s)?.scrollIntoView()),addEventListener("hashchange",()=>{s=r.state.view,document.getElementById(s)?.scrollIntoView()});let e=[...document.querySelectorAll("nav a")],n=()=>{let t=(document.querySelector("header")?.offsetHeight??0)+innerHeight*.12,o="";for(let i of document.querySelectorAll("main > section"))i.getBoundingClientRect().top<t&&(o=i.id);for(let i of e)i.dataset.section===o?i.setAttribute("aria-current","true"):i.removeAttribute("aria-current")};addEventListener("scroll",n,{passive:!0}),n()}function Rs(){let r=h("dialog",{"aria-label":"Keys",click:s=>{s.target===r&&r.close()}},h("h2",{},"Keys"),h("dl",{},...Ms.flatMap(([s,e])=>[h("dt",{},s),h("dd",{},e)])),h("form",{method:"dialog"},h("button",{},"Close")));return r}function Os(r,s,e){addEventListener("keydown",n=>{let{target:t}=n;if(n.ctrlKey||n.metaKey||n.altKey||s.open)return;if(t instanceof HTMLInputElement||t instanceof HTMLSelectElement||t instanceof HTMLTextAreaElement){n.key==="Escape"&&t.blur();return}let o=t instanceof HTMLElement&&t.closest(".rows, .scrolled")!==null&&!(t instanceof HTMLCanvasElement);Ls(r,s,e,n,o)&&(n.preventDefault(),O())})}function Ls(r,s,e,n,t){let{key:o}=n;if(/^[1-9]$/.test(o)){let i=e[Number(o)-1];return i&&an(r,i),i!==void 0}if(t&&(o.startsWith("Arrow")||o==="Home"||o==="End"))return!1;switch(o){case"+":case"=":case"w":return r.zoom(1/1.5),!0;case"-":case"s":return r.zoom(1.5),!0;case"a":return r.pan(-.2),!0;case"d":return r.pan(.2),!0;case"0":return r.setRange(0,r.full),!0;case"ArrowLeft":case"ArrowRight":return r.move((o==="ArrowLeft"?-1:1)*(n.shiftKey?10:1)),!0;case"Home":return r.select({event:0,ns:0}),!0;case"End":return r.select(r.model.end),!0;case"p":return r.selectPeak(),!0;case"n":return ze(r,1),!0;case"b":return ze(r,-1),!0;case"x":return r.setUnit(r.state.unit==="time"?"event":"time"),!0;case"c":{let i=r.model.spaces.length>1?["category","operation","space"]:["category","operation"];return r.set({by:i[(i.indexOf(r.state.by)+1)%i.length]}),!0}case"/":return Ps(),!0;case"?":return s.showModal(),!0;default:return!1}}function Ps(){let r=null,s=1/0;for(let e of document.querySelectorAll("input[type=search]")){let n=e.getBoundingClientRect(),t=Math.abs(n.top-innerHeight*.4);n.width>0&&t<s&&([r,s]=[e,t])}r?.focus()}function Bs(r){let s=document.getElementById("loading")??document.body;s.textContent=r instanceof Error?r.message:String(r),s.setAttribute("role","alert")}ct().then(r=>{r instanceof ce?xs(new ye(r)):on(r),requestAnimationFrame(()=>requestAnimationFrame(()=>performance.measure("memprof-first-paint")))}).catch(Bs);})();</script>
+    R"memprof(<script>"use strict";(()=>{var he=class{constructor(t,e){this.run=t;this.columns=e}run;columns;decoded=new Map;table(t,e=0,n=-1){let s=this.run.detail?.tables.find(i=>i.name===t&&i.frame===e&&i.space===n);if(!s)return null;let o=this.decoded.get(s);if(!o){o={};for(let i of s.columns)o[i.name]=Rn(this.columns,i,s.rows);this.decoded.set(s,o)}return o}};async function xt(){let r=await Mt("memprof-run");if(!r)throw new Error("This page has no data: it is a report template, or was cut off.");let t=JSON.parse(Cn(new TextDecoder().decode(r)));if(t.format==="memprof-waterfall"&&t.version===1)return t;if(t.format!=="memprof-page"||t.version!==1)throw new Error("This page combines two versions of memprof.");let e=t.detail?await Mt("memprof-columns"):new Uint8Array;if(!e)throw new Error("This page was cut off: its tables are missing.");return new he(t,e)}async function Mt(r){let t=document.getElementById(r);if(!t)return null;let e=atob((t.textContent??"").trim()),n=new Uint8Array(e.length);for(let o=0;o<e.length;o+=1)n[o]=e.charCodeAt(o);t.remove();let s=new Blob([n]).stream().pipeThrough(new DecompressionStream("gzip"));return new Uint8Array(await new Response(s).arrayBuffer())}function Cn(r){return r.replace(/"address":(\s*)(\d{16,})/g,'"address":$1"$2"')}function Rn(r,t,e){let n=new Float64Array(e),s=t.begin+t.bytes;if(s>r.length)throw new Error(`This page was cut off within the column '${t.name}'.`);let o=t.encoding==="delta",i=t.begin,a=0;for(let l=0;l<e;l+=1){let c=r[i++],u=c&127,m=7;for(;c>=128&&m<28;)c=r[i++],u|=(c&127)<<m,m+=7;let h=2**28;for(;c>=128;)c=r[i++],u+=(c&127)*h,h*=128;o&&(a+=u%2===1?-(u+1)/2:u/2,u=a),n[l]=u}if(i!==s)throw new Error(`The column '${t.name}' of this page has the wrong number of rows.`);return n}var _t=["KiB","MiB","GiB","TiB","PiB","EiB"],On=new Intl.NumberFormat("en-US",{maximumFractionDigits:0}),ye="\u2212";function we(r,t){let e=r*10**t,n=Math.floor(e);return e-n===.5&&(2*n+1)%5**t===0&&n%2===0?(n/10**t).toFixed(t):r.toFixed(t)}function Tt(r){return we(r,r===0?0:r<.9995?3:r<9.995?2:r<99.95?1:0)}function f(r){if(r<0){let n=f(-r);return n==="0 B"?n:ye+n}if(r<1023.5)return`${we(r,0)} B`;let t=r/1024,e=0;for(;t>=999.5&&e+1<_t.length;)t/=1024,e+=1;return`${Tt(t)} ${_t[e]}`}var y=r=>`${v(r)} B`;function v(r){return(r<0?ye:"")+On.format(Math.abs(r))}function St(r){return Math.abs(r)<1e3?(r<0?ye:"")+we(Math.abs(r),3):v(r)}function T(r,t,e=`${t}s`){return`${v(r)} ${r===1?t:e}`}var R=r=>(r>0?"+":"")+f(r);function M(r){if(r<0)return ye+M(-r);if(r<999.5)return`${Math.round(r)} ns`;if(r<5995e7){let n=["\xB5s","ms","s"],s=r/1e3,o=0;for(;s>=999.5&&o+1<n.length;)s/=1e3,o+=1;return`${Tt(s)} ${n[o]}`}let t=(n,s,o,i)=>`${Math.floor(n/s)} ${o} ${String(n%s).padStart(2,"0")} ${i}`,e=Math.round(r/1e9);return e<3600?t(e,60,"min","s"):e<24*3600?t(Math.floor(e/60),60,"h","min"):t(Math.floor(e/3600),24,"d","h")}var B=r=>`${v(r)} ns`;function C(r,t){if(t<=0)return"";let e=100*r/t;return e>0&&e<.05?"< 0.1 %":`${we(e,e<99.95?1:0)} %`}function b(r){return r.replace(/[\u0000-\u001f]/g,t=>String.fromCharCode(9216+t.charCodeAt(0))).replace(/[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,"\uFFFD")}function I(r,t){if(r.length<=t)return r;let e=Math.ceil((t-1)*.62);return`${r.slice(0,t-1-e)}\u2026${r.slice(r.length-e)}`}var P="(outside every operation)",D="(other operations)",A=r=>r.replaceAll("_"," "),se=r=>r.some(t=>t.bytes>0&&t.owner!==null&&t.owner!=="other"),oe=r=>`0x${BigInt(r).toString(16)}`;function W(r,t,e,n){let s=t-r;if(!(s>0)||e<1)return[];let o;if(n)for(o=2**Math.floor(Math.log2(s/e)),o<1&&(o=1);s/o>e;)o*=2;else{o=10**Math.floor(Math.log10(s/e));for(let a of[2,2.5,2])s/o>e&&(o*=a);o=Math.max(o,1)}let i=[];for(let a=Math.ceil(r/o);a*o<=t;a+=1)i.push(a*o);return i}function Et(r,t){let[e,n]=Math.max(r,t)>=1e9?[1e9,"s"]:Math.max(r,t)>=1e6?[1e6,"ms"]:Math.max(r,t)>=1e3?[1e3,"\xB5s"]:[1,"ns"],s=Math.max(0,Math.ceil(-Math.log10(t/e)-1e-9));return`${(r/e).toLocaleString("en-US",{minimumFractionDigits:s,maximumFractionDigits:s})} ${n}`}function Nt(r){let t=new Map,e=[];if(r.operations.forEach((a,l)=>{e[l]=a.parent<0?0:e[a.parent]+1;for(let c of a.usage)for(let u of[c.first_invocation,c.last_invocation,c.largest_invocation]){if(!u||u.thread<0)continue;let m=`${l} ${u.thread} ${u.begin_ns} ${u.end_ns}`,h=t.get(m)??{operation:l,depth:e[l],kept:u,deltas:new Map};h.deltas.set(c.space,u.delta),t.set(m,h)}}),t.size===0)return null;let n=[...t.values()].sort((a,l)=>a.kept.begin_ns-l.kept.begin_ns||a.depth-l.depth),s=a=>Float64Array.from(n,a),o={thread:s(a=>a.kept.thread),depth:s(a=>a.depth),operation:s(a=>a.operation+1),begin_event:new Float64Array(n.length),end_event:new Float64Array(n.length),begin_ns:s(a=>a.kept.begin_ns),end_ns:s(a=>a.kept.end_ns),count:new Float64Array(n.length).fill(1)},i=r.operations.reduce((a,l)=>a+l.invocations,0);return{table:{length:n.length,columns:o,invocations:i,left:Math.max(0,i-n.length)},deltas:new Map(r.spaces.map(a=>[a.name,s(l=>l.deltas.get(a.name)??NaN)]))}}var ke=class{constructor(t){this.columns=t;this.length=t?.begin_ns.length??0,this.begins={event:t?.begin_event??new Float64Array,ns:t?.begin_ns??new Float64Array},this.numbers=new Float64Array(this.length+1),this.numbers[0]=1;for(let e=0;e<this.length;e+=1)this.numbers[e+1]=this.numbers[e]+t.count[e]}columns;length;begins;numbers;get count(){return this.numbers[this.length]-1}rowOf(t){return Math.min(S(this.numbers,t),this.length-1)}on(t,e){if(this.length===0)return null;let n=this.at(S(this.begins[t],e)),[s,o]=t==="event"?[n.beginEvent,n.endEvent]:[n.beginNs,n.endNs];return e>=s&&e<o?n:null}at(t){let e=this.columns;return{row:t,number:this.numbers[t],count:e.count[t],beginNs:e.begin_ns[t],endNs:e.end_ns[t],beginEvent:e.begin_event[t],endEvent:e.end_event[t],pattern:e.pattern[t]-1,segment:e.segment[t]}}},$t=r=>({event:Float64Array.from(r,t=>t.beginEvent),ns:Float64Array.from(r,t=>t.beginNs)});function S(r,t){let e=0,n=r.length-1;for(;e<n;){let s=e+n+1>>1;r[s]<=t?e=s:n=s-1}return e}function At(r,t,e){let n=r.locate(t,e);if(!n||!r.detail)return null;let{timeline:s,row:o}=n,i={event:s.event?.[o]??0,ns:s.ns[o]},a=s.beginEvent?.[o]??0,l=o+1<s.length?s.beginEvent?.[o+1]??0:a+1,c={moment:i,total:s.total[o],blocks:s.blocks?.[o]??0,bucketEvents:Math.max(1,l-a),byOperation:null,byCategory:null,rows:null,blockRows:Ln(r,t,i)},u=s.composition;if(!u)return c;c.rows=[];let m=new Map,h=new Map;u.owners.forEach((g,w)=>{let k=u.bytes[w][o],_=u.blocks[w][o];if(k===0&&_===0)return;let{operation:x,category:$}=r.detail.owners[g],O=r.ownerPath(g);c.rows.push({...O,category:$,bytes:k,blocks:_});let F=m.get(x)??{...O,bytes:0,blocks:0};F.bytes+=k,F.blocks+=_,m.set(x,F);let K=h.get($)??{category:$,bytes:0,blocks:0};K.bytes+=k,K.blocks+=_,h.set($,K)});let d=(g,w)=>w.bytes-g.bytes;return c.rows.sort(d),c.byOperation=[...m.values()].sort(d),c.byCategory=[...h.values()].sort(d),c}function Ln(r,t,e){let n=null;if(r.detail.frames.forEach((a,l)=>{(l===0||e.event>=a.begin_event&&e.event<a.end_event)&&(n=t.blocksOf(l)??n)}),!n)return[];let{columns:s,length:o}=n,i=[];for(let a=0;a<o&&s.begin_event[a]<=e.event;a+=1)(s.end_event[a]>e.event||s.stays[a]===1)&&i.push(me(r,t.index,s,a));return i.sort((a,l)=>l.bytes-a.bytes)}function me(r,t,e,n){let s=r.detail.strings,o=e.owner[n];return{...r.ownerPath(o),category:r.detail.owners[o]?.category??"other",bytes:e.bytes[n],name:s[e.name[n]]??"",shape:s[e.shape[n]]??"",dtype:s[e.dtype[n]]??"",address:r.addressOf(t,e.offset[n]),beginEvent:e.begin_event[n],endEvent:e.end_event[n],beginNs:e.begin_ns[n],endNs:e.end_ns[n],stays:e.stays[n]===1}}function je(r,t){return r.profile.operations.map(e=>({path:e.path,live:e.usage.find(n=>n.space===t.name)?.live??0})).filter(e=>e.live>0).sort((e,n)=>n.live-e.live)}function Pn(r,t){let e=je(r,t).map(s=>({owner:s.path,bytes:s.live,blocks:NaN})),n=t.cumulative_current-e.reduce((s,o)=>s+o.bytes,0);return n>0&&e.push({owner:null,bytes:n,blocks:NaN}),{bytes:t.cumulative_current,blocks:t.allocation_count-t.deallocation_count,by_operation:e.sort((s,o)=>o.bytes-s.bytes),remaining_bytes:0,remaining_operations:0,by_category:t.current_by_category??[],largest_blocks:[]}}function pe(r,t){let e=[];for(let{peak_time_ns:n,live_at_peak:s}of t.profile.segments)s&&s.bytes>0&&e.push({ns:n,set:s});if(t.profile.cumulative_peak>0){let{peak_time_ns:n,live_at_peak:s}=t.profile;e.push({ns:n,set:s})}return t.profile.cumulative_current>0&&e.push({ns:r.durationNs,set:Pn(r,t.profile)}),e.sort((n,s)=>n.ns-s.ns)}function Ct(r,t,e){let{timeline:n}=t;if(n.length===0)return null;let s=pe(r,t).filter(l=>l.ns===e.ns);s.length>1&&(s=s.filter(l=>l.set.bytes===Math.max(...s.map(c=>c.set.bytes))));let o=S(n.beginNs,e.ns);if(s.length===0)return{moment:{event:0,ns:n.ns[o]},total:n.total[o],blocks:0,bucketEvents:t.profile.timeline.events_per_point,byOperation:null,byCategory:null,rows:null,blockRows:[]};let{set:i,ns:a}=s[0];return{moment:{event:0,ns:a},bucketEvents:1,...Bn(i)}}function Bn(r){let t=r.by_operation.map(e=>({path:e.owner,rest:!1,bytes:e.bytes,blocks:e.blocks}));if(r.remaining_bytes>0){let e=r.blocks-r.by_operation.reduce((n,s)=>n+s.blocks,0);t.push({path:null,rest:!0,bytes:r.remaining_bytes,blocks:e})}return{total:r.bytes,blocks:r.blocks,byOperation:t,byCategory:r.by_category.map(e=>({category:e.owner??"other",bytes:e.bytes,blocks:e.blocks})),rows:t.map(e=>({...e,category:null})),blockRows:r.largest_blocks.map(e=>In(e,r))}}function In(r,t){return{path:r.operation,rest:!t.by_operation.some(e=>e.owner===r.operation),category:r.category,bytes:r.bytes,name:r.name,shape:r.shape,dtype:r.dtype,address:oe(r.address),beginEvent:NaN,endEvent:NaN,beginNs:NaN,endNs:NaN,stays:!1}}var Me=class{constructor(t,e,n){this.data=t;this.index=e;this.profile=n}data;index;profile;timelines=new Map;blockTables=new Map;get name(){return this.profile.name}get timeline(){return this.timelineOf(0)??this.profileTimeline()}timelineOf(t){return this.timelines.has(t)||this.timelines.set(t,this.makeTimeline(t)),this.timelines.get(t)??null}get allTimelines(){let e=(this.data.run.detail?.frames??[]).map((n,s)=>this.timelineOf(s)).filter(n=>n!==null);return e.length>0?e:[this.timeline]}blocksOf(t){if(!this.blockTables.has(t)){let e=this.data.table("blocks",t,this.index),n=this.data.run.detail?.frames[t];this.blockTables.set(t,e&&n?{frame:n,length:e.bytes.length,columns:e,left:Math.max(0,(n.blocks[this.index]??0)-e.bytes.length)}:null)}return this.blockTables.get(t)??null}makeTimeline(t){let e=this.data.table("timeline",t,this.index),n=this.data.run.detail;if(!e||!n)return t===0?this.profileTimeline():null;let s=e.total.length;return{frame:n.frames[t],length:s,beginEvent:e.begin_event,beginNs:e.begin_ns,event:e.event,ns:e.time_ns,total:e.total,blocks:e.blocks,low:e.low,reserved:e.reserved??null,active:e.active??null,composition:Hn(this.data.table("parts",t,this.index),s)}}profileTimeline(){let t=this.profile.timeline.points;return{frame:null,length:t.length,beginEvent:null,beginNs:Float64Array.from(t,e=>e.time_ns),event:null,ns:Float64Array.from(t,e=>e.time_ns),total:Float64Array.from(t,e=>e.peak),blocks:null,low:Float64Array.from(t,e=>e.current),reserved:null,active:null,composition:null}}};function Hn(r,t){if(!r)return null;let e=new Map,n={owners:[],bytes:[],blocks:[]},s=[];for(let o=0;o<r.bucket.length;o+=1){let i=e.get(r.owner[o]);i===void 0&&(i=n.owners.length,e.set(r.owner[o],i),n.owners.push(r.owner[o]),n.bytes.push(new Float64Array(t)),n.blocks.push(new Float64Array(t)),s.push(0)),Rt(n,s,i,r.bucket[o]),n.bytes[i][r.bucket[o]]=r.bytes[o],n.blocks[i][r.bucket[o]]=r.blocks[o],s[i]=r.bucket[o]+1}for(let o=0;o<s.length;o+=1)Rt(n,s,o,t);return n}function Rt(r,t,e,n){let s=t[e];s===0||s>=n||(r.bytes[e].fill(r.bytes[e][s-1],s,n),r.blocks[e].fill(r.blocks[e][s-1],s,n))}var Fn=4096,xe=class{constructor(t){this.data=t;this.run=t.run,this.profile=t.run.profile,this.detail=t.run.detail,this.kept=this.detail?null:Nt(this.profile),this.spaces=this.profile.spaces.map((n,s)=>new Me(t,s,n)),this.events=this.detail?.events??0;let e=this.profile.duration_ns;for(let n of this.profile.segments)e=Math.max(e,n.end_ns);this.durationNs=Math.max(e,1),[this.clockEvents,this.clockNs]=this.clock(),this.steps=new ke(this.data.table("steps")),this.segments=this.readSegments(),this.segmentBegins=$t(this.segments)}data;run;profile;detail;spaces;segments;steps;segmentBegins;durationNs;events;invocationTables=new Map;kept;clockEvents;clockNs;get hasEvents(){return this.events>0}get mainSpace(){let t=0,e=n=>(n.capacity>0&&n.cumulative_peak>0&&!n.capacity_is_per_core?2**60:0)+n.cumulative_peak;return this.profile.spaces.forEach((n,s)=>{e(n)>e(this.profile.spaces[t])&&(t=s)}),t}get end(){return{event:Math.max(0,this.events-1),ns:this.durationNs}}nsOfEvent(t){return this.clockEvents.length===0?0:t>=this.events?this.durationNs:this.clockNs[S(this.clockEvents,t)]}eventOfNs(t){return this.clockEvents.length===0?0:t>=this.durationNs?this.events:this.clockEvents[S(this.clockNs,t)]}invocationsOf(t){if(!this.invocationTables.has(t)){let e=this.data.table("invocations",t),n=this.detail?.frames[t],s=null;if(e&&n){let o=0;for(let i of e.count)o+=i;s={length:e.thread.length,columns:e,invocations:n.invocations,left:Math.max(0,n.invocations-o)}}else!this.detail&&t===0&&(s=this.kept?.table??null);this.invocationTables.set(t,s)}return this.invocationTables.get(t)??null}deltaOf(t,e,n){let o=(this.detail?this.data.table("deltas",t,n)?.delta:this.kept?.deltas.get(this.spaces[n]?.name??""))?.[e]??NaN;return Number.isNaN(o)?null:o}ownerPath(t){let e=this.detail?.owners[t]?.operation??-1;return{path:e>=0?this.profile.operations[e]?.path??null:null,rest:e===-2}}addressOf(t,e){let n=this.detail?.regions[t]??[];if(n.length===0)return"";let s=n[S(n.map(o=>o.offset),e)];return oe(BigInt(s.address)+BigInt(e-s.offset))}usage(t,e){return t.usage.find(n=>n.space===e)}segmentAt(t){let e=this.segments;if(e.length===0)return null;let n=this.hasEvents,s=e[S(n?this.segmentBegins.event:this.segmentBegins.ns,n?t.event:t.ns)],o=n?s.endEvent:s.endNs;return(n?t.event<o:t.ns<=o)?s:null}stepAt(t){return this.hasEvents?this.steps.on("event",t.event):this.steps.on("ns",t.ns)}peak(t){let e=t.timeline,n=-1;for(let s=0;s<e.length;s+=1)(n<0||e.total[s]>e.total[n])&&(n=s);return n<0?{event:0,ns:0}:e.event?{event:e.event[n],ns:e.ns[n]}:{event:0,ns:t.profile.peak_time_ns}}locate(t,e){let n=null;for(let s of t.allTimelines){if(s.length===0)continue;let o=s.frame;if(o&&this.hasEvents&&o.step>=0&&(e.event<o.begin_event||e.event>=o.end_event))continue;let i=s.beginEvent&&this.hasEvents?S(s.beginEvent,e.event):S(s.beginNs,e.ns);(!n||o&&o.step>=0)&&(n={timeline:s,row:i})}return n}liveAt(t,e){return this.hasEvents?At(this,t,e):Ct(this,t,e)}clock(){if(!this.detail)return[new Float64Array,new Float64Array];let t=[];for(let n of this.spaces)for(let s of n.allTimelines)if(s.beginEvent)for(let o=0;o<s.length;o+=1)t.push([s.beginEvent[o],s.beginNs[o]]);let e=this.data.table("steps");return e&&e.begin_ns.length<=Fn&&e.begin_ns.forEach((n,)memprof",
+    R"memprof(s)=>t.push([e.begin_event[s],n])),t.push([0,0]),t.sort((n,s)=>n[0]-s[0]||n[1]-s[1]),[Float64Array.from(t,n=>n[0]),Float64Array.from(t,n=>n[1])]}readSegments(){let t=this.data.table("segments");return this.profile.segments.map((e,n)=>({index:this.run.kept_segments?.[n]??n,name:e.name,beginNs:e.begin_ns,endNs:e.end_ns,beginEvent:t?.begin_event[n]??this.eventOfNs(e.begin_ns),endEvent:t?.end_event[n]??this.eventOfNs(e.end_ns)}))}};function p(r,t={},...e){let n=document.createElement(r);for(let[s,o]of Object.entries(t))typeof o=="function"?n.addEventListener(s,o):o===!0?n.setAttribute(s,""):o!==void 0&&o!==!1&&n.setAttribute(s,String(o));for(let s of e)s!=null&&s!==!1&&n.append(s);return n}function z(r,t){r.textContent!==t&&(r.textContent=t)}function Y(r){let t=p("span",{class:"swatch","aria-hidden":"true"});return t.style.backgroundColor=r,t}function de(r,t){let e=p("span",{class:"bar-fill"});return e.style.width=`${Math.max(0,Math.min(1,r))*100}%`,e.style.backgroundColor=t,p("span",{class:"bar","aria-hidden":"true"},e)}async function _e(r){try{return await navigator.clipboard.writeText(r),!0}catch{let t=p("textarea",{class:"offscreen",readonly:!0});t.value=r,document.body.append(t),t.select();let e=document.execCommand("copy");return t.remove(),e}}var Ye={categories:{other:["#8b929b","#7b838d"],parameter:["#0072b2","#3d97d3"],gradient:["#e69f00","#e6a117"],optimizer_state:["#009e73","#1fae85"],activation:["#56b4e9","#7cc5ee"],temporary:["#d55e00","#dd6b1f"],input:["#cc79a7","#cf86b0"],kv_cache:["#cfc100","#e5dc4d"]},operations:[["#0072b2","#3d97d3"],["#e69f00","#e6a117"],["#009e73","#1fae85"],["#cc79a7","#cf86b0"],["#56b4e9","#7cc5ee"],["#d55e00","#dd6b1f"],["#999933","#b3b34a"],["#882255","#b8528a"],["#44aa99","#63c0b0"],["#ddcc77","#d9ca82"],["#6a5acd","#9488e8"]],rest:["#b4bac2","#5d6570"],plain:["#9fb4c7","#4d6478"]};var Ze=["parameter","optimizer_state","gradient","activation","temporary","input","kv_cache","other"],{operations:Lt,rest:Wn,plain:zn}=Ye,Ot=Ye.categories,Te=Lt.length,Un=matchMedia("(prefers-color-scheme: dark)");function fe(){let r=document.documentElement.dataset.theme;return r?r==="dark":Un.matches}var Je=r=>r[fe()?1:0],E=r=>Je(Ot[r]??Ot.other),U=r=>Je(Lt[r]??Wn),be=()=>Je(zn);function Se(r){let t=e=>{let n=parseInt(r.slice(e,e+2),16)/255;return n<=.04045?n/12.92:((n+.055)/1.055)**2.4};return .2126*t(1)+.7152*t(3)+.0722*t(5)>.22?"#111":"#fff"}var Pt=null;addEventListener("themechange",()=>Pt=null);function Bt(){return Pt??=Gn()}function Gn(){let r=getComputedStyle(document.documentElement),t=e=>r.getPropertyValue(e).trim();return{text:t("--text"),muted:t("--muted"),line:t("--line"),surface:t("--surface"),accent:t("--accent"),band:t("--band"),bandAlt:t("--band-alt")}}var et=6,qn=16;function Qe(r){let t=r.lastIndexOf("/");for(;t>0&&r[t-1]==="\\";)t=r.lastIndexOf("/",t-1);return r.slice(t+1)}var It=(r,t)=>t>0?r.slice(-t):"";function tt(r,t){if(r.length<=t)return r;let e=Qe(r);if(e.length===r.length||e.length*2<t)return I(r,t);let n=t-1-e.length;return n<et?`\u2026${It(r,t-1)}`:`${r.slice(0,n)}\u2026${e}`}function Vn(r,t,e){let n=r.length,s=r.length;for(let a of t){let l=Math.min(r.length,a.length),c=0;for(;c<l&&r[c]===a[c];)c+=1;for(n=Math.min(n,c),c=0;c<l&&r[r.length-1-c]===a[a.length-1-c];)c+=1;s=Math.min(s,c)}let o=n===0?0:r.lastIndexOf("/",n-1)+1;n-o>e&&(o=n-e);let i=r.indexOf("/",Math.max(o,r.length-s));return{begin:o,end:i<0?r.length:i}}function Kn(r,t,e,n){let{begin:s}=t,o=s===0?"":"\u2026",i=e-o.length,a=r.slice(s);if(a.length<=i)return o+a;let l=a.slice(0,Math.min(t.end-s,Math.max(1,i-1-n))),c=i-l.length-1;return c<et?`${o}${l}\u2026`:`${o}${l}\u2026${It(a.slice(l.length),c)}`}function G(r,t){let e=r.map(o=>tt(o,t)),n=r.map(o=>Qe(o)===o?0:Qe(o).length),s=Math.min(Math.max(0,...n),Math.floor(t/2));for(let o=0;o<qn;o+=1){let i=new Map;e.forEach((l,c)=>{let u=i.get(l);u?u.push(c):i.set(l,[c])});let a=!1;for(let[l,c]of i){let u=c.map(m=>r[m]);if(!u.every(m=>m===u[0]))for(let m of c){let h=Vn(r[m],u,Math.floor((t-s)/2));e[m]=Kn(r[m],h,t,s),a||=e[m]!==l}}if(!a){if(s===0)break;s=s/2<et?0:Math.floor(s/2)}}return e}var ot=32,nt="\0rest",st="\0outside",ee=r=>r.replace(/\d+/g,"*"),Ee=class{ranks=new Map;single=new Map;constructor(t){let e=new Map,n=(s,o,i)=>{if(s===null||o)return;let a=ee(s);e.set(a,(e.get(a)??0)+i);let l=this.single.get(a);l===void 0?this.single.set(a,s):l!==s&&this.single.set(a,null)};for(let s of t.spaces){let{composition:o}=s.timeline;if(o)o.owners.forEach((i,a)=>{let{path:l,rest:c}=t.ownerPath(i),u=0;for(let m of o.bytes[a])m>u&&(u=m);n(l,c,u)});else for(let i of s.profile.live_at_peak.by_operation)n(i.owner,!1,i.bytes)}[...e].sort((s,o)=>o[1]-s[1]).forEach(([s],o)=>this.ranks.set(s,o))}rank(t){return t===null?-1:this.ranks.get(ee(t))??-1}colour(t){return U(this.rank(t))}anyColour(t){let e=this.rank(t);if(e>=0&&e<Te)return U(e);let n=0;for(let s=0;s<t.length;s+=1)n=n*31+t.charCodeAt(s)|0;return U(Math.abs(n)%Te)}label(t){return this.single.get(t)??t}},Ht=new WeakMap;function Ne(r,t,e,n,s){let o=Ht.get(e);o||Ht.set(e,o=new Map);let i=o.get(n);return i||o.set(n,i=Xn(r,t,e,n,s)),i}function Xn(r,t,e,n,s){let{composition:o}=e;if(!o||n==="space"||!r.detail)return{groups:[{key:"live",label:"live",colour:()=>E("activation")}],labels:["live"],values:[e.total]};let i=n==="category"?jn(r,t):Yn(r,t,s),a=new Map(i.map((c,u)=>[c.key,u])),l=i.map(()=>new Float64Array(e.length));return o.owners.forEach((c,u)=>{let m=l[a.get(Ft(r,c,n))??i.length-1],h=o.bytes[u];for(let d=0;d<m.length;d+=1)m[d]+=h[d]}),{groups:i,labels:G(i.map(c=>b(c.label)),ot),values:l}}function Ft(r,t,e){if(e==="category")return r.detail.owners[t].category;let{path:n,rest:s}=r.ownerPath(t);return s?nt:n===null?st:ee(n)}function jn(r,t){let e=new Set((t.timeline.composition?.owners??[]).map(n=>r.detail.owners[n].category));return[...Ze,...[...e].filter(n=>!Ze.includes(n))].filter(n=>e.has(n)).map(n=>({key:n,label:A(n),colour:()=>E(n)}))}function Yn(r,t,e){let n=new Set((t.timeline.composition?.owners??[]).map(a=>Ft(r,a,"operation"))),s=[...n].filter(a=>!a.startsWith("\0")).sort((a,l)=>e.rank(a)-e.rank(l)),o=s.slice(0,Te).map(a=>({key:a,label:e.label(a),colour:()=>e.colour(a)})),i=s.length-o.length;return n.has(st)&&o.push({key:st,label:P,colour:()=>E("other")}),(i>0||n.has(nt))&&o.push({key:nt,label:D,colour:()=>U(-1)}),o}var $e=p("div",{class:"status",role:"status","aria-live":"polite"}),Wt=p("div",{class:"offscreen","aria-live":"polite"}),Dt;function Ae(){document.body.append($e,Wt)}function te(r){z($e,r),$e.classList.add("shown"),clearTimeout(Dt),Dt=setTimeout(()=>$e.classList.remove("shown"),2500)}function zt(r){z(Wt,r)}function Ut(r){let t=r.spaces[r.mainSpace]?.timeline;return!r.hasEvents||!t?"time":r.profile.duration_ns===0||new Set(t.beginNs).size*8<t.length?"event":"time"}function Zn(r){return(r.detail?r.detail.owners.some(e=>e.category!=="other"):r.spaces.some(e=>se(e.profile.live_at_peak.by_category)))||r.profile.operations.length===0?"category":"operation"}var Jn=24;function Gt(r,t,e){let n=r.stepAt(e);if(!n||r.steps.count*Jn<=innerWidth)return null;let[s,o]=t==="event"?[n.beginEvent,n.endEvent]:[n.beginNs,n.endNs],i=(o-s)*.02;return[Math.max(0,s-i),o+i]}var Ce=class{constructor(t){this.model=t;let e=t.mainSpace;this.state={view:"",space:e,by:Zn(t),unit:Ut(t),from:0,to:0,at:t.spaces.length>0?t.peak(t.spaces[e]):{event:0,ns:0},find:""},[this.state.from,this.state.to]=Gt(t,this.state.unit,this.state.at)??[0,this.full],this.readAddress(),addEventListener("hashchange",()=>{location.hash!==this.lastAddress&&this.readAddress()}),addEventListener("pagehide",()=>{this.writing!==void 0&&this.writeAddressNow()})}model;state;hover=null;hoverMoment=null;listeners=[];lastAddress="";writing;get space(){return this.model.spaces[this.state.space]}get showsAll(){return this.state.from<=0&&this.state.to>=this.full}get full(){return this.fullOf(this.state.unit)}fullOf(t){return t==="event"?Math.max(1,this.model.events):this.model.durationNs}on(t,e){this.listeners.push([new Set(t),e])}set(t){let e=[];for(let n of Object.keys(t))this.state[n]!==t[n]&&(this.state[n]=t[n],e.push(n));this.notify(e),e.length>0&&this.writeAddress()}setHover(t,e=null){this.hover===t&&this.hoverMoment?.event===e?.event&&this.hoverMoment?.ns===e?.ns||(this.hover=t,this.hoverMoment=e,this.notify(["hover"]))}get lookedAt(){return this.hoverMoment??(this.hover!==null?this.momentOf(this.hover):this.state.at)}notify(t){if(t.length!==0)for(let[e,n]of this.listeners)t.some(s=>e.has(s))&&n()}begins(t){return this.state.unit==="event"&&t.beginEvent?t.beginEvent:t.beginNs}valueOf(t){return this.state.unit==="event"?t.event:t.ns}momentOf(t){let{model:e}=this;return this.state.unit==="event"?{event:Math.floor(t),ns:e.nsOfEvent(Math.floor(t))}:{event:e.eventOfNs(t),ns:t}}setRange(t,e){let{full:n}=this,s=Math.min(n,this.state.unit==="event"?4:100),o=Math.min(n,Math.max(s,e-t)),i=(t+e)/2,a=Math.min(Math.max(0,o===e-t?t:i-o/2),n-o);this.set({from:a,to:a+o})}zoom(t,e=this.centre()){let{from:n,to:s}=this.state;this.setRange(e-(e-n)*t,e+(s-e)*t)}pan(t){let{from:e,to:n}=this.state,s=(n-e)*t,o=Math.min(Math.max(s,-e),this.full-n);this.setRange(e+o,n+o)}centre(){let t=this.valueOf(this.state.at),{from:e,to:n}=this.state;return t>=e&&t<=n?t:(e+n)/2}setUnit(t){if(t===this.state.unit||t==="event"&&!this.model.hasEvents)return;let{from:e,to:n}=this.state,{model:s}=this,o=this.showsAll,i=l=>t==="event"?s.eventOfNs(l):s.nsOfEvent(l),a=o?[0,this.fullOf(t)]:[i(e),i(n)];this.set({unit:t}),this.setRange(...a)}select(t){this.set({at:t});let e=this.valueOf(t),{from:n,to:s}=this.state;(e<n||e>s)&&this.setRange(e-(s-n)/2,e+(s-n)/2)}rowMoment(t,e){return{event:t.event?.[e]??0,ns:t.ns[e]}}selectPeak(){this.space&&this.select(this.model.peak(this.space))}get peakRange(){return this.space?Gt(this.model,this.state.unit,this.model.peak(this.space)):null}move(t){let{space:e}=this;if(!e)return;let n=this.model.locate(e,this.state.at);if(!n)return;let s=Math.min(n.timeline.length-1,Math.max(0,n.row+t));if(s===n.row&&n.timeline.frame&&n.timeline.frame.step>=0){let o=e.timeline,i=S(o.beginEvent??o.beginNs,this.state.at.event)+Math.sign(t);i>=0&&i<o.length&&this.select(this.rowMoment(o,i));return}this.select(this.rowMoment(n.timeline,s))}selectLarger(t){let{space:e}=this;if(!e)return!1;let n=e.timeline,{total:s}=n;if(s.length===0)return!1;let o=S(n.beginEvent??n.beginNs,n.beginEvent?this.state.at.event:this.state.at.ns),i=s[o];for(let a=o+t;a>=0&&a<s.length;a+=t)if(!(s[a]<=i)){for(;a+t>=0&&a+t<s.length&&s[a+t]>=s[a];)a+=t;return this.select(this.rowMoment(n,a)),!0}return!1}link(t,e={}){let{state:n,model:s}=this,o=new URLSearchParams,i=e.space??n.space;s.spaces.length>1&&o.set("space",s.spaces[i].name),o.set("by",e.by??n.by),s.hasEvents&&o.set("unit",n.unit);let a=e.from??n.from,l=e.to??n.to;(a>0||l<this.full)&&(o.set("from",String(Math.round(a))),o.set("to",String(Math.round(l))));let c=e.at??n.at;return o.set("at",typeof c=="string"?c:s.hasEvents?`e${c.event}`:`${Math.round(c.ns)}`),e.find&&o.set("find",e.find),`#${t}?${o}`}writeAddress(){clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddressNow(),250)}writeAddressNow(){clearTimeout(this.writing),this.writing=void 0,location.hash===this.lastAddress&&(history.replaceState(null,"",this.link(this.state.view||"timeline",{find:this.state.find})),this.lastAddress=location.hash)}readAddress(){this.lastAddress=location.hash;let[t,e]=location.hash.replace(/^#/,"").split("?",2);if(!t)return;let{model:n}=this,s=new URLSearchParams(e??""),o=n.spaces.findIndex(k=>k.name===s.get("space")),i=s.get("by"),a=s.get("unit"),l=!n.hasEvents||a==="time"?"time":a==="event"?"event":Ut(n),c={unit:l,find:s.get("find")??""};o>=0&&(c.space=o),(i==="category"||i==="operation"||i==="space")&&(c.by=i);let u=(k,_)=>{let x=Number(s.get(k)??NaN);return Number.isFinite(x)&&x>=0?x:_},m=this.fullOf(l),h=Math.min(u("from",0),m),d=Math.min(u("to",m),m);[c.from,c.to]=d>h?[h,d]:[0,m];let g=s.get("at"),w=n.spaces[c.space??this.state.space];if(g==="peak"&&w)c.at=n.peak(w);else if(g==="end")c.at=n.end;else if(g&&/^e\d+$/.test(g)&&n.hasEvents){let k=Math.min(Number(g.slice(1)),n.events);c.at={event:k,ns:n.nsOfEvent(k)}}else g&&/^\d+$/.test(g)&&(c.at={event:n.eventOfNs(Number(g)),ns:Math.min(Number(g),n.durationNs)});this.state.view="",this.set({...c,view:t})}};function Re(){let r;addEventListener("beforeprint",()=>{r=document.documentElement.dataset.theme,document.documentElement.dataset.theme="light",dispatchEvent(new Event("themechange"))}),addEventListener("afterprint",()=>{r===void 0?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=r,dispatchEvent(new Event("themechange"))})}function Oe(){let r=(()=>{try{return localStorage.getItem("memprof-theme")}catch{return null}})();(r==="dark"||r==="light")&&(document.documentElement.dataset.theme=r);let t=p("button",{type:"button",class:"quiet theme",click:()=>{let n=fe()?"light":"dark";document.documentElement.dataset.theme=n;try{localStorage.setItem("memprof-theme",n)}catch{}e()}}),e=()=>{z(t,fe()?"Light":"Dark"),t.setAttribute("aria-label",fe()?"Use light colours":"Use dark colours"),dispatchEvent(new Event("themechange"))};return matchMedia("(prefers-color-scheme: dark)").addEventListener("change",e),e(),t}var ne=p("div",{class:"tip",role:"tooltip",id:"tip"});ne.hidden=!0;function Le(){document.body.append(ne),addEventListener("scroll",L,{passive:!0,capture:!0})}function L(){ne.hidden=!0}function re(r,t,e,n=null){let s=p("dl");for(let[u,m,h]of r.lines)s.append(p("dt",{},h?Y(h):null,u),p("dd",{},m));ne.replaceChildren(p("p",{class:"tip-title"},r.title),s,...r.note?[p("p",{class:"tip-note"},r.note)]:[]),ne.hidden=!1;let{offsetWidth:o,offsetHeight:i}=ne,a=t+16+o>innerWidth?Math.max(4,t-16-o):t+16,l=n?n.top-i:0,c=n&&l>=4?l:Math.min(Math.max(4,e+16),innerHeight-i-4);ne.style.transform=`translate(${Math.round(a)}px, ${Math.round(c)}px)`}var Qn=/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;function rt(r){return`${r.map(es).join(",")}\r
+`}function es(r){if(typeof r=="number")return String(r);let t=Qn.test(r)?`'${r}`:r;return/[",\r\n]/.test(t)?`"${t.replaceAll('"','""')}"`:t}var ie=26,ts=3e5,ns=400,ss=5e3,N=class{constructor(t){this.options=t;this.sort=t.sort??null,this.search=p("input",{type:"search",placeholder:"Search","aria-label":`Search ${t.label}`,spellcheck:"false",input:()=>this.update()}),this.counter=p("span",{class:"counter"});let e=p("tr",{});t.columns.forEach((n,s)=>{let o=p("th",{scope:"col",class:`${this.isNumber(s)?"number":"text"}${n.minor?" minor":""}`},p("button",{type:"button",title:n.about,click:()=>this.sortBy(s)},n.title));this.heads.push(o),e.append(o)}),this.body=p("tbody"),this.table=p("table",{"aria-label":t.label},p("thead",{},e),this.body),this.scroller=p("div",{class:"rows",tabindex:0,role:"region","aria-label":t.label},this.table),this.scroller.addEventListener("scroll",()=>this.render(),{passive:!0}),this.element=p("div",{class:"data-table"},p("div",{class:"table-tools"},this.sear)memprof",
+    R"memprof(ch,this.counter,p("button",{type:"button",class:"quiet",click:()=>{this.copyCsv()}},"Copy as CSV")),this.scroller),new ResizeObserver(()=>this.render(!0)).observe(this.scroller),addEventListener("themechange",()=>this.refresh()),addEventListener("beforeprint",()=>this.print(!0)),addEventListener("afterprint",()=>this.print(!1))}options;element;scroller;table;body;counter;search;heads=[];names=[];rows=[];shown=[];sort;first=-1;printing=!1;note="";setRows(t,e=""){this.rows=t,this.note=e,this.update()}refresh(){this.render(!0)}find(t){this.search.value=t,this.update()}get isFlat(){return this.sort!==null||this.search.value.trim()!==""}focusSearch(){this.search.focus()}isNumber(t){return this.options.columns[t].text!==void 0&&this.options.columns[t].exact!==void 0}sortBy(t){this.sort?.column!==t?this.sort={column:t,descending:this.isNumber(t)}:this.sort.descending===this.isNumber(t)?this.sort={column:t,descending:!this.sort.descending}:this.sort=this.options.sort??null,this.update()}update(){let{columns:t}=this.options,e=this.search.value.toLowerCase().split(/\s+/).filter(i=>i),n=this.rows;if(e.length>0&&(n=n.filter(i=>{let a=t.map(l=>l.exact?"":(l.text??l.value)(i)).join(`
+`).toLowerCase();return e.every(l=>a.includes(l))})),this.sort){let{column:i,descending:a}=this.sort,l=n.map(u=>({row:u,key:t[i].value(u)})),c=a?-1:1;l.sort((u,m)=>u.key<m.key?-c:u.key>m.key?c:0),n=l.map(u=>u.row)}this.shown=n,this.heads.forEach((i,a)=>{this.sort?.column===a?i.setAttribute("aria-sort",this.sort.descending?"descending":"ascending"):i.removeAttribute("aria-sort")});let{noun:s}=this.options,o=n.length<this.rows.length?`${v(n.length)} of ${T(this.rows.length,s)}`:T(this.rows.length,s);z(this.counter,this.note?`${o}; ${this.note}`:o),this.table.setAttribute("aria-rowcount",String(n.length+1)),this.scroller.style.height="",this.render(!0)}shortenNames(){let t=this.table.clientWidth||1200,e=n=>t<=640?24:n===0?Math.max(40,Math.floor(t/14)):56;this.names=this.options.columns.map((n,s)=>{if(this.isNumber(s)||n.text||this.shown.length>ss)return null;let o=e(s),i=this.shown.map(a=>String(n.value(a)));return i.some(a=>a.length>o)?G(i,o):null})}render(t=!1){t&&this.shortenNames();let e=Math.min(this.shown.length,this.printing?ns:ts),n=this.scroller.clientHeight||400,s=this.printing?0:Math.max(0,Math.min(Math.floor(this.scroller.scrollTop/ie)-8,e-1)),o=this.printing?e:Math.min(e,s+Math.ceil(n/ie)+16);if(!t&&s===this.first)return;this.first=s;let i=document.activeElement instanceof HTMLElement&&this.body.contains(document.activeElement)?document.activeElement.dataset.index:void 0,a=[];s>0&&a.push(this.spacer(s));for(let l=s;l<o;l+=1)a.push(this.row(l));o<e&&a.push(this.spacer(e-o)),e===0&&a.push(p("tr",{},p("td",{colspan:this.options.columns.length,class:"empty"},this.rows.length>0?"Nothing found.":this.options.empty))),this.printing&&this.shown.length>e&&a.push(p("tr",{},p("td",{colspan:this.options.columns.length,class:"empty"},`and ${T(this.shown.length-e,this.options.noun)} more`))),this.body.replaceChildren(...a),i!==void 0&&this.body.querySelector(`[data-index="${i}"]`)?.focus({preventScroll:!0})}spacer(t){let e=p("tr",{"aria-hidden":"true",class:"spacer"},p("td",{colspan:this.options.columns.length}));return e.style.height=`${t*ie}px`,e}row(t){let e=this.shown[t],{columns:n,activate:s,indent:o}=this.options,i=p("tr",{"aria-rowindex":t+2,class:s?"active":void 0});return n.forEach((a,l)=>{let c=(a.text??(d=>String(a.value(d))))(e),u=p("td",{class:`${this.isNumber(l)?"number":"text"}${a.minor?" minor":""}`,title:a.exact?a.exact(e):c}),m=a.colour?.(e)??"";a.part?u.append(de(a.part(e),m||be())):m&&u.append(Y(m)),l===0&&o&&(u.style.paddingLeft=`${8+14*Math.min(o(e),16)}px`);let h=this.names[l]?.[t]??c;l===0&&s?u.append(p("button",{type:"button",class:"row-action","data-index":t,title:`${c}
+${s.does}`,keydown:d=>this.rowKey(d,t)},h)):u.append(p("span",{class:"cell"},h)),i.append(u)}),s&&i.addEventListener("click",()=>s.run(e)),i}rowKey(t,e){let n=t.key==="ArrowDown"?e+1:t.key==="ArrowUp"?e-1:-1;if(n<0||n>=this.shown.length)return;t.preventDefault(),t.stopPropagation();let s=n*ie;s<this.scroller.scrollTop?this.scroller.scrollTop=s:s+ie*3>this.scroller.scrollTop+this.scroller.clientHeight&&(this.scroller.scrollTop=s+ie*3-this.scroller.clientHeight),this.render(!0),this.body.querySelector(`[data-index="${n}"]`)?.focus({preventScroll:!0})}print(t){this.printing=t,this.render(!0)}csv(){let{columns:t}=this.options;return[rt(t.map(e=>e.title)),...this.shown.map(e=>rt(t.map(n=>n.value(e))))].join("")}async copyCsv(){te(await _e(this.csv())?`Copied ${T(this.shown.length,this.options.noun)} as CSV.`:"The browser did not allow copying.")}};var os={unmatched_frees:"Frees of untracked blocks",replaced_allocations:"Allocations at the address of a live block",mismatched_sizes:"Frees with a mismatched size",cross_thread_frees:"Frees by another thread",unknown_annotations:"Annotations of blocks that were not live",untracked_allocations:"Allocations not tracked for lack of memory",null_allocations:"Allocations that returned null",overlapping_blocks:"Blocks that overlap another"},rs=r=>os[r]??r.replaceAll("_"," ");function qt(r,t){let e=p("div"),n=()=>{let s=t.space;s&&e.replaceChildren(is(r,t),...as(s.profile.streams),...ls(t,s.profile.out_of_memory,s.profile.further_out_of_memory.count,s.profile.reserved.peak>0),...cs(s.profile.cores.ranges))};return t.on(["space","at"],n),n(),e}function is(r,t){let e=t.space,{profile:n}=e,s=p("dl",{class:"numbers"}),o=(l,c,u="",m="")=>{s.append(p("div",{title:[u,m].filter(h=>h).join(`
+`)},p("dt",{},l),p("dd",{},c)))};o("Allocated",f(n.allocations),y(n.allocations)),o("Freed",f(n.deallocations),y(n.deallocations)),o("Allocations",v(n.allocation_count)),o("Deallocations",v(n.deallocation_count)),n.allocation_count>0&&o("Mean allocation",f(n.allocations/n.allocation_count)),o("Peak live",f(n.cumulative_peak),y(n.cumulative_peak)),n.capacity>0&&o(n.capacity_is_per_core?"Capacity per core":"Capacity",f(n.capacity),y(n.capacity));let i=r.locate(e,t.state.at);if(n.reserved.peak>0){let l=n.reserved.peak-n.cumulative_peak;o("Peak reserved",f(n.reserved.peak),y(n.reserved.peak),"What the allocator held of the device"),o("Reserved at end",f(n.reserved.current),y(n.reserved.current)),o("Reserved above peak live",`${f(l)}, ${C(l,n.reserved.peak)}`,y(l),"Overhead of the allocator: rounding, fragmentation and cached blocks");let c=i?.timeline.reserved?.[i.row];i&&c&&o("Reserved but idle at the selected moment",`${f(c-i.timeline.total[i.row])}, ${C(c-i.timeline.total[i.row],c)}`,y(c-i.timeline.total[i.row]),"Reserved, but not allocated: cached or fragmented")}else s.append(p("div",{class:"wide"},p("dt",{},"Reserved"),p("dd",{},"Not reported: no caching allocator was recorded for this space")));if(n.active&&n.active.peak>0){o("Peak active",f(n.active.peak),y(n.active.peak),"Live blocks, and freed blocks that a stream still uses"),o("Active at end",f(n.active.current),y(n.active.current));let l=i?.timeline.active?.[i.row];i&&l!==void 0&&o("Freed but still in use at the selected moment",f(l-i.timeline.total[i.row]),y(l-i.timeline.total[i.row]),"Active, but no longer live")}let{anomalies:a}=n;for(let[l,c]of Object.entries(a))c.count>0&&o(rs(l),`${v(c.count)}${c.bytes>0?`, ${f(c.bytes)}`:""}`,c.bytes>0?y(c.bytes):"");return s}function as(r){if(r.length===0)return[];let t=new N({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>b(e.stream)},{title:"Pool",value:e=>b(e.pool)||"default"},{title:"Peak reserved",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Peak live",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return t.setRows(r),[p("h3",{},"Streams and pools"),p("p",{class:"about"},"A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference."),t.element]}function ls(r,t,e,n){if(t.length===0)return[];let s=new N({label:"Allocations that ran out of memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:o=>{r.select({event:r.model.eventOfNs(o.time_ns),ns:o.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:o=>o.operation===null?P:b(o.operation)},{title:"Requested",value:o=>o.requested,text:o=>f(o.requested),exact:o=>y(o.requested)},{title:"Free on the device",value:o=>o.device_free,text:o=>o.device_free<0?"unknown":f(o.device_free),exact:o=>o.device_free<0?"unknown":y(o.device_free)},{title:"Live",value:o=>o.live_bytes,text:o=>f(o.live_bytes),exact:o=>y(o.live_bytes)},...n?[{title:"Reserved",value:o=>o.reserved_bytes,text:o=>f(o.reserved_bytes),exact:o=>y(o.reserved_bytes)}]:[],{title:"Time",value:o=>o.time_ns,text:o=>M(o.time_ns),exact:o=>B(o.time_ns)}]});return s.setRows(t,e>0?`${T(e,"later failure")} not kept`:""),[p("h3",{},"Out of memory"),s.element]}function cs(r){if(r.length===0)return[];let t=new N({label:"Peaks per core",noun:"range",empty:"",columns:[{title:"Cores",value:e=>b(e.range)},{title:"Peak on one core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>b(e.peaks.busiest_core)}]});return t.setRows(r),[p("h3",{},"Peaks on single cores"),t.element]}var us=2**20,Vt=r=>r.unrecorded_heap_bytes>=us&&r.unrecorded_heap_bytes>r.resident_bytes/20;function Kt(r){if(r.mode==="no_dispatch"||r.spaces.length>0&&r.spaces.every(({name:o})=>/^.+:\d+$/s.test(o)))return null;let t=r.facts.process_memory??[],[e,n]=["most_resident","most_unrecorded"].map(o=>t.find(i=>i.moment===o)),s=[e,n].find(o=>o!==void 0&&Vt(o))??e;return s&&s.resident_bytes>=0?s:null}function Pe(r){let t=Kt(r);if(t===null)return"";let e=t.unrecorded_heap_bytes<0?"":`, ${f(t.unrecorded_heap_bytes)} heap not recorded (malloc)`;return`process ${f(t.resident_bytes)} resident: ${f(t.recorded_bytes)} recorded${e}`}function it(r){let t=Kt(r);return t!==null&&Vt(t)}function ae(r,t){let e=r.segments_by_name??[],n=t.segments_by_name??[];return e.length===0||e.length!==n.length?ms(r,t):e.map((s,o)=>hs(s,n[o]))}var hs=(r,t)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:t});function ms(r,t){let e=new Map;r.segments.forEach(({name:s},o)=>{o<t.segments.length&&e.set(s,[...e.get(s)??[],o])});let n=ds(r);return[...e].map(([s,o])=>{let i=l=>ps(o,l),a=l=>t.segments[l];return{name:s,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(l=>r.segments[l].end_ns-r.segments[l].begin_ns),usage:{segment:s,segment_peak:i(l=>a(l).segment_peak),live_at_peak:i(l=>a(l).cumulative_current-a(l).segment_change+a(l).segment_peak),allocations:i(l=>a(l).allocations),deallocations:i(l=>a(l).deallocations),segment_change:i(l=>a(l).segment_change),cumulative_current:i(l=>a(l).cumulative_current),growth:fs(o.map(l=>[n[l],a(l).cumulative_current]))}}})}function ps(r,t){let e=r.map(t),n=e.reduce((o,i)=>Math.max(o,i)),s=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:s,greatest:n,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(s)],greatest_segment:r[e.indexOf(n)]}}function ds(r){let t=new Set,e=0;return r.segments.map(({name:n})=>(t.has(n)&&(e+=1,t.clear()),t.add(n),e))}function fs(r){let[t,e,n,s,o]=[0,0,0,0,0];for(let[u,m]of r){let h=m-r[0][1];t+=u,e+=h,n+=u*u,s+=u*h,o+=h*h}let i=r.length,[a,l,c]=[i*n-t*t,i*o-e*e,i*s-t*e];return l<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:c/a,r_squared:Math.min(1,c*c/(a*l))}}function Be(r){let t=r.reduce((n,s)=>Math.max(n,s.count),0),e=null;for(let n of r)n.count<3||n.count<Math.floor(t/2)||(e===null||n.lastNumber>e.lastNumber)&&(e=n);return e}function Xt(r){let t=new Map;for(let e of r.live_at_peak.by_operation){let n=e.owner===null?"\0":ee(e.owner),s=t.get(n);s?(s.bytes+=e.bytes,s.blocks+=e.blocks,s.paths+=1,s.label=n):t.set(n,{label:e.owner??P,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...t.values()].sort((e,n)=>n.bytes-e.bytes)}function jt(r,t){let{profile:e}=t,n=r.peak(t),s=[],o=r.profile.segments[e.peak_segment],i=r.stepAt(n),a=`at ${M(e.peak_time_ns)}`;return s.push([a,o?`in ${b(o.name)}`:"",i?`step ${v(i.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&s.push(`reached by ${b(e.peak_operation)}`),s}function Yt(r,t){return[bs(r,t.profile),gs(r,t),ys(r,t),ws(r)]}function bs(r,t){let e=b(r.profile.device),n={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},s=t.out_of_memory.length+t.further_out_of_memory.count;if(s>0){n.value=`Out of memory, ${s===1?"once":`${v(s)} times`}`,n.mood="bad";let a=t.out_of_memory[0];return a&&n.lines.push(`requested ${f(a.requested)}${a.device_free<0?"":` with ${f(a.device_free)} free`}, at ${M(a.time_ns)}`),n}if(t.capacity===0)return n.value=e?"No limit is known":"No device was named",n.lines.push(`the capacity of ${b(t.name)} is unknown`),n;let{first_shortfall:o}=t;if(o.requested>0){let a=(t.capacity_is_per_core?t.cores.peaks.total:t.cumulative_peak)-t.capacity;n.value=`No: ${f(Math.max(a,o.shortfall))} short`,n.mood="bad",n.lines.push(`the peak exceeds ${f(t.capacity)}${t.capacity_is_per_core?" on one core":""}`),n.lines.push(`first at ${M(o.time_ns)}: ${o.operation===null?"the program":b(o.operation)} requested ${f(o.requested)}, ${f(o.shortfall)} too much`);let[l]=o.remedy;return l&&o.remedy.length===1&&n.lines.push(`freeing ${l.owner===null?"what was allocated outside every operation":b(l.owner)} (${f(l.bytes)}) would have made room for it`),n}let i=t.capacity_is_per_core?t.cores.peaks.total:Math.max(t.cumulative_peak,t.reserved.peak);return n.value=`Yes, ${f(t.capacity-i)} to spare`,n.mood="good",n.lines.push(`${f(i)} ${t.reserved.peak>t.cumulative_peak?"reserved ":""}of ${f(t.capacity)}${t.capacity_is_per_core?" on the busiest core":""}`),n}var Zt=.9;function Jt(r,t){let e=Be(ae(r.profile,t));if(!e)return null;let{cumulative_current:n,growth:s}=e.usage;return{name:e,grows:n.least!==n.greatest&&s.r_squared>=Zt&&s.per_step>0}}var Ie=({name:r})=>`${R(r.usage.growth.per_step)} per step`,lt=(r,t)=>r.spaces.length>1?` in ${I(b(t.name),30)}`:"";function gs(r,{profile:t}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?")memprof",
+    R"memprof(Segments and steps":"Segments"},n=Jt(r,t);if(!n)return e.value="Too few steps to tell",e.lines.push("a trend needs at least three repeated steps"),e;let{name:s}=n,o=lt(r,t),{cumulative_current:i,growth:a}=s.usage;if(i.least===i.greatest)e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(i.last)} live${o} after each ${b(s.name)} (${v(s.count)})`);else{a.r_squared<Zt?(e.value="No clear trend",e.lines.push(`${R(a.per_step)} a step${o}, r\xB2 ${a.r_squared.toFixed(2)}`)):(e.value=n.grows?`Yes${o&&`,${o}`}: ${Ie(n)}`:`It shrinks: ${Ie(n)}`,e.mood=n.grows?"bad":"plain");let l=i.greatest===i.first||i.greatest===i.last?"":`, max ${f(i.greatest)}`;e.lines.push(`live${o} after ${b(s.name)}: first ${f(i.first)}, last ${f(i.last)}${l}`)}return vs(e,r,t,n),e}function vs(r,t,e,n){let s=t.profile.spaces.filter(o=>o!==e).map(o=>({other:o,found:Jt(t,o)})).filter(o=>o.found?.grows??!1).sort((o,i)=>i.found.name.usage.growth.per_step-o.found.name.usage.growth.per_step);if(s.length!==0){r.mood="bad",n.grows||(r.value=`Yes,${lt(t,s[0].other)}: ${Ie(s[0].found)}`);for(let{other:o,found:i}of s){let{cumulative_current:a}=i.name.usage;r.lines.push(`${Ie(i)}${lt(t,o)}: first ${f(a.first)}, last ${f(a.last)}`)}}}function ys(r,t){let e=t.profile,n={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},s=je(r,e),o=e.current_by_category??[];se(o)&&n.lines.push(o.slice(0,3).map(c=>`${A(c.owner??"other")} ${f(c.bytes)}`).join(", "));let i=c=>c.startsWith("(")?b(c):`by ${b(c)}`,a=G(s.slice(0,2).map(c=>i(c.path)),70);s.slice(0,2).forEach((c,u)=>n.lines.push(`${f(c.live)} ${a[u]}`));let l=s.reduce((c,u)=>c+u.live,0);return s.length>2&&n.lines.push(`${f(l-s[0].live-s[1].live)} by ${T(s.length-2,"other operation")}`),e.cumulative_current-l>0&&n.lines.push(`${f(e.cumulative_current-l)} ${P.slice(1,-1)}`),n}var at={dropped_events:"events dropped because a ring was full",reentrant_events:"events lost in signal handlers",rejected_events:"events rejected: impossible values, or out of memory",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for lack of memory",overlapping_blocks:"blocks that lie within others"};function ct(r){let t=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&t.push(`${v(a)} ${at[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,l]of Object.entries(i.anomalies))l.count===0||!(a in at)||t.push(`${b(i.name)}: ${v(l.count)} ${at[a]}${l.bytes>0?` (${f(l.bytes)})`:""}`);let{approximations:e,not_captured:n,unknown_reads:s,unrecorded_modules:o}=r.profile.facts;return e?.length&&t.push(`${T(e.length,"operation")} only estimated`),s?.length&&t.push(`${T(s.length,"value")} unknown to the simulation but read by the program`),n?.length&&t.push(`${T(n.length,"source")} not captured`),o?.length&&t.push(`${T(o.length,"library","libraries")} not recorded`),it(r.profile)&&t.push(Pe(r.profile)),[...t,...(r.profile.provenance?.remarks??[]).map(b),...r.run.notes.map(b)]}function ws(r){let{profile:t}=r,e=ct(r),n={id:"exact",question:"Are the numbers exact?",value:"Yes",mood:"good",lines:e,view:"facts",link:"Facts"};t.exact?t.provenance?.planned?(n.value="No: planned, not measured",n.mood="plain",e.unshift("the bytes are what the compiler planned")):(t.provenance?.rounding??1)>1?(n.value=`Rounded to about ${f(t.provenance.rounding)}`,n.mood="plain"):it(t)?(n.value="Only for what was recorded",n.mood="bad"):t.facts.approximations?.length?(n.value="In part: some are estimates",n.mood="bad"):e.length>0&&(n.value="Yes, with remarks",n.mood="plain"):(n.value="No: events were lost",n.mood="bad"),t.complete||e.unshift("the capture is still open");let s=r.events||(t.cost.events??0);return e.length===0&&e.push(s>0?`${T(s,"event")}, none lost`:"no events were lost"),t.mode==="no_dispatch"&&e.push("simulated: nothing was actually allocated"),n}function Qt(r,t){let e=p("section",{id:"answers","aria-label":"Answers"}),n=()=>{let o=t.space;if(!o){e.replaceChildren(p("div",{class:"answer wide"},p("h2",{},"Nothing was recorded"),p("p",{class:"value"},"No memory was allocated"),p("p",{},"The capture saw no allocation in any memory space.")));return}let i=[ks(r,t),Ms(t),...Yt(r,o).map(a=>xs(t,a))];r.spaces.length>1&&i.push(_s(r,t)),e.classList.toggle("with-spaces",r.spaces.length>1),e.replaceChildren(...i)};t.on(["space"],n);let s;return t.on(["from","to","unit","by","at"],()=>{clearTimeout(s),s=setTimeout(n,250)}),addEventListener("themechange",n),n(),e}function ks(r,t){let e=t.space,n=e.profile.cumulative_peak,s=p("div",{class:"composition","aria-hidden":"true"}),o=p("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=E(i.owner??"other"),l=p("span",{title:`${A(i.owner??"other")} ${f(i.bytes)}`});l.style.flexGrow=String(i.bytes),l.style.backgroundColor=a,s.append(l),o.append(p("li",{title:y(i.bytes)},Y(a),`${A(i.owner??"other")} `,p("b",{},f(i.bytes)),` ${C(i.bytes,n)}`))}return p("div",{class:"answer peak","data-answer":"peak"},p("h2",{},`Peak of ${b(e.name)}`),p("p",{class:"value",title:y(n)},p("a",{href:t.link("timeline",{at:"peak"})},f(n))),...jt(r,e).map(i=>p("p",{title:i},tt(i,90))),...se(e.profile.live_at_peak.by_category)?[s,o]:[])}function Ms(r){let t=r.space,e=Xt(t.profile),n=t.profile.live_at_peak,s=p("table",{class:"owners","aria-label":"Largest owners at the peak"}),o=e[0]?.bytes??1,i=e.slice(0,7),a=i.map(h=>h.paths>1?` \xD7${h.paths}`:""),l=(matchMedia("(max-width: 640px)").matches?22:42)-Math.max(0,...a.map(h=>h.length)),c=G(i.map(h=>b(h.label)),l);for(let[h,d]of i.entries()){let g=b(d.label);s.append(p("tr",{},p("td",{title:g+a[h]},p("a",{href:r.link("live",{at:"peak",find:d.paths>1?d.label.split("*")[0]:d.label})},c[h]+a[h])),p("td",{class:"bar-cell"},de(d.bytes/o,be())),p("td",{class:"number",title:y(d.bytes)},f(d.bytes)),p("td",{class:"number"},C(d.bytes,n.bytes))))}let u=e.slice(7),m=n.remaining_bytes+u.reduce((h,d)=>h+d.bytes,0);return m>0&&s.append(p("tr",{class:"muted"},p("td",{},`${T(n.remaining_operations+u.reduce((h,d)=>h+d.paths,0),"other operation")}`),p("td"),p("td",{class:"number"},f(m)),p("td",{class:"number"},C(m,n.bytes)))),p("div",{class:"answer owners-answer","data-answer":"owners"},p("h2",{},"Who held it"),e.length>0?s:p("p",{},"Nothing was live."))}function xs(r,t){let e=t.lines.length-4;return p("div",{class:`answer ${t.mood}`,"data-answer":t.id},p("h2",{},t.question),p("p",{class:"value"},t.value),...t.lines.slice(0,4).map(n=>p("p",{title:n},I(n,110))),e>0?p("p",{},`and ${e} more`):null,p("p",{class:"more"},p("a",{href:r.link(t.view,{at:t.at})},t.link)))}function _s(r,t){let e=p("table",{class:"owners","aria-label":"Memory spaces"}),n=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(p("tr",o.index===t.state.space?{"aria-current":"true"}:{},p("td",{title:b(o.name)},p("a",{href:t.link("answers",{space:o.index,at:"peak"})},I(b(o.name),40))),p("td",{class:"bar-cell"},de(o.profile.cumulative_peak/n,be())),p("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let s=p("div",{class:"answer","data-answer":"spaces"},p("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(m=>m.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${b(u.owner??"")} ${f(u.bytes)}`).join(", "),l=`Together in ${b(o.name)}: ${f(o.cumulative_peak)} at ${M(o.peak_time_ns)} (${a})`,c=o.peak_operation===null?"":`, by ${b(o.peak_operation)}`;s.append(p("p",{class:"together",title:`${l}${c}: ${y(o.cumulative_peak)}`},I(l,110)))}return s}var X=class{constructor(t,e,n){this.wantedHeight=n;this.canvas=p("canvas",{role:"img","aria-label":t,tabindex:0}),this.element=p("div",{class:`chart ${e}`},this.canvas);let s=this.canvas.getContext("2d");if(!s)throw new Error("This browser has no canvas.");this.context=s,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wantedHeight;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(t){t!==this.wantedHeight&&(this.wantedHeight=t,this.resize())}resize(){let t=Math.floor(this.element.clientWidth);if(t===0)return;let e=devicePixelRatio||1,[n,s]=[Math.round(t*e),Math.round(this.wantedHeight*e)];this.width===t&&this.canvas.width===n&&this.canvas.height===s||(this.width=t,this.height=this.wantedHeight,this.canvas.width=n,this.canvas.height=s,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let t=devicePixelRatio||1,e=Bt();this.context.setTransform(t,0,0,t,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},en=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(en=r.timeStamp+400)},{passive:!0});var q=class extends X{constructor(e,n,s,o){super(n,s,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",L)}store;hoverLine=p("div",{class:"line hover-line"});selectionLine=p("div",{class:"line selection-line"});rubber=p("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:n,to:s}=this.store.state;return this.left+(e-n)/(s-n)*(this.right-this.left)}value(e){let{from:n,to:s}=this.store.state;return n+(e-this.left)/(this.right-this.left)*(s-n)}get keptClear(){return!1}shownAt(e){return null}click(e,n){let{store:s}=this,o=s.momentOf(Math.min(Math.max(this.value(e),0),s.full)),i=s.space&&s.model.liveAt(s.space,o);s.select(i?i.moment:o)}draw(e,n){this.placeLines()}placeLines(){if(this.width<120)return;let e=(n,s)=>{let o=s===null?NaN:this.x(s),i=o>=this.left-.5&&o<=this.right+.5;n.hidden=!i,i&&(n.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<en&&!e.ctrlKey)return;e.preventDefault();let n=e.deltaMode===1?20:1,[s,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(s)>Math.abs(o)?this.store.pan(s*n/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*n))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:n,to:s}=this.store.state,o=!e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:n,to:s,pan:o,moved:!1}}move(e){let{drag:n}=this;if(!n){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-n.x)>4&&!n.moved&&(n.moved=!0,this.canvas.classList.toggle("panned",n.pan),n.pan&&this.store.showsAll&&te("This is the whole run: zoom with the wheel, or by dragging with Shift.")),!!n.moved)if(L(),n.pan){let o=(n.x-e.offsetX)/(this.right-this.left)*(n.to-n.from),i=Math.min(Math.max(o,-n.from),this.store.full-n.to);this.store.setRange(n.from+i,n.to+i)}else{let[o,i]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let n=()=>{let[a,l]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-l.x))},s=n();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(s/n(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:n}=this;if(this.pointers.delete(e.pointerId),!(!n||this.pointers.size>0)){if(this.endDrag(),!n.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!n.pan){let[s,o]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];o-s>4&&this.store.setRange(this.value(s),this.value(o))}}}endDrag(){this.drag=null,this.rubber.classList.remove("shown"),this.canvas.classList.remove("panned")}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&this.endDrag(),!this.drag&&(this.store.setHover(null),L())}hoverAt(e,n,s){if(e<this.left-4||e>this.right+4){this.store.setHover(null),L();return}this.store.setHover(this.value(this.clampX(e)),this.shownAt(this.clampX(e)));let o=this.tip(this.clampX(e),n);o?re(o,s.clientX,s.clientY,this.keptClear?this.canvas.getBoundingClientRect():null):L()}drawTimeAxis(e,n,s,o){let{from:i,to:a,unit:l}=this.store.state,c=W(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=c.length>1?c[1]-c[0]:a-i;e.textAlign="center";for(let m of c){let h=Math.round(this.x(m))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(h,s),e.lineTo(h,o+4),e.stroke();let d=l==="event"?v(m):Et(m,u),g=e.measureText(d).width/2;e.fillStyle=n.muted,e.fillText(d,Math.min(Math.max(h,g),this.width-g),o+12)}e.textAlign="left"}};var le=20,tn={step:10,segment:4},Ts=64,He=class extends q{constructor(e,n){let s=(n.steps.length>0?1:0)+(n.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,s)*le+4);this.model=n}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:n,unit:s}=this.store.state,{steps:o}=this.model,i=o.begins[s==="event"?"event":"ns"],[a,l]=[S(i,e),S(i,n)],c=o.at(l).number+o.at(l))memprof",
+    R"memprof(.count-o.at(a).number,u=(this.x(this.ends(o.at(l))[1])-this.x(i[a]))/c,m=u<tn.step?W(0,c,Math.max(1,u*c/Ts),!1)[1]??c:1,h=[],d=g=>Math.ceil(g.number/m)*m;for(let g=o.rowOf(d(o.at(a))-m+1);g<=l;){let w=o.at(g),k=o.rowOf(d(w)+1);o.at(k).number<=d(w)&&(k=o.length),k=Math.max(k,g+1);let _=o.at(k-1),x=_.number+_.count-1,$=x>w.number?`${v(w.number)}\u2013${v(x)}`:`step ${v(w.number)}`,[O]=this.ends(w);this.ends(_)[1]>=e&&h.push({begin:O,end:this.ends(_)[1],text:$,segment:null,step:w,final:_,name:"",several:0}),g=k}return h}segmentPieces(){let{model:e}=this,n=e.segments.map(s=>{let[o,i]=this.ends(s);return{begin:o,end:i,text:b(s.name),segment:s,step:null,final:null,name:s.name,several:0}});return e.run.kept_segments&&this.addPatterns(n),this.merged(n)}addPatterns(e){let{from:n,to:s}=this.store.state,o=new Set(this.model.segments.map(c=>c.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=S(i,n),l=S(i,s);if(!(this.model.steps.length===0||l-a>400)){for(let c=a;c<=l;c+=1){let u=this.model.steps.at(c);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[m,h]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:m+d.begin*(h-m),end:m+d.end*(h-m),text:b(d.name),segment:null,step:u,final:null,name:d.name,several:0})}e.sort((c,u)=>c.begin-u.begin)}}merged(e){let{from:n,to:s}=this.store.state,o=(s-n)/Math.max(1,this.right-this.left),i=e.filter(u=>u.end>=n&&u.begin<=s),a=i.reduce((u,m)=>u+m.end-m.begin,0)/i.length,l=u=>a<tn.segment*o||u.end-u.begin<o,c=[];for(let u of i){let m=c[c.length-1];m&&l(u)&&(m.several>0||l(m))&&u.begin-m.end<o?(m.end=u.end,m.several=Math.max(m.several,1)+1,m.text=T(m.several,"segment"),m.segment=m.step=null):c.push({...u})}return c}draw(e,n){super.draw(e,n);let s=2;this.hasSteps&&(this.drawRow(e,n,this.stepPieces(),s,"steps"),s+=le),this.model.segments.length>0&&this.drawRow(e,n,this.segmentPieces(),s,"segments")}drawRow(e,n,s,o,i){e.fillStyle=n.muted,e.textAlign="right",e.fillText(i,this.left-6,o+le/2),e.textAlign="left",s.forEach((a,l)=>{let c=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),m=a.final!==null&&a.final.row!==a.step?.row,h=(a.step&&!m&&!a.name?a.step.number:a.segment?.index??l)%2===0;e.fillStyle=h||a.several>0?n.band:n.bandAlt,e.fillRect(c,o,Math.max(u-c,.5),le-2),!(u-c<24)&&(e.fillStyle=n.text,e.fillText(V(e,a.text,u-c-8),c+4,o+le/2-1))})}pieceAt(e,n){let s=Math.floor((n-2)/le),o=this.value(e);return(this.hasSteps&&s<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,n){let s=this.pieceAt(e,n),{store:o,model:i}=this;if(!s||!o.space)return null;if(s.segment){let m=o.space.profile.segments[i.segments.indexOf(s.segment)];return{title:b(s.segment.name),lines:[["begins",M(s.segment.beginNs)],["takes",M(s.segment.endNs-s.segment.beginNs)],...m?[["segment peak",f(m.segment_peak)],["segment change",f(m.segment_change)],["live at its end",f(m.cumulative_current)]]:[]]}}if(s.several>0)return{title:s.text,lines:[],note:"Zoom in to see them one by one."};let{step:a}=s;if(!a)return null;let l=s.final??a,c=i.data.table("step_usage",0,o.state.space),u=l.number+l.count-1;return{title:s.name?b(s.name):u>a.number?`Steps ${v(a.number)} to ${v(u)}`:`Step ${v(a.number)}`,lines:[...s.name?[["step",v(a.number)]]:[],["begins",M(a.beginNs)],[u>a.number?"take":"takes",M(l.endNs-a.beginNs)],...c?[["peak within",f(c.peak.slice(a.row,l.row+1).reduce((m,h)=>Math.max(m,h)))],["live at its end",f(c.current[l.row])]]:[]],note:s.name?"The position of the segment within the step is the mean of all steps like it.":void 0}}click(e,n){let s=this.pieceAt(e,n);if(!s)return;let{from:o,to:i}=this.store.state,a=(s.end-s.begin)*.02;Math.abs(o-(s.begin-a))<a&&Math.abs(i-(s.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,s.begin-a),Math.min(this.store.full,s.end+a))}};function V(r,t,e){if(t.length*14>e&&r.measureText(t).width>e){let n=0,s=Math.min(t.length,Math.ceil(e/3));for(;n<s;){let o=n+s+1>>1;r.measureText(`${t.slice(0,o)}\u2026`).width<=e?n=o:s=o-1}return n<2?"":`${t.slice(0,n)}\u2026`}return t}var ht=16;function Fe(r,t,e,[n,s],o){let{unit:i}=t.state,a=w=>w>=1&&w<ht,{steps:l}=r;if(l.length>0){let w=l.begins[i==="event"?"event":"ns"],k=S(w,n),_=S(w,s);if(!a((o(w[_])-o(w[k]))/Math.max(1,_-k)))return[];let x=[];for(let $=k;$<=_;$+=1){let O=l.at($),[F,K]=i==="event"?[O.beginEvent,O.endEvent]:[O.beginNs,O.endNs];x.push({begin:F,end:K,from:o(F),to:o(K)})}return x}let c=r.hasEvents?null:Be(ae(r.profile,e.profile));if(!c||c.count<2)return[];let u=w=>r.segments.find(k=>k.index===w)?.endNs??NaN,[m,h]=[u(c.firstNumber),u(c.lastNumber)],d=(h-m)/(c.count-1);if(!a(o(d)-o(0)))return[];let g=[];for(let w=m;w<=h;w+=d)w>=n&&w-d<=s&&g.push({begin:w-d*1.25,end:w+d*.25,from:o(w-d),to:o(w)});return g}function nn(r,t,e){let n=t.timelines[0],s=r.begins(n),o=r.state.unit==="event"&&n.event?n.event:n.ns;for(let{begin:i,end:a,from:l,to:c}of e){let u=-1,m=1/0;for(let h=S(s,i);h<n.length&&s[h]<a;h+=1)o[h]<i||o[h]>=a||((u<0||n.total[h]>n.total[u])&&(u=h),m=Math.min(m,n.low[h]));if(!(u<0))for(let h=Math.max(0,Math.floor(l));h<Math.min(t.row.length,Math.ceil(c));h+=1){let d=t.timeline[h];(d<0||t.timelines[d].total[t.row[h]]<n.total[u])&&(t.timeline[h]=0,t.row[h]=u),t.low[h]=Math.min(t.low[h],m)}}}function sn(r,t){return{timelines:r.filter(e=>e.length>0),timeline:new Int16Array(t).fill(-1),row:new Int32Array(t),low:new Float64Array(t).fill(1/0),standIn:new Float64Array(t),isEnvelope:!1}}function on(r,t,e,n,s){let o=sn([e.timeline],n),i=new Float64Array(n);return o.timelines.length===0?i:(ut(t,o,0,s,0),nn(t,o,Fe(r,t,e,[0,t.full],s)),i.map((a,l)=>o.timeline[l]<0?0:e.timeline.total[o.row[l]]))}function rn(r,t,e,n,s){let o=sn(e.allTimelines,n);if(o.timelines.length===0)return o;o.timelines.forEach((a,l)=>ut(t,o,l,s,0));let i=Fe(r,t,e,[t.state.from,t.state.to],s);if(i.length>0)return o.isEnvelope=!0,nn(t,o,i),o;for(let[a,l]of ge(r,t,(c,u)=>Ss(t,s,c,u))){let c=o.timelines.findIndex(m=>m.frame===r.detail.frames[l]);if(c<=0||!Es(r,e,a,o.timelines[c].frame.step))continue;let u=Ns(t,a,o.timelines[c]);ut(t,o,c,m=>s(u(m)),a.number)}return o}function Ss(r,t,e,n){let{from:s,to:o}=r.state;return t(n)-t(e)>=64&&n>s&&e<o}function Es(r,t,e,n){let s=r.data.table("step_usage",0,t.index);return!s||e.row===0||n<=0?!1:s.peak[e.row]===s.peak[n]&&s.current[e.row]===s.current[n]&&s.current[e.row-1]===s.current[n-1]}function Ns(r,t,{frame:e}){let n=r.state.unit==="event",[s,o]=n?[t.beginEvent,t.endEvent]:[t.beginNs,t.endNs],[i,a]=n?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],l=a>i?(o-s)/(a-i):1;return c=>s+(c-i)*l}function ut(r,t,e,n,s){let o=t.timelines[e],i=t.row.length,a=r.begins(o),{frame:l}=o,c=r.state.unit==="event",u=l?c?l.end_event:l.end_ns:r.full,m=n(e===0||!l?a[0]:c?l.begin_event:l.begin_ns),h=n(u);if(e>0){if(h-m<64)return;for(let d=Math.max(0,Math.floor(m));d<Math.min(i,Math.ceil(h));d+=1)(d<m||d+1>h)&&(s===0||t.timeline[d]!==0)||(t.timeline[d]=-1,t.low[d]=1/0,t.standIn[d]=s)}for(let d=0;d<o.length;d+=1){let g=n(a[d]);if(g>=i)break;let w=d+1<o.length?n(a[d+1]):h;if(w<0)continue;let k=Math.max(0,Math.floor(g)),_=Math.min(i,Math.max(Math.floor(g)+1,Math.ceil(w)));for(let x=k;x<_;x+=1){let $=t.timeline[x];($<0||o.total[d]>t.timelines[$].total[t.row[x]])&&(t.timeline[x]=e,t.row[x]=d),o.low[d]<t.low[x]&&(t.low[x]=o.low[d])}}}var ce=16,$s=120,mt=3,De=class extends q{constructor(e,n,s){let o=new Map,i=n.detail?.frames.length??1;for(let u=0;u<i;u+=1){let m=n.invocationsOf(u);if(m)for(let h=0;h<m.length;h+=1){let d=m.columns.thread[h];o.set(d,Math.max(o.get(d)??0,m.columns.depth[h]+1))}}let a=0,l=0,c=[];for(let[u,m]of[...o].sort((h,d)=>h[0]-d[0])){let h=Math.min(m,$s-a);l+=m-h,h>0&&c.push({thread:u,first:a,count:h}),a+=h}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below lists those in the range.","gantt",Math.max(a,1)*ce+c.length*4+6);this.model=n;this.colours=s;this.lanes=c,this.rows=a,this.leftOut=l;for(let u of c)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let n=this.lanes.findIndex(s=>e>=s.first&&e<s.first+s.count);return 2+e*ce+n*4}forEachVisible(e){let{model:n,store:s}=this,o=n.detail?.frames??[],i=s.state.unit==="event",{from:a,to:l}=s.state,c=(h,d)=>this.x(d)-this.x(h)>=64&&d>a&&h<l,u=[],m=(h,d,g,w)=>{let k=o[h],[_,x]=i?[k.begin_event,k.end_event]:[k.begin_ns,k.end_ns],$=x>_?(g-d)/(x-_):1;this.visitTable(h,O=>d+(O-_)*$,w,[],e),u.push([d,g])};for(let h=1;h<o.length;h+=1){let[d,g]=i?[o[h].begin_event,o[h].end_event]:[o[h].begin_ns,o[h].end_ns];c(d,g)&&n.invocationsOf(h)&&m(h,d,g,0)}for(let[h,d]of ge(n,this.store,c))n.invocationsOf(d)&&m(d,...i?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs],h.number);this.visitTable(0,h=>h,0,u,e)}visitTable(e,n,s,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:l}=a,c=this.store.state.unit==="event",u=c?l.begin_event:l.begin_ns,m=c?l.end_event:l.end_ns,{from:h,to:d}=this.store.state;for(let g=0;g<a.length;g+=1){let w=n(u[g]);if(w>d&&s===0&&o.length===0)break;let k=n(m[g]);if(k<h||w>d||o.some(([$,O])=>w>=$&&k<=O))continue;let _=this.laneOf.get(l.thread[g]);if(_===void 0)continue;let x=_+l.depth[g];x<this.rows&&i({table:a,frame:e,row:g,lane:x,begin:w,end:k,standIn:s})}}draw(e,n){if(super.draw(e,n),this.rows===0){e.fillStyle=n.muted,e.fillText(this.model.profile.operations.length>0?"No invocations are known.":"No operations were recorded.",this.left,this.height/2);return}this.drawLanes(e,n);let s=new Float64Array(this.rows).fill(-1),{from:o,to:i}=this.store.state,{space:a}=this.store,l=a&&Fe(this.model,this.store,a,[o,i],c=>this.x(c)).length>0?ht:mt;this.forEachVisible(c=>{let u=Math.max(this.x(c.begin),this.left),m=this.x(c.end)-this.x(c.begin),h=m<l&&this.model.hasEvents,d=Math.min(Math.max(this.x(c.end),u+(m<mt?mt:1)),this.right);if(d<=s[c.lane]||d<=u)return;s[c.lane]=Math.max(s[c.lane],Math.floor(d));let g=this.y(c.lane),w=c.table.columns.operation[c.row],k=w>0?this.model.profile.operations[w-1]?.path??"":"",_=w>0&&!h?this.colours.anyColour(k):n.band;e.fillStyle=_;let x=d-u>3?.5:0;e.globalAlpha=c.standIn>0?.6:1,e.fillRect(u,g,d-u-x,ce-2),e.globalAlpha=1,!(d-u<30)&&(e.fillStyle=w>0?Se(_):n.text,e.fillText(V(e,this.text(c),d-u-6),u+3,g+ce/2-1))})}drawLanes(e,n){this.lanes.forEach((s,o)=>{let i=this.y(s.first);o>0&&(e.fillStyle=n.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=n.muted,e.textAlign="right";let a=this.model.detail?.threads[s.thread]?.name;e.fillText(V(e,a?b(a):`thread ${s.thread}`,this.left-10),this.left-6,i+ce/2-1),e.textAlign="left"})}text(e){let{operation:n,count:s}=e.table.columns,o=n[e.row],i=s[e.row]>1?` \xD7${v(s[e.row])}`:"";return o>0?b(this.model.profile.operations[o-1]?.name??"?")+i:T(s[e.row],"invocation")}delta(e){return this.model.deltaOf(e.frame,e.row,this.store.state.space)}at(e,n){let s=null;return this.forEachVisible(o=>{let i=this.y(o.lane);n<i||n>=i+ce||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!s||o.end-o.begin<s.end-s.begin)&&(s=o)}),s}tip(e,n){let s=this.at(e,n);if(!s)return null;let{columns:o}=s.table,i=this.model.profile.operations[o.operation[s.row]-1],a=this.delta(s),l=o.begin_ns[s.row],c=o.end_ns[s.row],u=m=>this.model.hasEvents?` \xB7 event ${v(m)}`:"";return{title:this.text(s),lines:[...i&&i.path!==i.name?[["path",b(i.path)]]:[],["duration",M(c-l)],...a!==null?[["memory",`${R(a)} in ${b(this.store.space?.name??"")}`]]:[],["begins",M(l)+u(o.begin_event[s.row])],["ends",M(c)+u(o.end_event[s.row])]],note:s.standIn>0?`From another step with the same segments and bytes, instead of step ${v(s.standIn)}.`:o.count[s.row]>1?"Invocations too short to keep one by one.":void 0}}click(e,n){if(!this.at(e,n)){super.click(e,n);return}this.store.select(this.store.momentOf(this.value(e)))}};function ge(r,t,e){let n=r.detail?.frames??[];if(n.length<2)return[];let s=new Map,o=new Set;for(let m=1;m<n.length;m+=1){let h=n[m].step;if(h<0||h>=r.steps.length)continue;let{pattern:d}=r.steps.at(h);o.add(h),d>=0&&!s.has(d)&&s.set(d,m)}let{from:i,to:a,unit:l}=t.state,c=[],u=r.steps.begins[l==="event"?"event":"ns"];for(let m=S(u,i);m<r.steps.length;m+=1){let h=r.steps.at(m),[d,g]=l==="event"?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs];if(g<i)continue;if(d>a||c.length>60)break;let w=s.get(h.pattern);w===void 0||o.has(h.row)||h.count>1||!e(d,g)||c.push([h,w])}return c}function an(r){let{context:t,colours:e,store:n,x:s,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=n.begins(i);t.strokeStyle=e.text,t.lineWidth=1.5,t.setLineDash([6,3]),t.beginPath();let l=0,c=-1;for(let u=0;u<i.length;u+=1){let m=u+1<i.length?a[u+1]:n.full;if(m<n.state.from||a[u]>n.state.to)continue;let h=Math.min(Math.max(s(a[u]),r.left),r.right),d=Math.min(Math.max(s(m),r.left),r.right),g=o(i.reserved[u]);c<0?t.moveTo(h,g):i.reserved[u]!==l&&t.lineTo(h,g),t.lineTo(d,g),l=i.reserved[u],c=g}t.stroke(),t.setLineDash([]),t.lineWidth=1,c>=0&&pt(r,`reserved ${f(l)}`,r.right-4,c-8,"right")}function ln(r,t,e,n){let{context:s}=r;n||(s.strokeStyle=E("temporary"),s.lineWidth=1.5,s.setLineDash([2,3]),s.beginPath(),s.moveTo(r.left,e),s.lineTo(r.right,e),s.stroke(),s.setLineDash([]),s.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=n?`capacity ${f(t)}, far above \u2191`:`capacity ${f(t)}`;pt(r,a,i?r.right-4:r.left+6,n?r.top-1:e+9,i?"right":"left")}function cn(r){let{context:t,space:e,y:n}=r;if(e.profile.cumulative_peak<=0)return;let s=r.x(r.store.valueOf(r.model.peak(e)));if(s<r.left-1||s>r.right+1)return;let o=n(e.profile.cumulative_peak);t.fillStyle=r.colours.text,t.beginPath(),t.moveTo(s,o+1),t.lineTo(s-4.5,o-7),t.lineTo(s+4.5,o-7),t.fill();let i=s>(r.left+r.right)/2,a=Math.max(o-4,r.top+2),{capacity:l,capacity_is_per_core:c,reserved:u}=e.profile,m=d=>d>0&&Math.abs(n(d)-a)<11,h=m(u.peak)||!c&&m(l);pt(r,`peak ${f(e.profile.cumulative_peak)}`,i?s-9:s+9,h?o+10:a,i?"right":"left")}function un(r){let{context:t,y:e}=r;t.fillStyle=r.colours.text;for(let n of pe(r.model,r.space)){let s=r.x(n.ns);s<r.left||s>r.right||(t.beginPath(),t.arc(s,e(n.set.bytes),2.5,0,2*Math.PI),t.fill())}}function pt({context:r,colours:t},e,n,s,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=t.surface,r.strokeText(e,n,s),r.lineWidth=1,r.fillStyle=t.text,r.fillText(e,n,s),r.textAlign="left"}var ve=class extends q{constructor(e,n,s,o,i){super(e,o?`Live bytes of ${b(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=n;this.colours=s;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return Ne(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:n}=this.store.state,s=0,o=0;for(let u of this.space.allTimelines){let m=this.store.begins(u);for(let h=0;h<u.length;h+=1)(h+1<u.length?m[h+1]:this.store.full)<e||m[h]>n||(u)memprof",
+    R"memprof(.total[h]>s&&(s=u.total[h]),u.reserved&&u.reserved[h]>o&&(o=u.reserved[h]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,l=a?0:i,c=Math.max(s,o,1);return l>0&&l<=c*2&&(c=Math.max(c,l)),{top:c*1.06,capacity:l,capacityAbove:l>c}}get top(){return 14}get bottom(){return this.height-22}draw(e,n){super.draw(e,n);let{space:s,top:o,bottom:i}=this;if(!s||s.timeline.length===0){e.fillStyle=n.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),l=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,n,o,i),this.drawByteAxis(e,n,a.top,l),this.picks=rn(this.model,this.store,s,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,n,l),this.drawLow(e,n,l),this.drawVeil(e,n),e.restore(),e.strokeStyle=n.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let c={context:e,colours:n,model:this.model,store:this.store,space:s,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:l};an(c),a.capacity>0&&ln(c,a.capacity,a.capacityAbove?o+1:l(a.capacity),a.capacityAbove),cn(c),this.model.hasEvents||un(c)}drawByteAxis(e,n,s,o){e.textAlign="right";for(let i of W(0,s,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=n.muted,e.fillText(i===0?"0":dt(i),this.left-6,a)}e.textAlign="left"}drawStack(e,n,s){let o=this.picks,i=o.row.length,a=o.timelines.map(m=>this.stack(m)),l=a[0]?.groups??[],c=new Float64Array(i),u=new Float64Array(i);l.forEach((m,h)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];u[d]=c[d]+(g<0?0:hn(a[g],h,m.key,o.row[d]))}this.fillBand(e,m.colour(),c,u,s),c.set(u)}),c.fill(0),e.strokeStyle=n.surface,e.lineWidth=1,l.forEach((m,h)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];c[d]+=g<0?0:hn(a[g],h,m.key,o.row[d])}h+1<l.length&&this.strokeSteps(e,c,s)}),e.strokeStyle=n.text,e.globalAlpha=.55,this.strokeSteps(e,c,s),e.globalAlpha=1}fillBand(e,n,s,o,i){e.fillStyle=n,e.beginPath();let a=0;for(let l=1;l<=s.length;l+=1)if(!(l<s.length&&s[l]===s[a]&&o[l]===o[a])){if(o[a]>s[a]){let c=i(o[a]);e.rect(this.left+a,c,l-a,i(s[a])-c)}a=l}e.fill()}strokeSteps(e,n,s){e.beginPath();let o=NaN;for(let i=0;i<n.length;i+=1){let a=Math.round(s(n[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+n.length,o),e.stroke()}drawLow(e,n,s){let o=this.picks,{from:i,to:a}=this.store.state,l=(a-i)/this.store.full,c=this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count;if(!o.isEnvelope&&c*l/o.row.length<40)return;e.strokeStyle=n.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let m=0;m<o.row.length;m+=1){let h=o.timeline[m],d=h<0?0:o.timelines[h].total[o.row[m]];if(h<0||s(o.low[m])-s(d)<2){u=!1;continue}let g=s(o.low[m]);u?e.lineTo(this.left+m+.5,g):e.moveTo(this.left+m+.5,g),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,n){let{standIn:s}=this.picks;e.fillStyle=n.surface,e.globalAlpha=.35;for(let o=0;o<s.length;){let i=o+1;for(;i<s.length&&s[i]===s[o];)i+=1;s[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,n){let{space:s,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!s||o.hasEvents){let l=this.pickedAt(e);l&&l.standIn===0?i.select({event:l.timeline.event?.[l.row]??0,ns:l.timeline.ns[l.row]}):super.click(e,n);return}let a=null;for(let l of pe(o,s))Math.abs(this.x(l.ns)-e)>24||(a===null||Math.abs(this.x(l.ns)-e)<Math.abs(this.x(a)-e))&&(a=l.ns);a!==null?i.select({event:0,ns:a}):super.click(e,n)}pickedAt(e){let{picks:n}=this;if(!n)return null;let s=Math.min(Math.max(Math.floor(e-this.left),0),n.row.length-1),o=n.timeline[s];return o<0?null:{timeline:n.timelines[o],row:n.row[s],standIn:n.standIn[s]}}tip(e,n){let{space:s,model:o}=this,i=this.pickedAt(e);if(!s||!i)return null;let{timeline:a,row:l}=i,c=[["live",`${f(a.total[l])} (${y(a.total[l])})`]],u=this.partAt(n,a,l);u&&c.push(u),a.reserved&&c.push(["reserved",f(a.reserved[l])]);let m=this.picks.low[Math.floor(e-this.left)];a.event&&i.standIn===0&&m<a.total[l]&&c.push(["least here",f(m)]);let h={event:a.event?.[l]??0,ns:a.ns[l]},d=o.segmentAt(h),g=o.stepAt(h),w=[d?I(b(d.name),32):"",g?`step ${g.count>1?`${v(g.number)}\u2013${v(g.number+g.count-1)}`:v(g.number)}`:""].filter(k=>k);if(i.standIn>0){let k=o.steps.at(a.frame.step).number;return{title:`Step ${v(i.standIn)}`,lines:c,note:`As in step ${v(k)}: the same segments, bytes and peak. Its own moments are not kept.`}}return w.length>0&&c.push(["in",w.join(", ")]),{title:`${M(a.ns[l])}${a.event?` \xB7 event ${v(a.event[l])}`:""}`,lines:c,note:this.tipNote(a)}}partAt(e,n,s){let o=this.stack(n);if(o.groups[0]?.key==="live")return null;let i=(this.bottom-e)/(this.bottom-this.top)*this.scale().top;if(i<0)return null;for(let a=0;a<o.groups.length;a+=1){let l=o.values[a][s];if(i<l)return[o.labels[a],`${f(l)}, ${C(l,n.total[s])}`,o.groups[a].colour()];i-=l}return null}tipNote(e){return this.picks.isEnvelope?e.event?"The largest moment of its step.":"The largest moment of a step here.":e.event?void 0:`The largest moment of ${T(this.space.profile.timeline.events_per_point,"event")}.`}get keptClear(){return!0}shownAt(e){let n=this.pickedAt(e);return n&&n.standIn===0&&this.model.hasEvents?{event:n.timeline.event?.[n.row]??0,ns:n.timeline.ns[n.row]}:null}};function hn(r,t,e,n){if(r.groups[t]?.key===e)return r.values[t][n];let s=r.groups.findIndex(o=>o.key===e);return s<0?0:r.values[s][n]}function dt(r){let t=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<t.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${t[e]}`}var ft=34,We=class extends q{constructor(e,n,s){super(e,"Blocks over time by address offset. The table below lists those in the range.","blocks",340);this.model=n;this.colours=s;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this.store.state.space]??[],n=e[e.length-1];return n?n.offset+n.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,n=(this.low+this.high)/2){let s=Math.max(0,n-(n-this.low)*e),o=Math.min(this.full,n+(this.high-n)*e);o-s<64||([this.low,this.high]=[s,o],this.invalidate())}panOffsets(e){let n=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+n,this.high+n],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return ft+12}get bottom(){return this.height-22}y(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let n=this.store.space;if(!n)return;let s=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,l=(h,d)=>this.x(d)-this.x(h)>=64&&d>i&&h<a,c=[],u=(h,d,g,w)=>{let k=n.blocksOf(h);if(!k)return;let _=s[h],[x,$]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],O=$>x?(g-d)/($-x):1;this.visitTable(k,F=>d+(F-x)*O,w,[],e),c.push([d,g])};for(let h=1;h<s.length;h+=1){let[d,g]=o?[s[h].begin_event,s[h].end_event]:[s[h].begin_ns,s[h].end_ns];l(d,g)&&u(h,d,g,0)}for(let[h,d]of ge(this.model,this.store,l))u(d,...o?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs],h.number);let m=n.blocksOf(0);m&&this.visitTable(m,h=>h,0,c,e)}visitTable(e,n,s,o,i){let a=this.store.state.unit==="event",l=a?e.columns.begin_event:e.columns.begin_ns,c=a?e.columns.end_event:e.columns.end_ns,{from:u,to:m}=this.store.state;for(let h of this.byOwner(e)){let d=n(l[h]),g=n(c[h]);g<u||d>m||o.some(([w,k])=>d>=w&&g<=k)||i({table:e,row:h,begin:d,end:g,standIn:s})}}byOwner(e){let n=this.orders.get(e);if(!n){let{owner:s}=e.columns;n=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>s[o]-s[i]||o-i),this.orders.set(e,n)}return n}ownerColours(){let e=this.store.state.by!=="operation";return(this.model.detail?.owners??[]).map((n,s)=>{if(e)return E(n.category);let{path:o,rest:i}=this.model.ownerPath(s);return i?U(-1):o===null?E("other"):this.colours.colour(o)})}draw(e,n){super.draw(e,n);let s=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=s?.blocksOf(0);if(!s||!o||o.length===0){e.fillStyle=n.muted,e.fillText("No blocks were recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,n,this.top,this.bottom),this.drawOffsets(e,n),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,n),e.restore(),this.drawRest(e,n,o)}drawOffsets(e,n){let s=W(this.low,this.high,6,!0);e.textAlign="right";for(let i of s){let a=Math.round(this.y(i))+.5;e.fillStyle=n.muted,e.fillText(i===0?"0":dt(i),this.left-6,a),e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=n.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,n){let s="",{right:o,bottom:i,top:a,left:l}=this;this.forEachVisible(({table:c,row:u,begin:m,end:h,standIn:d})=>{let{offset:g,bytes:w,owner:k}=c.columns,_=this.y(g[u]),x=this.y(g[u]+w[u]);if(x>i||_<a)return;let $=Math.max(this.x(m),l),O=Math.max(1,Math.min(this.x(h),o)-$),F=Math.max(1,_-x),K=this.owners[k[u]]??n.muted;K!==s&&(e.fillStyle=s=K),d>0&&(e.globalAlpha=.55);let $n=O>3?.75:0,An=F>3?.75:0;e.fillRect($,x,O-$n,F-An),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let n=this.store.space.timeline,s=n.event??new Float64Array(n.length),o=new Float64Array(n.length+1);for(let c=0;c<e.length;c+=1)o[mn(s,e.columns.begin_event[c])]+=e.columns.bytes[c],e.columns.stays[c]!==1&&(o[mn(s,e.columns.end_event[c])]-=e.columns.bytes[c]);let i=new Float64Array(n.length),a=0,l=0;for(let c=0;c<i.length;c+=1)a+=o[c],i[c]=Math.max(0,n.total[c]-a),l=Math.max(l,i[c]);return this.rest={table:e,values:i,most:l},this.rest}drawRest(e,n,s){let{values:o,most:i}=this.restOf(s);e.fillStyle=n.muted;let a=s.left===0?`all ${T(s.length,"block")} drawn`:`${T(s.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(V(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let l=this.store.space.timeline,c=this.store.begins(l);e.fillStyle=U(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let m=u+1<o.length?c[u+1]:this.store.full;if(m<this.store.state.from||c[u]>this.store.state.to||o[u]===0)continue;let h=Math.max(this.x(c[u]),this.left),d=Math.max(.5,o[u]/i*(ft-16));e.rect(h,ft+4-d,Math.max(.7,Math.min(this.x(m),this.right)-h),d)}e.fill()}at(e,n){let s=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:l}=i.table.columns,c=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+l[i.row]),c-1);if(n<u-1||n>c+1)return;let m=this.x(i.begin);e<m-1||e>Math.max(this.x(i.end),m+1)+1||l[i.row]>o||(o=l[i.row],s=i)}),s}tip(e,n){if(n<this.top)return this.restTip(e);let s=this.at(e,n);if(!s)return null;let o=me(this.model,this.store.state.space,s.table.columns,s.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(b).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?D:o.path===null?P:b(o.path)],["category",A(o.category)],["allocated",`${M(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the recorded range":`${M(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${M(o.endNs-o.beginNs)}, ${T(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:s.standIn>0?`From another step with the same segments and bytes, instead of step ${v(s.standIn)}: addresses may differ.`:void 0}}restTip(e){let n=this.store.space,s=n?.blocksOf(0);if(!n||!s||s.left===0)return null;let{values:o}=this.restOf(s),i=S(this.store.begins(n.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${C(o[i],n.timeline.total[i])}`]]}}};function mn(r,t){let e=0,n=r.length;for(;e<n;){let s=e+n>>1;r[s]<t?e=s+1:n=s}return e}function j(r,t,e,n){let s=t.map(([i,a])=>p("button",{type:"button","data-value":i,click:()=>{n(i),o()}},a)),o=()=>{for(let i of s)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:p("div",{class:"choice",role:"group","aria-label":r},...s),update:o}}var pn={pytorch_operations:"PyTorch's operators",approximations:"Operations with estimated memory",unknown_reads:"Values that the program read but the simulation did not know",not_captured:"Sources that could not be captured",torch_segments:"PyTorch's segments of device memory",torch_allocator_settings:"Settings of PyTorch's allocator",unrecorded_modules:"Libraries whose events are missing",process_memory:"Memory of the whole process, -1 where unknown"};function dn(r){let t=p("div",{},As(r),Cs(r));for(let[e,n]of Object.entries(r.profile.facts))n.length!==0&&t.append(p("h3",{},pn[e]??b(e).replaceAll("_"," ")),Ps(e,n).element);return t}function As(r){let t=ct(r),{provenance:e}=r.profile;return e?.planned&&t.unshift("The bytes are what the compiler planned: nothing was measured."),(e?.rounding??1)>1&&t.unshift(`The bytes are rounded to about ${f(e.rounding)}.`),t.length===0?p("p",{class:"lead"},r.profile.exact?"The numbers are exact and consistent; no events were lost.":"Events were lost."):p("ul",{class:"remarks"},...t.map(n=>p("li",{},n)))}function Cs(r){let{profile:t,run:e}=r,n=p("dl",{class:"numbers"}),s=(a,l,c=!1)=>{l&&n.append(p("div",{class:c?"wide":void 0},p("dt",{},a),p("dd",{},l)))};s("Command line",b(t.process.command_line),!0),s("File",b(e.source),b(e.source).length>24),s("Host",b(t.process.host)),s("Process",t.process.id>=0?String(t.process.id):""),s("Rank",t.process.rank>=0?`${t.process.rank} of ${t.process.world_size}`:""),s("Started",t.begin_unix_ns>0?new Date(t.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),s("Duration",M(t.duration_ns)),s("Mode",t.mode.replaceAll("_"," ")),s("Device",b(t.device)||"none named"),s("memprof",b(t.library_version));let o=r.events||(t.cost.events??0);s("Events",o>0?v(o):"");let i=Pe(t);return s("Memory",i.charAt(0).toUpperCase()+i.slice(1))memprof",
+    R"memprof(,!0),(t.cost.memory_bytes??0)>0&&s("Profiler memory",f(t.cost.memory_bytes)),(t.cost.record_ns_per_event??0)>0&&s("Recording time per event",`${t.cost.record_ns_per_event.toFixed(1)} ns`),n}var Rs={source_limits:/^rounding$/,tt_out_of_memory:/^requested$|^bytes_per_bank$|_in_bank$/,xla_programs:/^(?!runs$)/};function Os(r,t,e){return t==="address"&&e.every(n=>typeof n=="number"||/^\d+$/.test(String(n)))?"address":!e.every(n=>typeof n=="number"||n===null||n===void 0)||!e.some(n=>typeof n=="number")?"text":t.endsWith("_ns")?"time":/(^|_)(fragmentation|ratio|share|fraction)$/.test(t)||e.some(n=>typeof n=="number"&&!Number.isInteger(n))?"ratio":/(^|_)bytes$|_(memory|size)$/.test(t)||Rs[r]?.test(t)?"bytes":/^is_|^planned$/.test(t)?"flag":"count"}var Ls={time:{text:M,exact:B},bytes:{text:f,exact:y},ratio:{text:St,exact:String},flag:{text:r=>r===0?"no":"yes",exact:()=>""},count:{text:v,exact:()=>""}};function Ps(r,t){let n=[...new Set(t.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=b(i.charAt(0).toUpperCase()+i.slice(1)),l=Os(r,o,t.map(d=>d[o]));if(l==="text")return{title:a,value:d=>d[o]===null||d[o]===void 0?"":b(typeof d[o]=="object"?JSON.stringify(d[o]):String(d[o]))};if(l==="address")return{title:a,value:d=>oe(d[o])};let{text:c,exact:u}=Ls[l],m=d=>typeof d=="number"&&!(/^(tt_out_of_memory|process_memory)$/.test(r)&&d<0),h=(d,g,w)=>{let k=d[o];return m(k)?g(k):w};return{title:a,value:d=>typeof d[o]=="number"?d[o]:"",text:d=>h(d,c,"unknown"),exact:d=>h(d,u,"")}}),s=new N({label:pn[r]??b(r),noun:"row",empty:"",columns:n});return s.setRows(t),s}function fn(r){let t=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(t=e);return{parent:t<0?null:r.slice(0,t),name:Bs(r.slice(t+1))}}function Bs(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var Z=24;function bn(r){let t={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,rest:!1,block:null,children:[],parent:null},e=new Map,n=(i,a,l,c,u,m)=>{let h={label:a,kind:l,bytes:0,blocks:0,category:m,path:c,rest:u,block:null,children:[],parent:i};return i.children.push(h),h},s=(i,a)=>{let l=a?"\0rest":i??"\0outside",c=e.get(l);if(c)return c;let u=t,m=a?D:P;if(!a&&i!==null){let h=fn(i);h.parent!==null&&(u=s(h.parent,!1)),m=h.name}return c=n(u,m,"operation",a?null:i,a,null),e.set(l,c),c},o=new Map;for(let i of r.rows??[]){let a=s(i.path,i.rest),l=i.category===null?a:n(a,A(i.category),"category",i.path,i.rest,i.category);o.set(bt(i.path,i.rest,i.category),l);for(let c=l;c&&c!==t;c=c.parent)c.bytes+=i.bytes,c.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(bt(i.path,i.rest,i.category))??o.get(bt(i.path,i.rest,null));if(!a)continue;let l=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",c=n(a,l,"block",i.path,i.rest,i.category);c.block=i,c.bytes=i.bytes,c.blocks=1}return vn(t),yn(t),gn(t),t}function gn(r){r.children.forEach((t,e)=>{let n=t,s=1;for(;n.kind==="operation"&&n.children.length===1&&n.children[0].kind==="operation"&&n.children[0].bytes===n.bytes;)[n]=n.children,s+=1;s>1&&(n.label=`${t.label} \u203A ${s>2?"\u2026 \u203A ":""}${n.label}`,n.parent=r,r.children[e]=n),gn(n)})}function gt(r,t){if(r.kind==="all")return!0;let e=r.rest===t.rest&&r.path===t.path,n=r.kind==="operation"&&r.path!==null&&!!t.path?.startsWith(`${r.path}/`);return(e||n)&&(r.category===null||t.category===null||r.category===t.category)}var bt=(r,t,e)=>`${t?"\0rest":r??"\0outside"}${e??""}`;function vn(r){for(let s of r.children)vn(s);if(r.children.filter(s=>s.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((s,o)=>s+o.bytes,0),n=r.blocks-r.children.reduce((s,o)=>s+o.blocks,0);e>0&&r.children.push({label:`${T(n,"smaller block")}`,kind:"rest",bytes:e,blocks:n,category:r.category,path:r.path,rest:r.rest,block:null,children:[],parent:r})}function yn(r){r.children.sort((t,e)=>e.bytes-t.bytes),r.children.forEach(yn)}var ze=class extends X{constructor(e,n,s){super("What was live at the selected moment, by operation, category and block. The table beside it has the same numbers.","icicle",Z*4);this.colourOf=e;this.byCategory=n;this.focused=s;let{canvas:o}=this;o.addEventListener("click",i=>this.clicked(i.offsetX,i.offsetY)),o.addEventListener("pointermove",i=>this.hover(i)),o.addEventListener("pointerleave",L),o.addEventListener("keydown",i=>this.key(i)),o.addEventListener("blur",()=>{this.cursor=null,L(),this.invalidate()})}colourOf;byCategory;focused;root=null;focus=null;cells=[];cursor=null;show(e){let n=[];for(let s=this.focus;s?.parent;s=s.parent)n.unshift(`${s.kind} ${s.label}`);this.root=this.focus=e;for(let s of n){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===s);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate(),this.focused(this.focus)}layout(){this.cells=[];let{focus:e,width:n}=this;if(!e)return;let s=[];for(let a=e.parent;a;a=a.parent)s.unshift(a);s.forEach((a,l)=>this.cells.push({node:a,x:0,width:n,depth:l}));let o=(a,l,c,u)=>{this.cells.push({node:a,x:l,width:c,depth:u});let m=l;for(let h of a.children){let d=a.bytes>0?h.bytes/a.bytes*c:0;d>=.4&&o(h,m,d,u+1),m+=d}};o(e,0,n,s.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*Z+2)}draw(e,n){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=n.muted,e.fillText(this.root?"Nothing was live.":"Who held it is unknown at this moment.",8,this.height/2);return}for(let s of this.cells){let o=1+s.depth*Z,{node:i}=s,a=i.kind==="all"?n.band:this.byCategory()&&i.category!==null?E(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,n.bandAlt):U(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(s.x,o,Math.max(.5,s.width-1),Z-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=n.text,e.lineWidth=2,e.strokeRect(s.x+1,o+1,Math.max(2,s.width-3),Z-3.5),e.lineWidth=1),s.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?Se(a):n.text;let l=V(e,`${b(i.label)}  ${f(i.bytes)}`,s.width-10);e.fillText(l,s.x+5,o+Z/2)}}operationShade(e,n){return this.byCategory()?n:this.colourOf(e.path)}cellAt(e,n){let s=Math.floor((n-1)/Z);return this.cells.find(o=>o.depth===s&&e>=o.x&&e<o.x+o.width)}clicked(e,n){let s=this.cellAt(e,n);s&&this.zoomTo(s.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),L(),this.focused(this.focus)}hover(e){let n=this.cellAt(e.offsetX,e.offsetY);if(!n){L();return}this.tip(n.node,e.clientX,e.clientY)}tip(e,n,s){let o=this.root?.bytes??0;re({title:b(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",C(e.bytes,o)],...Number.isNaN(e.blocks)?[]:[["blocks",String(e.blocks)]],...e.path!==null&&e.kind!=="all"?[["operation",b(e.path)]]:[],...e.category!==null?[["category",A(e.category)]]:[]]},n,s)}key(e){let n=this.cursor??this.focus;if(!n)return;let s,o=n.parent?.children??[];if(e.key==="ArrowDown")s=n.children[0];else if(e.key==="ArrowUp")s=n.parent;else if(e.key==="ArrowRight")s=o[o.indexOf(n)+1];else if(e.key==="ArrowLeft")s=o[o.indexOf(n)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(n);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!s)return;this.cursor=s,this.invalidate();let i=this.cells.find(l=>l.node===s),a=this.canvas.getBoundingClientRect();this.tip(s,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*Z:0))}};var ue=r=>r.rest?D:r.path===null?P:b(r.path),Ue=class{constructor(t,e,n){this.model=t;this.store=e;this.colours=n;this.icicle=new ze(o=>o===null?E("other"):n.colour(o),()=>e.state.by!=="operation",o=>this.focusOn(o)),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let s=j("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=p("div",{},this.sentence,this.icicle.element,this.crumbs,p("div",{class:"toolbar"},s.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>{this.icicle.invalidate(),this.operations.refresh()}),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=p("p",{class:"lead"});icicle;operations;blocks;place=p("div",{});crumbs=p("div",{class:"crumbs"});live=null;focus=null;mode="folded";find(t){this.operations.find(t),this.blocks.find(t)}focusOn(t){this.focus=t,this.fillOperations(),this.fillBlocks();let e=[];for(let s=t?.parent??null;s;s=s.parent)e.unshift(s);this.crumbs.hidden=e.length===0;let n=(s,o,i="")=>p("button",{type:"button",class:i,title:o,click:()=>this.icicle.zoomTo(s)},o);this.crumbs.replaceChildren(p("span",{class:"muted"},"Shown:"),...e.flatMap(s=>[n(s,b(s.label)),p("span",{class:"muted","aria-hidden":"true"},"\u203A")]),p("span",{class:"current"},t?b(t.label):""),...e.length>0?[n(e[0],"Show everything","all")]:[])}total(){return this.live?.total??0}operationsTable(){let t=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new N({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is unknown at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":ue(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>this.store.state.by!=="operation"?"":e.kind==="rest"||e.of.path===null?E("other"):this.colours.colour(e.of.path)},{title:"Category",value:e=>e.kind==="owner"&&e.of.category!==null?A(e.of.category):"",colour:e=>this.store.state.by!=="operation"&&e.kind==="owner"&&e.of.category!==null?E(e.of.category):""},{title:"Live",value:e=>t(e).bytes,text:e=>f(t(e).bytes),exact:e=>y(t(e).bytes),part:e=>t(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>t(e).bytes/Math.max(1,this.total()),text:e=>C(t(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>t(e).blocks,text:e=>Number.isNaN(t(e).blocks)?"":v(t(e).blocks),exact:()=>""}]})}blocksTable(){let t=s=>s.kind==="block"?s.of:null,e=s=>s.kind==="block"?s.of.bytes:s.kind==="rest"?s.bytes:0,n=this.model.hasEvents;return new N({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is unknown at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:s=>f(e(s)),exact:s=>y(e(s))},{title:"Name",value:s=>s.kind==="rest"?T(s.blocks,"smaller block"):b(t(s)?.name??"")},{title:"Operation",value:s=>t(s)?ue(t(s)):""},{title:"Category",value:s=>t(s)?A(t(s).category):"",colour:s=>E(t(s)?.category??"other")},{title:"Shape",value:s=>b(t(s)?.shape??""),minor:!0},{title:"Type",value:s=>b(t(s)?.dtype??""),minor:!0},...n?[{title:"Since",value:s=>t(s)?.beginNs??0,text:s=>t(s)?M(t(s).beginNs):"",exact:s=>t(s)?`event ${v(t(s).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:s=>t(s)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(t,e){let{profile:n,timeline:s}=t;return e.bucketEvents>1&&n.allocation_count+n.deallocation_count>=s.length}fillOperations(){let{focus:t}=this,e=(this.live?.rows??[]).filter(s=>!t||gt(t,s));if(this.mode==="operations"){this.operations.setRows(e.map(s=>({kind:"owner",of:s,times:1})));return}let n=new Map;for(let s of e){let o=s.path===null?null:ee(s.path),i=`${s.rest}${o??"\0"}${s.category??""}`,a=n.get(i);if(!a){n.set(i,{kind:"owner",of:{...s},times:1});continue}a.of.path=o,a.of.bytes+=s.bytes,a.of.blocks+=s.blocks,a.times+=1}this.operations.setRows([...n.values()])}update(){let{model:t,store:e}=this,{space:n}=e;if(!n)return;let s=this.live=t.liveAt(n,e.state.at);if(!s){z(this.sentence,"Nothing was allocated."),this.icicle.show(null);return}let o=t.segmentAt(s.moment),i=t.stepAt(s.moment),l=[`${f(s.total)} (${y(s.total)})`,s.blocks>0?` in ${T(s.blocks,"block")}`:"",` at ${M(s.moment.ns)}`,t.hasEvents?`, event ${v(s.moment.event)}`:"",o?`, in ${b(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",s.total===n.profile.cumulative_peak&&s.total>0?" This is the peak.":"",this.isSampled(n,s)?` The largest moment of ${T(s.bucketEvents,"event")}.`:"",s.rows===null?t.hasEvents?"":" A profile has owners only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace has them at every moment.":""].join("");z(this.sentence,l),zt(l),this.icicle.show(s.rows?bn(s):null)}fillBlocks(){let{live:t,focus:e}=this;if(!t){this.blocks.setRows([]);return}let n=e??t,s=t.blockRows.filter(c=>!e||(e.block?e.block===c:gt(e,c))),o=s.map(c=>({kind:"block",of:c})),i=n.blocks-s.length,a="total"in n?n.total:n.bytes,l=i>0&&t.blockRows.length>0;l&&o.push({kind:"rest",bytes:Math.max(0,a-s.reduce((c,u)=>c+u.bytes,0)),blocks:i}),this.blocks.setRows(o,l?`${T(i,"smaller block")} as one row`:"")}};var Is={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function wn(r,t,e){let n=r.profile.operations.map(()=>0);r.profile.operations.forEach((c,u)=>{c.parent>=0&&(n[u]=n[c.parent]+1)});let s=Hs(r.profile.operations),o=(c,u,m,h=!1,d=!1)=>({title:c,about:u,value:m,text:g=>h?R(m(g)):f(m(g)),exact:g=>y(m(g)),minor:d}),i=c=>c.operation.invocations>0?Math.round(c.usage.total_delta/c.operation.invocations):0,a=new N({label:"Operations over the whole run",noun:"operation",empty:"No operations were recorded: name them with track_operation.",indent:c=>a.isFlat?0:c.depth,activate:{does:"Show what it has live at the selected moment",run:c=>{t.set({view:"live",find:c.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"Nested, unless sorted by another column",value:c=>b(a.isFlat?c.operation.path:c.operation.name),colour:c=>t.state.by!=="operation"?"":e.rank(c.operation.path)>=0?e.colour(c.operation.path):E("other")},{title:"Count",about:"How often it ran",value:c=>c.operation.invocations,text:c=>v(c.operation.invocations),exact:()=>""},o("Total","Bytes allocated, including nested operations",c=>c.usage.allocated),o("Self","Bytes allocated by itself",c=>c.usage.self_allocated),o("Average","Allocated minus freed per invocation, including nested operations",i,!0),o("Max","Greatest of those",c=>c.usage.max_delta,!0),o("Peak","Greatest rise above the bytes at its begin, including nested operations",c=>c.usage.peak),o("Self peak","The same without nested operations",c=>c.usage.self_peak,!1,!0),o("Live at the end","Live bytes that it allocated itself",c=>c.usage.live,!1,!0)]}),l=()=>{let c=t.space?.name??"";a.setRows(s.map(u=>{let m=r.profile.operations[u];return{operation:m,depth:n[u],usage:r.usage(m,c)??{space)memprof",
+    R"memprof(:c,...Is}}}))};return t.on(["space"],l),t.on(["by"],()=>a.refresh()),l(),p("div",{},a.element)}function Hs(r){let t=new Map;r.forEach((s,o)=>{let i=t.get(s.parent);i?i.push(o):t.set(s.parent,[o])});let e=[],n=[...t.get(-1)??[]].reverse();for(;n.length>0;){let s=n.pop();e.push(s),n.push(...[...t.get(s)??[]].reverse())}return e}var Ge=class extends X{constructor(e,n){super("The whole run, and the range shown in the views. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=n;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:s}=this;s.addEventListener("pointerdown",o=>this.down(o)),s.addEventListener("pointermove",o=>this.move(o)),s.addEventListener("pointerup",()=>this.drag=null),s.addEventListener("pointercancel",()=>this.drag=null),s.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:n,to:s}=this.store.state,o=e.offsetX,i=n<=0&&s>=this.store.full,a=Math.abs(o-this.x(n))<6&&!i?"from":Math.abs(o-this.x(s))<6&&!i?"to":!i&&o>this.x(n)&&o<this.x(s)?"move":"new";this.drag={kind:a,at:this.value(o),from:n,to:s}}move(e){let n=this.value(e.offsetX);if(!this.drag){let{from:a,to:l}=this.store.state,c=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(l))<6;this.canvas.style.cursor=c?"ew-resize":"crosshair";return}let{kind:s,from:o,to:i}=this.drag;if(s==="new"&&Math.abs(this.x(n)-this.x(this.drag.at))>3)this.store.setRange(Math.min(n,this.drag.at),Math.max(n,this.drag.at));else if(s==="from")this.store.setRange(Math.min(n,i),i);else if(s==="to")this.store.setRange(o,Math.max(n,o));else if(s==="move"){let a=Math.min(Math.max(n-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,n){let{space:s}=this.store,{left:o,right:i,height:a}=this;if(s&&s.timeline.length>0){let g=on(this.model,this.store,s,Math.floor(i-o),k=>this.x(k)-o),w=g.reduce((k,_)=>Math.max(k,_),1);e.fillStyle=n.muted,e.globalAlpha=.55,e.beginPath(),g.forEach((k,_)=>{let x=k/w*(a-6);x>0&&e.rect(o+_,a-2-x,1,x)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=n.muted,e.fillText(f(w),o-6,9),e.fillText(M(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:l,to:c,at:u}=this.store.state,[m,h]=[this.x(l),this.x(c)];e.fillStyle=n.surface,e.globalAlpha=.72,e.fillRect(o,0,m-o,a),e.fillRect(h,0,i-h,a),e.globalAlpha=1,e.strokeStyle=n.accent,e.strokeRect(Math.round(m)+.5,.5,Math.max(2,Math.round(h-m)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var kn=5e4;function Mn(r,t,e,n){let s=p("details",{},p("summary",{},r),t),o,i=()=>{clearTimeout(o),s.open&&(o=setTimeout(n,120))};return s.addEventListener("toggle",()=>s.open&&n()),e.on(["from","to","unit","space"],i),s}function xn(r,t,e){let n=new N({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocations in the range.",activate:{does:"Show it on the time axis",run:s=>Fs(t,s.invocation.begin,s.invocation.end)},columns:[{title:"Operation",value:s=>s.path},{title:"Times",about:"More than 1: too short to keep one by one",value:s=>s.times,text:s=>v(s.times),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>M(s.beginNs),exact:s=>B(s.beginNs)},{title:"Duration",value:s=>s.endNs-s.beginNs,text:s=>M(s.endNs-s.beginNs),exact:s=>B(s.endNs-s.beginNs)},{title:"Memory",about:"Allocated minus freed, including nested operations",value:s=>s.delta??0,text:s=>s.delta===null?"unknown":R(s.delta),exact:s=>s.delta===null?"The profile kept this invocation for another memory space.":y(s.delta)},{title:"Thread",value:s=>s.thread,minor:!0}]});return Mn("Invocations in this range as a table",n.element,t,()=>{let s=[];e.forEachVisible(o=>{if(s.length>=kn||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],l=i.thread[o.row];s.push({invocation:o,path:a?b(a.path):"(several)",delta:e.delta(o),beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:b(r.detail?.threads[l]?.name??"")||String(l)})}),n.setRows(s)})}function _n(r,t,e){let n=new N({label:"Blocks in the range",noun:"block",empty:"No blocks in the range.",sort:{column:0,descending:!0},activate:{does:"Select the moment of its allocation",run:s=>t.select({event:s.beginEvent,ns:s.beginNs})},columns:[{title:"Bytes",value:s=>s.bytes,text:s=>f(s.bytes),exact:s=>y(s.bytes)},{title:"Name",value:s=>b(s.name)},{title:"Operation",value:s=>ue(s)},{title:"Category",value:s=>A(s.category),colour:s=>E(s.category)},{title:"Shape",value:s=>b(s.shape),minor:!0},{title:"Allocated",value:s=>s.beginNs,text:s=>M(s.beginNs),exact:s=>`event ${v(s.beginEvent)}`},{title:"Lived",about:"Empty: not freed within the recording",value:s=>s.stays?1/0:s.endNs-s.beginNs,text:s=>s.stays?"stays":M(s.endNs-s.beginNs),exact:s=>s.stays?"":`${v(s.endEvent-s.beginEvent)} events`,minor:!0},{title:"Address",value:s=>s.address,minor:!0}]});return Mn("Blocks in this range as a table",n.element,t,()=>{let s=[];e.forEachVisible(o=>{s.length<kn&&o.standIn===0&&s.push(me(r,t.state.space,o.table.columns,o.row))}),n.setRows(s)})}function Fs(r,t,e){let n=Math.max((e-t)*.05,1);r.setRange(Math.max(0,t-n),Math.min(r.full,e+n))}var Ve=class{constructor(t,e){this.model=t;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable(),this.checkpoints=this.checkpointTable();let n=[["folded","Folded by name"],["all","Every segment"]];t.steps.length>0&&n.push(["steps","Steps"]);let s=t.profile.checkpoints??[];if(s.length>0){n.push(["checkpoints","Checkpoints"]);let i=(t.profile.checkpoint_count??0)-s.length;this.checkpoints.setRows(s,i>0?`${T(i,"other")} of ${v(s.length+i)} not kept`:"")}let o=j("Rows",n,()=>this.mode,i=>{this.mode=i,this.show()});this.element=p("div",{},p("div",{class:"toolbar"},o.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=p("div");folded;all;steps;checkpoints;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps,checkpoints:this.checkpoints}[this.mode].element)}rows(){let{space:t}=this.store;return t?this.model.segments.map((e,n)=>{let s=t.profile.segments[n];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:s}}):[]}update(){let t=this.rows(),{run:e}=this.model,n=e.segment_count-t.length,s=n>0?`${T(n,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?ae(this.model.profile,this.store.space.profile):[]),this.all.setRows(t,s),this.mode==="steps"&&this.fillSteps()}fillSteps(){let t=this.model.data.table("step_usage",0,this.store.state.space);if(!t)return;let e=[];for(let n=0;n<this.model.steps.length;n+=1){let s=this.model.steps.at(n);e.push({row:n,number:s.number,count:s.count,beginNs:s.beginNs,durationNs:s.endNs-s.beginNs,peak:t.peak[n],current:t.current[n],change:t.current[n]-(n>0?t.current[n-1]:0),pattern:s.pattern})}this.steps.setRows(e)}showRange(t,e,n,s){let{store:o,model:i}=this,a=o.state.unit==="event",[l,c]=a?[i.eventOfNs(t),i.eventOfNs(e)]:[t,e],u=(c-l)*.02;o.setRange(Math.max(0,l-u),Math.min(o.full,c+u)),o.select({event:s??i.eventOfNs(n),ns:n}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(t){let{segments:e}=this.model,n=e.filter(i=>i.name===t.name);if(n.length===0)return;let s=e.findIndex(i=>i.index===t.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[s]?.peak_time_ns??n[0].beginNs;this.showRange(n[0].beginNs,n[n.length-1].endNs,o)}foldedTable(){let t=(e,n,s,o=!1,i=!1)=>({title:e,about:n,value:s,text:a=>o?R(s(a)):f(s(a)),exact:a=>y(s(a)),minor:i});return new N({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshots.",activate:{does:"Show the range from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?D:b(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Total of all of them",value:e=>e.durationNs.sum,text:e=>M(e.durationNs.sum),exact:e=>B(e.durationNs.sum)},t("Min peak","Smallest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),t("Max peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),t("Max live","Greatest live bytes within one, including blocks of earlier segments",({usage:e})=>e.live_at_peak.greatest),t("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),t("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),t("Change","Allocations minus deallocations, total of all of them",({usage:e})=>e.segment_change.sum,!0),t("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),t("Growth per step","Slope of a line through the live bytes at their ends",({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let t=(e,n,s,o=!1,i=!1)=>({title:e,about:n,value:a=>a.usage[s],text:a=>o?R(a.usage[s]):f(a.usage[s]),exact:a=>y(a.usage[s]),minor:i});return[t("Segment peak","Greatest live bytes above those at its begin","segment_peak"),t("Allocations","Bytes allocated","allocations",!1,!0),t("Deallocations","Bytes freed","deallocations",!1,!0),t("Segment change","Allocations minus deallocations","segment_change",!0),t("Cumulative peak","Greatest live bytes from the start of the run to its end","cumulative_peak"),t("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new N({label:"Every segment",noun:"segment",empty:"The run took no snapshots.",activate:{does:"Show it on the time axis",run:t=>this.showRange(t.beginNs,t.endNs,t.usage.peak_time_ns)},columns:[{title:"Segment",value:t=>b(t.name)},{title:"No.",about:"Its number in the run, from 1",value:t=>t.index+1,text:t=>v(t.index+1),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>M(t.beginNs),exact:t=>B(t.beginNs),minor:!0},{title:"Time",value:t=>t.durationNs,text:t=>M(t.durationNs),exact:t=>B(t.durationNs)},...this.bytesColumns()]})}stepsTable(){return new N({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Show it on the time axis",run:t=>{let e=this.model.steps.at(t.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:t=>t.number,text:t=>t.count>1?`${v(t.number)}\u2013${v(t.number+t.count-1)}`:v(t.number),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>M(t.beginNs),exact:t=>B(t.beginNs)},{title:"Time",value:t=>t.durationNs,text:t=>M(t.durationNs),exact:t=>B(t.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:t=>t.peak,text:t=>f(t.peak),exact:t=>y(t.peak)},{title:"Live at its end",value:t=>t.current,text:t=>f(t.current),exact:t=>y(t.current)},{title:"Change",about:"Since the end of the previous row; in the first row, since the capture began",value:t=>t.change,text:t=>R(t.change),exact:t=>y(t.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:t=>t.pattern+1,text:t=>t.pattern<0?"other":String.fromCharCode(65+t.pattern%26)+(t.pattern>=26?Math.floor(t.pattern/26):""),exact:()=>"",minor:!0}]})}checkpointTable(){let{store:t,model:e}=this;return new N({label:"Checkpoints",noun:"checkpoint",empty:"The run has no checkpoints.",activate:{does:"Show the moment on the time axis",run:n=>{t.select({event:e.eventOfNs(n.time_ns),ns:n.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Checkpoint",value:n=>n.name?b(n.name):"(periodic)"},{title:"No.",about:"Its number among all, from 1",value:n=>n.number+1,text:n=>v(n.number+1),exact:()=>"",minor:!0},{title:"Time",value:n=>n.time_ns,text:n=>M(n.time_ns),exact:n=>B(n.time_ns)},{title:"Live",about:"Total across all memory spaces",value:n=>n.live_bytes,text:n=>f(n.live_bytes),exact:n=>y(n.live_bytes)},{title:"Blocks",value:n=>n.live_blocks,text:n=>v(n.live_blocks),exact:()=>""},{title:"Largest",value:n=>qe(n)[0]?.bytes??0,text:n=>f(qe(n)[0]?.bytes??0),exact:n=>y(qe(n)[0]?.bytes??0)},{title:"Largest blocks",about:"Name, shape and type, or the operation",value:n=>qe(n).slice(0,3).map(Ds).join(", ")}]})}},qe=r=>r.spaces.flatMap(t=>t.largest_blocks).sort((t,e)=>e.bytes-t.bytes),Ds=r=>{let t=[r.name,r.shape,r.dtype].filter(e=>e).join(" ");return`${b(t||(r.operation??P))} (${f(r.bytes)})`};function Tn(r,t){let e=[];return r.columns.forEach((n,s)=>{if(e.push({label:n.title,from:0,to:n.peak_bytes,part:null,kind:"peak",column:s}),s+1===r.columns.length)return;let o=vt(r,s),i=n.peak_bytes,a=(u,m,h)=>{e.push({label:u,from:i,to:i+m,part:h,kind:m<0?"less":"more",column:s+1}),i+=m},l=o.length>t?o.slice(0,t-1):o;for(let u of l)a(u.part,u.changes[s],u);let c=o.slice(l.length);c.length>0&&a(`${c.length} other parts`,c.reduce((u,m)=>u+m.changes[s],0),null)}),e}function vt(r,t){return r.parts.filter(e=>e.changes[t]!==0).sort((e,n)=>Math.abs(n.changes[t])-Math.abs(e.changes[t]))}var H=26,J=22,Ws=14,yt=8,Ke=class extends X{constructor(e,n){super("Peaks, and the parts of the step by which they differ. Arrows move from bar to bar. The table below has the same numbers.","waterfall",J+H);this.waterfall=e;this.activate=n;this.bars=Tn(e,Ws),this.setHeight(J+H*this.bars.length+6);let s=Math.max(...e.columns.map(a=>a.peak_bytes)),o=Math.max(0,...this.bars.filter(a=>a.kind!=="peak").map(a=>Math.abs(a.to-a.from)));this.zoomed=o>0&&o<s/20;let{canvas:i}=this;i.addEventListener("pointermove",a=>this.hover(a)),i.addEventListener("pointerleave",L),i.addEventListener("click",a=>this.open(this.rowAt(a.offsetY))),i.addEventListener("keydown",a=>this.key(a)),i.addEventListener("blur",()=>{this.cursor=-1,L(),this.invalidate()})}waterfall;activate;bars;cursor=-1;zoomed;get axis(){return this.zoomed?"differences":"zero"}setAxis(e){this.zoomed=e==="differences",this.invalidate()}get left(){return this.width<600?120:220}get right(){return this.width-100}range(){let e=this.bars.flatMap(o=>o.kind==="peak"?[o.to]:[o.from,o.to]),n=Math.max(1,...e);if(!this.zoomed)return[0,n];let s=Math.min(...e);return[Math.max(0,s-Math.max(1,n-s)*.25),n]}draw(e,n){let[s,o]=this.range(),i=a=>this.left+(Math.max(a,s)-s)/(o-s||1)*(this.right-this.left);this.drawAxis(e,n,s,o,i),this.bars.forEach((a,l)=>{let c=J+l*H,u=c+H/2,m=i(a.kind==="peak"?s:Math.min(a.from,a.to)),h=i(Math.max(a.from,a.to));if(l===this.cursor&&(e.fillStyle=n.band,e.fillRect(0,c,this.width,H)),e.fillStyle=zs(a),e.fillRect(m,c+5,Math.max(h-m,1.5),H-10),a.kind==="peak"&&s>0&&this.drawBreak(e,n,c),l+1<this.bars.length){let g=Math.round(i(a.to))+.5;e.strokeStyle=n.muted,e.beginPath(),e.mo)memprof",
+    R"memprof(veTo(g,c+H-5),e.lineTo(g,c+H+5),e.stroke()}e.fillStyle=a.kind==="peak"?n.text:n.muted;let d=a.kind==="peak"?yt:yt+14;e.fillText(V(e,b(a.label),this.left-d-10),d,u),e.textAlign="right",e.fillStyle=n.text,e.fillText(Us(a),this.width-yt,u),e.textAlign="left"})}drawAxis(e,n,s,o,i){let a=J+H*this.bars.length,l=W(s,o,Math.max(2,Math.floor((this.right-this.left)/110)),!0),c=new Set(l.map(f)).size===l.length?f:y;e.textAlign="center";for(let u of l){let m=Math.round(i(u))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(m,J-4),e.lineTo(m,a),e.stroke(),e.fillStyle=n.muted,e.fillText(c(u),m,J/2-2)}e.textAlign="left"}drawBreak(e,n,s){e.strokeStyle=n.surface,e.lineWidth=2;for(let o of[8,13])e.beginPath(),e.moveTo(this.left+o,s+H-4),e.lineTo(this.left+o+5,s+4),e.stroke();e.lineWidth=1}rowAt(e){let n=Math.floor((e-J)/H);return n>=0&&n<this.bars.length?n:-1}hover(e){let n=this.rowAt(e.offsetY);n<0?L():this.tell(n,e.clientX,e.clientY),this.canvas.style.cursor=n>=0&&this.bars[n].part?"pointer":"default"}tell(e,n,s){let o=this.bars[e],{columns:i}=this.waterfall,a=[];if(o.kind==="peak"){let l=i[o.column];a.push(["peak",y(l.peak_bytes)]),l.peak_segment!==null&&a.push(["in",b(l.peak_segment)]),l.peak_operation!==null&&a.push(["operation",b(l.peak_operation)])}else i.forEach((l,c)=>{o.part&&a.push([b(l.title),y(o.part.bytes[c])])}),a.push([`to ${b(i[o.column].title)}`,`${o.to>o.from?"+":""}${y(o.to-o.from)} (${C(Math.abs(o.to-o.from),i[o.column-1].peak_bytes)})`]);re({title:b(o.label),lines:a,note:o.part?"Click or press Enter to show its operations in the table.":void 0},n,s)}open(e){let n=e>=0?this.bars[e].part:null;n&&this.activate(n.part)}key(e){let n=e.key==="ArrowDown"?1:e.key==="ArrowUp"?-1:0;if(e.key==="Enter"&&this.open(this.cursor),n===0)return;e.preventDefault(),this.cursor=Math.min(this.bars.length-1,Math.max(0,this.cursor+n)),this.invalidate();let s=this.canvas.getBoundingClientRect();this.tell(this.cursor,s.left+this.left,s.top+J+(this.cursor+1)*H)}};function zs(r){return E(r.kind==="peak"?"parameter":r.kind==="more"?"temporary":"optimizer_state")}var Us=r=>r.kind==="peak"?f(r.to):R(r.to-r.from);function Sn(r){Re(),Le(),Ae();let t=b(r.title);document.title=`${t} \u2013 memprof`;let e=Xs(r),s=[["waterfall","From peak to peak",Ks(r,c=>{e.find(c),document.getElementById("operations")?.scrollIntoView(),e.focusSearch()})],["operations","Operations at the peak",[e.element]]];r.categories.length>0&&s.push(["categories","Categories at the peak",[Ys(r).element]]);let o=p("nav",{"aria-label":"Sections"},...["answers",...s.map(([c])=>c)].map(c=>p("a",{href:`#${c}`},c[0].toUpperCase()+c.slice(1)))),i=r.columns.map(c=>b(c.title)).join(", "),a=p("header",{},p("div",{class:"bar-top"},p("h1",{},t),p("span",{class:"about"},i),o,Oe())),l=p("main",{},Gs(r),...s.map(([c,u,m])=>p("section",{id:c,"aria-labelledby":`${c}-title`},p("h2",{id:`${c}-title`},u),...m)));document.getElementById("loading")?.remove(),document.body.prepend(a,l),document.body.append(p("footer",{},"Made by memprof. Bytes are exact; hold the pointer over a number for all its digits.")),new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${a.offsetHeight}px`)).observe(a)}function Gs(r){let{columns:t}=r,e=t.flatMap((o,i)=>{let a=[o.peak_segment===null?"":`in ${b(o.peak_segment)}`,o.peak_operation===null?"":`reached by ${b(o.peak_operation)}`,o.file===null?"":b(o.file)],l=wt("peak",b(o.title),f(o.peak_bytes),y(o.peak_bytes),a);return i===0?[l]:[qs(r,i),l]}),n=[...r.notes,...Vs(r)],s=p("section",{id:"answers","aria-label":"Answers",class:"with-spaces"},...e);return n.length>0&&s.append(p("div",{class:"answer wide","data-answer":"notes"},p("h2",{},"Notes"),...n.map(o=>p("p",{},o)))),s}function wt(r,t,e,n,s){return p("div",{class:"answer","data-answer":r},p("h2",{},t),p("p",{class:"value",title:n},e),...s.filter(o=>o).map(o=>p("p",{title:o},I(o,90))))}function qs(r,t){let e=r.changes[t-1],n=r.columns[t-1],s=vt(r,t-1),o=`From ${b(n.title)} to ${b(r.columns[t].title)}`;if(s.length===0)return wt("change",o,"Equal",y(0),["part by part, to the byte"]);let i=s.slice(0,4).map(l=>`${b(l.part)} ${R(l.changes[t-1])}`);s.length>4&&i.push(`and ${T(s.length-4,"part")} more`);let a=C(Math.abs(e),n.peak_bytes);return wt("change",o,e===0?"Equal in sum":`${R(e)}${a?` (${a})`:""}`,y(e),i)}function Vs(r){let{columns:t}=r,e=[];t.some(s=>s.peak_segment!==t[0].peak_segment)&&e.push("The peaks are in different phases: each column has what was live at its own."),t.some(s=>s.space!==t[0].space)&&e.push(`The columns are of different memory spaces: ${t.map(s=>b(s.space)).join(", ")}.`);for(let{title:s,resident_bytes:o,unrecorded_heap_bytes:i}of t)!o||!i||i<2**20||i<=o/20||e.push(`The process of ${b(s)} held ${f(o)}, of which ${f(i)} were heap that no source recorded: its peak lacks them.`);let n=t.find(s=>!s.has_categories);return n&&e.push(`For ${b(n.title)} it is unknown which operation held which category, so parts go by name alone; a trace records it.`),e}function Ks(r,t){let e=new Ke(r,t),n=j("Axis",[["zero","From zero"],["differences","Around the differences"]],()=>e.axis,s=>e.setAxis(s));return[p("div",{class:"toolbar"},n.element,p("span",{class:"about"},"Each bar begins where the one above it ended.")),e.element]}function En(r){let t=(e,n)=>e.bytes[n]??0;return[...r.columns.map((e,n)=>({title:b(e.title),about:"Bytes live at the peak; a dash where there is no such operation",value:s=>t(s,n),text:s=>s.bytes[n]===null?"\u2013":f(t(s,n)),exact:s=>s.bytes[n]===null?"no such operation":y(t(s,n))})),...r.changes.map((e,n)=>({title:r.changes.length>1?`Change to ${b(r.columns[n+1].title)}`:"Change",value:s=>s.changes[n],text:s=>R(s.changes[n]),exact:s=>y(s.changes[n])}))]}function Xs(r){let t=new N({label:"Operations at the peak",noun:"operation",empty:"Nothing was live.",columns:[{title:"Part",value:e=>b(e.part)},{title:"Operation",value:e=>b(e.operation)},...En(r)]});return t.setRows(r.parts.flatMap(e=>js(e))),t}function js(r){return r.operations.map(t=>{let e=Math.max(...t.paths);return{part:r.part,operation:e>1?`${t.operation} \xD7${e}`:t.operation,bytes:t.bytes.map((n,s)=>t.paths[s]===0?null:n),changes:t.changes}})}function Ys(r){let t=new N({label:"Categories at the peak",noun:"row",empty:"No block had a category.",columns:[{title:"Category",value:e=>A(e.part)},...En(r)]});return t.setRows(r.categories.map(e=>({part:e.category,operation:"",bytes:e.bytes,changes:e.changes}))),t}var Zs=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the previous or next moment; with Shift, ten of them"],["P","select the peak"],["N B","the next larger peak after or before the selected moment"],["0","the whole run"],["Home End","the start or end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift, pan; with Alt over the blocks, zoom their addresses"],["Drag","pan; with Shift, zoom into a range; double-click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function Js(r){let t=new Ce(r),e=new Ee(r);Re(),Le(),Ae();let n=b(r.run.title)||"memprof";document.title=`${n} \u2013 memprof`;let s=[["answers","Answers",()=>Qt(r,t)]];r.spaces.length>0&&(s.push(["timeline","Timeline",()=>to(r,t,e)],["live","Live",()=>Q("live","What was live at the selected moment",new Ue(r,t,e).element)]),s.push(["lanes","Lanes",()=>io(r,t,e)]),r.detail&&s.push(["blocks","Blocks",()=>ao(r,t,e)]),s.push(["segments","Segments",()=>Q("segments",r.steps.length>0?"Segments and steps":"Segments",new Ve(r,t).element)],["operations","Operations",()=>Q("operations","Operations over the whole run",wn(r,t,e))],["allocator","Allocator",()=>Q("allocator","Allocator",qt(r,t))])),s.push(["facts","Facts",()=>Q("facts","Facts",dn(r))]);let o=p("main",{},...s.map(([,,l])=>l())),i=Qs(r,t,n,s.map(([l,c])=>[l,c]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=co();document.body.append(p("footer",{},`Made by memprof${r.profile.library_version?` ${b(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all its digits. `,p("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),uo(t,a,s.map(([l])=>l)),lo(t)}function Q(r,t,...e){return p("section",{id:r,"aria-labelledby":`${r}-title`},p("h2",{id:`${r}-title`},t),...e)}function Qs(r,t,e,n){let{profile:s}=r,o=s.process.rank>=0?`rank ${s.process.rank} of ${s.process.world_size}`:"",i=[b(s.device),M(r.durationNs),r.hasEvents?T(r.events,"event"):"from a profile",o].filter(m=>m).join(" \xB7 "),a=p("select",{"aria-label":"Memory space",change:()=>t.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let m of r.spaces)a.append(p("option",{},`${I(b(m.name),40)} \u2013 ${f(m.profile.cumulative_peak)}`));t.on(["space"],()=>a.selectedIndex=t.state.space),a.selectedIndex=t.state.space;let l=p("nav",{"aria-label":"Sections"},...n.map(([m,h])=>p("a",{href:`#${m}`,"data-section":m,click:d=>{d.preventDefault(),Nn(t,m)}},h))),c=p("div",{class:"bar-top"},p("h1",{title:b(s.process.command_line)||e},e),p("span",{class:"about"},i),r.spaces.length>1?a:null,l,p("button",{type:"button",class:"quiet",title:"Copy a link to the current view",click:()=>{eo(t)}},"Copy link"),Oe()),u=p("header",{},c,r.spaces.length>0?new Ge(t,r).element:null);return new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function eo(r){r.writeAddressNow(),te(await _e(location.href)?"Copied the link.":"The browser did not allow copying.")}function to(r,t,e){let n=new ve(t,r,e,null,260),s=r.spaces.length>1?p("div",{class:"space-lanes"}):null,o=p("div",{class:"legend","aria-hidden":"true"}),i=()=>ro(r,t,e,o);t.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let l=t.state.by==="space"&&s!==null;if(n.element.hidden=l,o.hidden=l,!!s&&(s.hidden=!l,!(!l||s.childElementCount>0)))for(let c of r.spaces)c.profile.cumulative_peak<=0||s.append(p("h3",{},`${b(c.name)} `,p("span",{class:"muted"},`peak ${f(c.profile.cumulative_peak)}`)),new ve(t,r,e,c,130).element)};return t.on(["by"],a),a(),Q("timeline","Live bytes over time",no(r,t),oo(r,t),n.element,...s?[s]:[],new He(t,r).element,o)}function no(r,t){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let n=j("Stacked by",e,()=>t.state.by,i=>t.set({by:i}));t.on(["by"],n.update);let s=j("Along the axis",[["time","Time"],["event","Events"]],()=>t.state.unit,i=>t.setUnit(i));t.on(["unit"],s.update);let o=(i,a,l)=>p("button",{type:"button",title:a,"aria-label":a,click:l},i);return p("div",{class:"toolbar"},n.element,r.hasEvents?s.element:null,p("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>t.zoom(2)),o("+","Zoom in",()=>t.zoom(.5)),o("Whole run","Show the whole run",()=>t.setRange(0,t.full))),p("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","Previous moment",()=>t.move(-1)),o("\u203A","Next moment",()=>t.move(1)),o("Peak","Select the peak",()=>t.selectPeak()),o("\u2191 before","Previous larger peak",()=>Xe(t,-1)),o("\u2191 after","Next larger peak",()=>Xe(t,1))))}function so(r,t){let{from:e,to:n,unit:s}=t.state,o=s==="event"?"event":"ns",i=l=>l===null?0:(o==="event"?l.endEvent-l.beginEvent:l.endNs-l.beginNs)/4,a=l=>r.steps.on(o,l);return[a(e+i(a(e))),a(n-i(a(n)))]}function oo(r,t){let e=p("p",{class:"about range-note"}),n=(o,i)=>p("button",{type:"button",click:()=>t.setRange(...i)},o),s=()=>{let o=t.peakRange;if(e.hidden=o===null,!o)return;let i=`of ${v(r.steps.count)} steps`;if(t.showsAll){e.replaceChildren(`The whole run, each ${i} as its largest moment. `,n("Show the step with the peak",o));return}let[a,l]=so(r,t),c=r.stepAt(r.peak(t.space))?.row,u=a!==null&&l!==null&&c!==void 0&&a.row<=c&&c<=l.row,m=a&&l?a.row===l.row?`Step ${v(a.number)} ${i}`:`Steps ${v(a.number)} to ${v(l.number)} ${i}`:"";e.replaceChildren(m&&`${m}${u?`, which ${a.row===l.row?"holds":"hold"} the peak`:""}. `,n("Show the whole run",[0,t.full]),...u&&a.row===l.row?[]:[" \xB7 ",n("Show the step with the peak",o)])};return t.on(["from","to","unit","space"],s),s(),e}function Xe(r,t){r.selectLarger(t)||te(t>0?"Nothing larger comes later.":"Nothing larger came before.")}function ro(r,t,e,n){let{space:s}=t;if(!s)return;let o=r.locate(s,t.lookedAt);if(!o){n.replaceChildren();return}let i=o.timeline.total[o.row];if(!o.timeline.composition){let l=r.liveAt(s,t.state.at);if(t.state.by==="category"){n.replaceChildren(...(l?.byCategory??[]).map(h=>kt("",A(h.category),A(h.category),h.bytes,l.total)));return}let c=(l?.byOperation??[]).slice(0,9),u=c.map(h=>ue(h)),m=G(u,ot);n.replaceChildren(...c.map((h,d)=>kt("",u[d],m[d],h.bytes,l.total)));return}let a=Ne(r,s,o.timeline,t.state.by,e);n.replaceChildren(...a.groups.map((l,c)=>kt(l.colour(),b(l.label),a.labels[c],a.values[c][o.row],i)))}function kt(r,t,e,n,s){return p("div",{class:n===0?"none":void 0,title:`${t}
+${y(n)}`},r?Y(r):null,p("span",{class:"name"},e),p("span",{class:"number"},n===0?"\u2013":f(n)),p("span",{class:"number part"},n===0?"":C(n,s)))}function io(r,t,e){let n=new De(t,r,e),s=r.invocationsOf(0),o=[];return r.detail?s&&s.left>0&&o.push(`${v(s.left)} of ${v(s.invocations)} invocations were too short to keep.`):o.push(`${s?`A profile has of each operation the first, the last and the largest invocation, here ${v(s.length)} of ${v(s.invocations)}.`:"This profile has no invocations."} A trace has all, and blocks over time too: set trace_file in capture_options, or MEMPROF_TRACE=1 for a session, and give the file to memprof report.`),n.leftOut>0&&o.push(`${v(n.leftOut)} deeper lanes not drawn.`),Q("lanes","Operations over time",p("div",{class:"scrolled"},n.element),o.length>0?p("p",{class:"about"},o.join(" ")):p("span"),xn(r,t,n))}function ao(r,t,e){let n=new We(t,r,e),s=(i,a,l)=>p("button",{type:"button",title:a,"aria-label":a,click:l},i),o=p("div",{class:"toolbar"},p("div",{class:"choice",role:"group","aria-label":"Addresses"},s("\u2212","Zoom out of the addresses",()=>n.zoomOffsets(2)),s("+","Zoom into the addresses",()=>n.zoomOffsets(.5)),s("\u2193","Lower addresses",()=>n.panOffsets(-.4)),s("\u2191","Higher addresses",()=>n.panOffsets(.4)),s("All addresses","Show all addresses",()=>n.showAll())),p("span",{class:"about"},"Height is size, width is lifetime. Dotted lines mark address ranges that no block ever used. A block smaller than a pixel is drawn as one."));return Q("blocks","Blocks over time by address",o,n.element,_n(r,t,n))}function Nn(r,t){r.set({view:t}),document.getElementById(t)?.scrollIntoView()}function lo(r){let t=r.state.view;t&&requestAnimationFrame(()=>document.getElementById(t)?.scrollIntoView()),addEventListener("hashchange",()=>{t=r.state.view,document.getElementById(t)?.scrollIntoView()});let e=[...document.querySelectorAll("nav a")],n=()=>{let s=(document.querySelec)memprof",
+    R"memprof(tor("header")?.offsetHeight??0)+innerHeight*.12,o="";for(let i of document.querySelectorAll("main > section"))i.getBoundingClientRect().top<s&&(o=i.id);for(let i of e)i.dataset.section===o?i.setAttribute("aria-current","true"):i.removeAttribute("aria-current")};addEventListener("scroll",n,{passive:!0}),n()}function co(){let r=p("dialog",{"aria-label":"Keys",click:t=>{t.target===r&&r.close()}},p("h2",{},"Keys"),p("dl",{},...Zs.flatMap(([t,e])=>[p("dt",{},t),p("dd",{},e)])),p("form",{method:"dialog"},p("button",{},"Close")));return r}function uo(r,t,e){addEventListener("keydown",n=>{let{target:s}=n;if(n.ctrlKey||n.metaKey||n.altKey||t.open)return;if(s instanceof HTMLInputElement||s instanceof HTMLSelectElement||s instanceof HTMLTextAreaElement){n.key==="Escape"&&s.blur();return}let o=s instanceof HTMLElement&&s.closest(".rows, .scrolled")!==null&&!(s instanceof HTMLCanvasElement);ho(r,t,e,n,o)&&(n.preventDefault(),L())})}function ho(r,t,e,n,s){let{key:o}=n;if(/^[1-9]$/.test(o)){let i=e[Number(o)-1];return i&&Nn(r,i),i!==void 0}if(s&&(o.startsWith("Arrow")||o==="Home"||o==="End"))return!1;switch(o){case"+":case"=":case"w":return r.zoom(1/1.5),!0;case"-":case"s":return r.zoom(1.5),!0;case"a":return r.pan(-.2),!0;case"d":return r.pan(.2),!0;case"0":return r.setRange(0,r.full),!0;case"ArrowLeft":case"ArrowRight":return r.move((o==="ArrowLeft"?-1:1)*(n.shiftKey?10:1)),!0;case"Home":return r.select({event:0,ns:0}),!0;case"End":return r.select(r.model.end),!0;case"p":return r.selectPeak(),!0;case"n":return Xe(r,1),!0;case"b":return Xe(r,-1),!0;case"x":return r.setUnit(r.state.unit==="time"?"event":"time"),!0;case"c":{let i=r.model.spaces.length>1?["category","operation","space"]:["category","operation"];return r.set({by:i[(i.indexOf(r.state.by)+1)%i.length]}),!0}case"/":return mo(),!0;case"?":return t.showModal(),!0;default:return!1}}function mo(){let r=null,t=1/0;for(let e of document.querySelectorAll("input[type=search]")){let n=e.getBoundingClientRect(),s=Math.abs(n.top-innerHeight*.4);n.width>0&&s<t&&([r,t]=[e,s])}r?.focus()}function po(r){let t=document.getElementById("loading")??document.body;t.textContent=r instanceof Error?r.message:String(r),t.setAttribute("role","alert")}xt().then(r=>{r instanceof he?Js(new xe(r)):Sn(r),requestAnimationFrame(()=>requestAnimationFrame(()=>performance.measure("memprof-first-paint")))}).catch(po);})();</script>
 </body>
 </html>
 )memprof",
@@ -39814,7 +41588,7 @@ class run_frames {
   }
   void name(label, std::string_view) {}
   void space(const space_definition&) {}
-  void facts(fact_table&&, bool) {}
+  void facts(fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
     for (; first != last; ++first, ++event_) apply(*first, ring);
   }
@@ -40003,10 +41777,10 @@ static_assert(trace_visitor<run_frames>);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_48
+#endif  // MEMPROF_SINGLE_HEADER_50
 
-#if !defined(MEMPROF_SINGLE_HEADER_49) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_49
+#if !defined(MEMPROF_SINGLE_HEADER_51) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_51
 
 // ---- <memprof/report/markdown.hpp>
 #include <algorithm>
@@ -40128,8 +41902,11 @@ inline void append_markdown_section(std::string& text, const page_section& secti
   std::string text = "# Memory profile\n";
   if (spaces.empty()) {
     append_markdown_section(text, run_section(source, steps));
+    append_markdown_section(text, process_section(source));
     append_markdown_section(text, check_section(source, limits.faults));
-    return text + "\nNo allocations recorded.\n";
+    text += "\nNo allocations recorded.\n";
+    for (const std::string& cause : causes_of_silence(source)) text += cause + '\n';
+    return text;
   }
   for (const page_section& section : summary_sections(source, spaces, steps, options, limits))
     append_markdown_section(text, section);
@@ -40200,10 +41977,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_49
+#endif  // MEMPROF_SINGLE_HEADER_51
 
-#if !defined(MEMPROF_SINGLE_HEADER_50) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_50
+#if !defined(MEMPROF_SINGLE_HEADER_52) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_52
 
 // ---- <memprof/analysis/phase_name.hpp>
 #include <string_view>
@@ -40295,17 +42072,20 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
 /// profile does not keep, counting restarts; the greatest such run counts.
 [[nodiscard]] inline std::optional<std::int64_t> kept_activations(const profile& of, const space_profile& space) {
   std::optional<std::int64_t> greatest;
-  std::optional<std::int64_t> run;
+  std::int64_t run = 0;  // not an optional, of which g++ 12 thinks that it may be read uninitialized
+  bool is_running = false;
   const auto end_run = [&] {
-    if (run) greatest = std::max(greatest.value_or(*run), *run);
-    run.reset();
+    if (is_running) greatest = std::max(greatest.value_or(run), run);
+    run = 0;
+    is_running = false;
   };
   for (std::size_t index = 0; index < space.segments.size(); ++index) {
     const bool is_known = index > 0 && index < of.segments.size() && of.segments[index].number >= 0;
     if (is_known && of.segments[index].number != of.segments[index - 1].number + 1) end_run();
     const segment_usage& segment = space.segments[index];
     if (is_occurrence(segment.segment, forward_phase)) {
-      run = add_saturating(run.value_or(0), segment.segment_change);
+      run = add_saturating(run, segment.segment_change);
+      is_running = true;
     } else if (is_occurrence(segment.segment, backward_phase)) {
       end_run();
     }
@@ -40541,6 +42321,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 // ---- <memprof/analysis/profile_remarks.hpp>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40590,9 +42371,15 @@ namespace detail {
   for (std::string& sentence : detail::contradictions_around(of, space)) {
     remarks.push_back("the profile contradicts itself: " + std::move(sentence));
   }
-  if (!of.exact) remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
+  if (!of.exact)
+    remarks.emplace_back("the profile is not exact: events were lost or memory spaces merged, so the bytes may be too small");
   for (const auto& [path] : rows_of<unrecorded_module>(of.facts)) {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+  }
+  if (const std::optional<process_account> process = process_account_of(of);
+      process && has_unrecorded_heap(*process) && !detail::is_device_name(space.name)) {
+    remarks.push_back(std::to_string(process->reading.unrecorded_heap_bytes) +
+                      " bytes of malloc's blocks were not recorded: the bytes here lack them");
   }
   if (!of.complete && of.provenance.format.empty()) {
     remarks.emplace_back("the capture had not ended: these are the bytes so far");
@@ -40626,15 +42413,22 @@ struct breakdown_options {
   std::optional<std::int64_t> model_size = {};      ///< default: two bytes (bf16) per parameter, if their number is known
   std::optional<std::int64_t> optimizer_size = {};  ///< default: twice the model's (AdamW's two moments)
   std::optional<std::int64_t> gradients_size = {};  ///< default: the model's
-  std::optional<std::int64_t> device_memory = {};   ///< default: the capacity of the space, if the profile has it
-  bool use_actual_sizes = false;                    ///< whether the parts of the peak use measured sizes for model and optimizer
+  /// Default: the capacity of the space, if the profile has it; for a log of tt-train's tracker, `tracker_device_memory`.
+  std::optional<std::int64_t> device_memory = {};
+  bool use_actual_sizes = false;  ///< whether the parts of the peak use measured sizes for model and optimizer
 };
 
-/// The source of the device's memory size; `none` if no device was named.
-enum class device_memory_source : std::uint8_t { none, option, profile };
+/// The device's memory that tt-train's analyze_memory.py assumes: 12 GiB, which its help calls 12GB.
+inline constexpr std::int64_t tracker_device_memory = std::int64_t{12} << 30;
+
+/// Whether the profile was read from a log of tt-train's tracker, for which analyze_memory.py was written.
+[[nodiscard]] inline bool is_tracker_log(const profile& of) noexcept { return of.provenance.format == detail::tracker_format; }
+
+/// The source of the device's memory size; `none` if no device was named; `assumed`: `tracker_device_memory`.
+enum class device_memory_source : std::uint8_t { none, option, profile, assumed };
 
 /// The names of `device_memory_source`, in the order of its values.
-inline constexpr std::array<std::string_view, 3> device_memory_source_names{"none", "option", "profile"};
+inline constexpr std::array<std::string_view, 4> device_memory_source_names{"none", "option", "profile", "default"};
 
 /// How a size was measured: by the changes in the segments of its phase, or by the category of blocks.
 enum class size_source : std::uint8_t { none, phases, categories };
@@ -40673,7 +42467,7 @@ struct memory_breakdown {
   compared_size gradients;
   measured_size activations;
   std::int64_t peak = 0;
-  std::optional<std::int64_t> device_memory;  ///< nothing: no device was named
+  std::optional<std::int64_t> device_memory;  ///< nothing: none is known
   device_memory_source device_memory_from = device_memory_source::none;
   /// The parts of the peak. From a profile with categories: what was live at the peak, so they add up to it. Otherwise by the
   /// script's definition, which takes the parts from different moments: they may be negative, and their sum may exceed the peak.
@@ -40782,7 +42576,8 @@ inline void divide_by_phases(memory_breakdown& result, const space_profile& spac
   }
 }
 
-inline void choose_device_memory(memory_breakdown& result, const space_profile& space, const breakdown_options& options) {
+inline void choose_device_memory(memory_breakdown& result, const profile& of, const space_profile& space,
+                                 const breakdown_options& options) {
   const bool is_limited = space.capacity != 0 && !space.capacity_is_per_core;
   if (options.device_memory) {
     result.device_memory = options.device_memory;
@@ -40790,6 +42585,9 @@ inline void choose_device_memory(memory_breakdown& result, const space_profile& 
   } else if (is_limited) {
     result.device_memory = space.capacity;
     result.device_memory_from = device_memory_source::profile;
+  } else if (is_tracker_log(of)) {
+    result.device_memory = tracker_device_memory;
+    result.device_memory_from = device_memory_source::assumed;
   }
   if (options.device_memory && is_limited && *options.device_memory != space.capacity) {
     result.remarks.push_back("the profile was captured for a capacity of " + std::to_string(space.capacity) +
@@ -40850,7 +42648,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
   result.peak = space.cumulative_peak;
   result.remarks = remarks_on(of, space);
   for (const model_parameters& row : rows_of<model_parameters>(of.facts)) result.parameters = row.count;
-  detail::choose_device_memory(result, space, options);
+  detail::choose_device_memory(result, of, space, options);
   detail::choose_expected_sizes(result, options);
   detail::measure_sizes(result, of, space);
   detail::remark_missing_phases(result, of, space);
@@ -40878,6 +42676,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 /// @file
@@ -40902,9 +42701,12 @@ namespace detail {
 
 [[nodiscard]] inline double in_megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 
-/// "1,863.25 MB".
-[[nodiscard]] inline std::string grouped_megabytes(std::int64_t bytes) {
-  return with_thousands(decimal(in_megabytes(bytes), 2)) + " MB";
+/// The name of 2^20 bytes: "MB" in the tables of a log of tt-train's tracker, as in the log and in analyze_memory.py.
+[[nodiscard]] inline std::string megabyte_name(const profile& of) { return is_tracker_log(of) ? " MB" : " MiB"; }
+
+/// "1,863.25 MiB".
+[[nodiscard]] inline std::string grouped_megabytes(const profile& of, std::int64_t bytes) {
+  return with_thousands(decimal(in_megabytes(bytes), 2)) + megabyte_name(of);
 }
 
 /// "+0.77%", "-1.00%", "+0.00%".
@@ -40938,8 +42740,8 @@ inline void append_value(std::string& text, std::string_view label, const std::s
 inline void append_comparison(std::string& text, std::string_view title, const profile& of, const compared_size& size) {
   if (!size.actual) return;
   text += "\n--- " + std::string{title} + " ---\n";
-  append_value(text, actual_label(of, size.from), grouped_megabytes(*size.actual));
-  append_value(text, "Expected (input):", size.expected ? grouped_megabytes(*size.expected) : "unknown");
+  append_value(text, actual_label(of, size.from), grouped_megabytes(of, *size.actual));
+  append_value(text, "Expected (input):", size.expected ? grouped_megabytes(of, *size.expected) : "unknown");
   if (const auto difference = size.difference_percent()) append_value(text, "Difference:", signed_percent(*difference));
 }
 
@@ -40955,49 +42757,52 @@ inline void append_comparison(std::string& text, std::string_view title, const p
 [[nodiscard]] inline std::string device_text(const profile& of, const space_profile& space, const memory_breakdown& breakdown) {
   if (!breakdown.device_memory)
     return "no device named: pass --device NAME or --device-memory SIZE to check whether the peak fits";
-  std::string text = grouped_megabytes(*breakdown.device_memory);
+  std::string text = grouped_megabytes(of, *breakdown.device_memory);
+  if (breakdown.device_memory_from == device_memory_source::assumed)
+    return text + " (the default for a log of tt-train's tracker; --device or --device-memory names another)";
   if (breakdown.device_memory_from != device_memory_source::profile) return text;
   const std::string device = of.device.empty() ? std::string{"its device"} : on_one_line(of.device);
   return text + " (from the profile: " + on_one_line(space.name) + " of " + device + ")";
 }
 
-[[nodiscard]] inline std::string fit_text(const memory_breakdown& breakdown) {
+[[nodiscard]] inline std::string fit_text(const profile& of, const memory_breakdown& breakdown) {
   const std::optional<bool> fits = breakdown.fits();
   if (!fits) return "unknown, the peak is negative";
   const std::int64_t room = subtract_saturating(*breakdown.device_memory, breakdown.peak);
-  return *fits ? "yes, " + grouped_megabytes(room) + " to spare" : "no, " + grouped_megabytes(-room) + " too much";
+  return *fits ? "yes, " + grouped_megabytes(of, room) + " to spare" : "no, " + grouped_megabytes(of, -room) + " too much";
 }
 
 inline void append_peak_usage(std::string& text, const analyzed_space& analyzed) {
+  const profile& of = *analyzed.profile;
   const space_profile& space = analyzed.usage();
   const memory_breakdown& breakdown = analyzed.breakdown;
   text += "\n--- Peak DRAM Usage ---\n";
-  append_value(text, "Peak DRAM:", grouped_megabytes(breakdown.peak));
-  append_value(text, "Device Memory:", device_text(*analyzed.profile, space, breakdown));
+  append_value(text, "Peak DRAM:", grouped_megabytes(of, breakdown.peak));
+  append_value(text, "Device Memory:", device_text(of, space, breakdown));
   if (const auto usage = breakdown.usage_percent()) append_value(text, "Usage:", decimal(*usage, 2) + "%");
-  if (breakdown.device_memory) append_value(text, "Fits:", fit_text(breakdown));
+  if (breakdown.device_memory) append_value(text, "Fits:", fit_text(of, breakdown));
   if (space.peak_segment < 0) return;
   const auto segment = static_cast<std::size_t>(space.peak_segment);
-  append_value(text,
-               "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(*analyzed.profile, segment));
+  append_value(text, "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(of, segment));
 }
 
 /// The spaces that this analysis is not about.
 inline void append_other_spaces(std::string& text, const analyzed_space& analyzed) {
-  if (analyzed.profile->spaces.size() < 2) return;
+  const profile& of = *analyzed.profile;
+  if (of.spaces.size() < 2) return;
   text += "\n--- Other Memory Spaces ---\n";
-  for (const space_profile& other : analyzed.profile->spaces) {
+  for (const space_profile& other : of.spaces) {
     if (&other == &analyzed.usage()) continue;
-    std::string value = has_blocks_on_cores(other) ? "peak of a core " + grouped_megabytes(other.cores.peaks.total)
-                                                   : "peak " + grouped_megabytes(other.cumulative_peak) + ", " +
-                                                         grouped_megabytes(other.cumulative_current) + " at the end";
-    if (other.capacity != 0) value += ", of " + grouped_megabytes(other.capacity);
+    std::string value = has_blocks_on_cores(other) ? "peak of a core " + grouped_megabytes(of, other.cores.peaks.total)
+                                                   : "peak " + grouped_megabytes(of, other.cumulative_peak) + ", " +
+                                                         grouped_megabytes(of, other.cumulative_current) + " at the end";
+    if (other.capacity != 0) value += ", of " + grouped_megabytes(of, other.capacity);
     append_value(text, on_one_line(other.name) + ":", value);
   }
   text += "  --space NAME shows one of them, --space all shows each.\n";
 }
 
-inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
+inline void append_parts(std::string& text, const profile& of, const memory_breakdown& breakdown) {
   text += breakdown.parts_are_live_at_peak ? "\n--- Peak Breakdown (live at the peak) ---\n"
                                            : "\n--- Peak Breakdown (by phases) ---\n";
   // As in the picture: the top part first.
@@ -41005,12 +42810,12 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
     const bool gradients = index == static_cast<std::size_t>(peak_part::gradients);
     const std::string title{gradients && breakdown.parts_are_live_at_peak ? "Gradients" : peak_part_titles[index]};
     append_value(text, title + ":",
-                 right_aligned(grouped_megabytes(breakdown.parts[index]), 14) +
+                 right_aligned(grouped_megabytes(of, breakdown.parts[index]), 14) +
                      right_aligned(percent_of(breakdown.parts[index], breakdown.peak), 9));
   }
   if (breakdown.excess() == 0) return;
-  text += "  The parts without Other add up to " + grouped_megabytes(breakdown.accounted()) + ", " +
-          grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same time.\n";
+  text += "  The parts without Other add up to " + grouped_megabytes(of, breakdown.accounted()) + ", " +
+          grouped_megabytes(of, breakdown.excess()) + " more than the peak: they were not live at the same time.\n";
 }
 
 /// The segments by name, for a run with more than `max_single_segments` of them: those with the greatest peaks if there are too
@@ -41042,9 +42847,9 @@ inline void append_names_of_segments(std::string& text, const profile& of, const
     const segments_of_name& name = names[index];
     const std::int64_t mean = name.count == 0 ? 0 : name.segment_change.sum / name.count;
     text += right_aligned(with_thousands(std::to_string(name.count)), 10);
-    text += right_aligned(grouped_megabytes(name.segment_peak.greatest), width);
-    text += right_aligned((mean < 0 ? "" : "+") + grouped_megabytes(mean), width);
-    text += right_aligned(grouped_megabytes(name.cumulative_current.last), width);
+    text += right_aligned(grouped_megabytes(of, name.segment_peak.greatest), width);
+    text += right_aligned((mean < 0 ? "" : "+") + grouped_megabytes(of, mean), width);
+    text += right_aligned(grouped_megabytes(of, name.cumulative_current.last), width);
     text += "  " + (name.stands_for_others ? std::string{"(all other names)"} : on_one_line(name.name));
     text += space.peak_segment >= 0 && name.name == peak_name ? "  <- overall peak\n" : "\n";
   }
@@ -41072,10 +42877,10 @@ inline void append_segment_table(std::string& text, const profile& of, const spa
   for (std::size_t index = 0; index < space.segments.size(); ++index) {
     const bool is_peak = space.peak_segment == static_cast<std::int64_t>(index);
     const segment_usage& segment = space.segments[index];
-    text += right_aligned(grouped_megabytes(segment.segment_peak), width);
-    text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(segment.segment_change), width);
-    text += right_aligned(grouped_megabytes(segment.cumulative_peak), width);
-    text += right_aligned(grouped_megabytes(segment.cumulative_current), width);
+    text += right_aligned(grouped_megabytes(of, segment.segment_peak), width);
+    text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(of, segment.segment_change), width);
+    text += right_aligned(grouped_megabytes(of, segment.cumulative_peak), width);
+    text += right_aligned(grouped_megabytes(of, segment.cumulative_current), width);
     text += "  " + on_one_line(segment.segment) + (is_peak ? "  <- overall peak\n" : "\n");
   }
 }
@@ -41115,15 +42920,21 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   }
   // Appends what differs to each of several equal titles; no change if nothing differs.
   const auto disambiguate = [&](auto what) {
-    const std::vector<std::string> before = titles;
+    struct twins {
+      std::string word;  // of the first of them
+      bool differ = false;
+    };
+    std::unordered_map<std::string, twins> twins_of;
+    std::vector<std::string> words;
     for (std::size_t index = 0; index < analyzed.size(); ++index) {
-      bool has_twin = false;
-      for (std::size_t other = 0; other < analyzed.size(); ++other) {
-        has_twin = has_twin || (before[other] == before[index] && what(analyzed[other]) != what(analyzed[index]));
-      }
-      if (!has_twin) continue;
-      const std::string word = what(analyzed[index]);
-      titles[index] = word.ends_with(before[index]) ? word : before[index] + ", " + word;  // a path replaces its own file name
+      words.push_back(what(analyzed[index]));
+      twins& all = twins_of.try_emplace(titles[index], twins{words.back()}).first->second;
+      all.differ = all.differ || all.word != words.back();
+    }
+    for (std::size_t index = 0; index < analyzed.size(); ++index) {
+      if (!twins_of.at(titles[index]).differ) continue;
+      std::string& title = titles[index];
+      title = words[index].ends_with(title) ? words[index] : title + ", " + words[index];  // a path replaces its own file name
     }
   };
   disambiguate([](const analyzed_space& one) { return detail::file_title(one.profile->provenance); });
@@ -41134,7 +42945,8 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 }
 
 /// The tables of one memory space as tt-train's analyze_memory.py prints them, then what the peak is made of, all segments, the
-/// other memory spaces, and caveats about the numbers. MB is 2^20 bytes.
+/// other memory spaces, and caveats about the numbers. MB, which only the tables of a
+/// tracker's log have, is 2^20 bytes like MiB.
 [[nodiscard]] inline std::string to_text(const analyzed_space& analyzed, const std::string& title) {
   const memory_breakdown& breakdown = analyzed.breakdown;
   std::string text;
@@ -41147,11 +42959,11 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   detail::append_comparison(text, "Optimizer State", *analyzed.profile, breakdown.optimizer);
   if (breakdown.activations.actual) {
     text += "\n--- Activations Size ---\n";
-    detail::append_value(text, "Activations:", detail::grouped_megabytes(*breakdown.activations.actual));
+    detail::append_value(text, "Activations:", detail::grouped_megabytes(*analyzed.profile, *breakdown.activations.actual));
   }
   detail::append_comparison(text, "Gradients Size", *analyzed.profile, breakdown.gradients);
   detail::append_peak_usage(text, analyzed);
-  detail::append_parts(text, breakdown);
+  detail::append_parts(text, *analyzed.profile, breakdown);
   detail::append_segment_table(text, *analyzed.profile, analyzed.usage());
   detail::append_other_spaces(text, analyzed);
   detail::append_notes(text, breakdown);
@@ -41169,8 +42981,8 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
       shown = breakdown.parameters;
       const bool is_of_log = !one.profile->provenance.format.empty();
       text += std::string{"Model size not provided, calculated from "} + (is_of_log ? "logs: " : "the number of parameters: ") +
-              detail::megabytes(*breakdown.model.expected) + " (" + detail::with_thousands(std::to_string(*shown)) +
-              " parameters, assuming bf16)\n";
+              detail::decimal(detail::in_megabytes(*breakdown.model.expected), 2) + detail::megabyte_name(*one.profile) + " (" +
+              detail::with_thousands(std::to_string(*shown)) + " parameters, assuming bf16)\n";
     }
     if (!shown) text += "No expected model size to compare with: pass --model-size\n";
   }
@@ -41182,10 +42994,10 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_50
+#endif  // MEMPROF_SINGLE_HEADER_52
 
-#if !defined(MEMPROF_SINGLE_HEADER_51) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_51
+#if !defined(MEMPROF_SINGLE_HEADER_53) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_53
 
 // ---- <memprof/report/peak_picture.hpp>
 #include <algorithm>
@@ -41235,6 +43047,7 @@ struct bar_axis {
   std::int64_t end = 1;
   bool has_limits = false;  ///< whether the devices' memory is on it: far above all peaks, it would flatten the bars
   picture_unit unit;
+  unit_style style = unit_style::iec;
 };
 
 /// Some room above the highest bar, and above the limits unless those are more than three times as high.
@@ -41249,7 +43062,10 @@ struct bar_axis {
   const std::int64_t greatest = std::max(axis.greatest_peak, axis.has_limits ? greatest_limit : 0);
   constexpr std::int64_t room = 8;  // an eighth above, for the labels
   axis.end = greatest <= 0 ? 1 << 20 : add_saturating(greatest, greatest / room);
-  axis.unit = unit_for(greatest);
+  const bool is_tracker = !bars.empty() && std::all_of(bars.begin(), bars.end(),
+                                                       [](const analyzed_space& bar) { return is_tracker_log(*bar.profile); });
+  axis.style = is_tracker ? unit_style::tracker : unit_style::iec;
+  axis.unit = unit_for(greatest, axis.style);
   return axis;
 }
 
@@ -41294,7 +43110,8 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
   for (std::size_t index = 0; index < peak_parts; ++index) {
     const std::int64_t height = slices[index].high - slices[index].low;
     if (height <= 0) continue;
-    const std::string words = amount_text(bar.breakdown.parts[index]) + (slices[index].cut ? " (cut at the peak)" : "");
+    const std::string words =
+        amount_text(bar.breakdown.parts[index], axis.style) + (slices[index].cut ? " (cut at the peak)" : "");
     const double middle = (axis.unit.of(slices[index].low) + axis.unit.of(slices[index].high)) / 2;
     if (axis.unit.of(height) < least_share_for_text * end) {
       side_texts.push_back(words);
@@ -41317,10 +43134,11 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
     script.append(" nohead front linecolor rgb '#666666'\nset label ").append(gnuplot_string(side_texts[index]));
     script.append(" at ").append(x).append(".29,").append(place).append(" left front font 'Sans,16'\n");
   }
-  std::string total = gnuplot_string("Total: " + amount_text(bar.breakdown.peak));
+  std::string total = gnuplot_string("Total: " + amount_text(bar.breakdown.peak, axis.style));
   if (bar.breakdown.excess() > 0) {
     // The label grows downwards from its anchor.
-    total = gnuplot_string("(parts: " + amount_text(bar.breakdown.accounted()) + ", not live at once)") + ".\"\\n\"." + total;
+    total = gnuplot_string("(parts: " + amount_text(bar.breakdown.accounted(), axis.style) + ", not live at once)") +
+            ".\"\\n\"." + total;
   }
   const bool has_two_lines = bar.breakdown.excess() > 0;
   script += "set label " + total + " at " + x + "," + decimal(axis.unit.of(std::max<std::int64_t>(0, bar.breakdown.peak)), 6) +
@@ -41362,7 +43180,7 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   }
   if (!one) return {};
   if (!axis.has_limits) {
-    const std::string amount = is_one ? amount_text(*one) : "from " + amount_text(least);
+    const std::string amount = is_one ? amount_text(*one, axis.style) : "from " + amount_text(least, axis.style);
     return "NaN" + style + gnuplot_string("Limit: " + amount + " (above)");
   }
   if (is_one) return decimal(axis.unit.of(*one), 6) + style + "'Device Memory Limit'";
@@ -41417,6 +43235,38 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/report/palette.hpp>
+// Made by viewer/build.mjs from viewer/src/palette.json: change it there.
+
+#include <string_view>
+
+/// @file
+/// The colours of pages in light colours, for pictures. Those of categories are by Okabe and Ito, "Color Universal Design"
+/// (2008).
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+inline constexpr std::string_view rest_colour = "#b4bac2";
+inline constexpr std::string_view plain_colour = "#9fb4c7";  ///< of bars whose names say what they are
+
+[[nodiscard]] constexpr std::string_view colour_of(category of) noexcept {
+  // clang-format off
+  switch (of) {
+    case category::other: return "#8b929b";
+    case category::parameter: return "#0072b2";
+    case category::gradient: return "#e69f00";
+    case category::optimizer_state: return "#009e73";
+    case category::activation: return "#56b4e9";
+    case category::temporary: return "#d55e00";
+    case category::input: return "#cc79a7";
+    case category::kv_cache: return "#cfc100";
+  }
+  // clang-format on
+  return rest_colour;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/report/run_picture_rows.hpp>
 #include <algorithm>
 #include <array>
@@ -41439,16 +43289,11 @@ enum class composition : std::uint8_t { automatic, category, operation };
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-// Okabe and Ito, "Color Universal Design" (2008); the greys are ours.
+// Of what is not a part of the peak, also by Okabe and Ito.
 inline constexpr std::string_view line_colour = "#0072b2";
 inline constexpr std::string_view area_colour = "#b9dcf2";  // a lighter #56b4e9
 inline constexpr std::string_view peak_colour = "#d55e00";
 inline constexpr std::string_view capacity_colour = "#a33f00";  // a darker #d55e00: text on white
-inline constexpr std::string_view rest_colour = "#999999";
-
-/// Indexed by `category`.
-inline constexpr std::array<std::string_view, 8> category_colours{"#999999", "#0072b2", "#cc79a7", "#56b4e9",
-                                                                  "#e69f00", "#f0e442", "#009e73", "#d55e00"};
 
 /// The unit of a time axis.
 struct time_unit {
@@ -41499,7 +43344,7 @@ struct composition_rows {
     }
     names.push_back(owner.owner.empty() ? "(no operation)" : on_one_line(owner.owner));
     const auto known = category_from_string(owner.owner).value_or(category::other);
-    rows.push_back({{}, owner.bytes, are_categories ? category_colours[static_cast<std::size_t>(known)] : line_colour});
+    rows.push_back({{}, owner.bytes, are_categories ? colour_of(known) : plain_colour});
   }
   names = shortened_apart(names, longest_name);
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].name = std::move(names[index]);
@@ -41533,8 +43378,7 @@ struct composition_rows {
       // Parts below a log's precision are left out.
       if (breakdown.parts[part] == 0 || (of.provenance.rounding > 1 && breakdown.parts[part] <= 2 * of.provenance.rounding))
         continue;
-      result.rows.push_back({std::string{peak_part_titles[part]}, breakdown.parts[part],
-                             category_colours[static_cast<std::size_t>(categories[part])]});
+      result.rows.push_back({std::string{peak_part_titles[part]}, breakdown.parts[part], colour_of(categories[part])});
     }
   }
   if (result.rows.empty()) result.title = "what was live at the peak is unknown";
@@ -41655,7 +43499,7 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
             " left font 'Sans Bold,20'\n";
 }
 
-/// "dram: peak 14,019.88 MB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MB at the end".
+/// "dram: peak 14,019.88 MiB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MiB at the end".
 [[nodiscard]] inline std::string timeline_title(const profile& of, const space_profile& space, const std::string& name) {
   std::string text = shortened(on_one_line(name.empty() ? space.name : name), 40) +
                      (has_blocks_on_cores(space) ? ", all cores together" : "") + ": peak " + amount_text(space.cumulative_peak);
@@ -41909,10 +43753,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_51
+#endif  // MEMPROF_SINGLE_HEADER_53
 
-#if !defined(MEMPROF_SINGLE_HEADER_52) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_52
+#if !defined(MEMPROF_SINGLE_HEADER_54) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_54
 
 // ---- <memprof/report/training_step_text.hpp>
 #include <algorithm>
@@ -42220,6 +44064,7 @@ struct operation_place {
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42252,6 +44097,8 @@ struct waterfall_column {
   bool has_categories = false;  ///< whether `held` has them, as from a trace; a profile has only sums by category
   std::vector<owned_bytes> by_category;
   std::vector<held_bytes> held;
+  /// What the process held, if the blocks of the space were really in it and the capture looked.
+  std::optional<process_account> process;
 };
 
 /// Bytes in each column of a waterfall. `change(n)` is the difference between columns n - 1 and n.
@@ -42316,6 +44163,7 @@ struct waterfall {
   column.operation = space.peak_operation;
   column.has_categories = stacks.has_categories;
   column.by_category = space.live_at_peak.by_category;
+  if (!detail::is_device_name(space.name)) column.process = process_account_of(source);
   const auto segment = static_cast<std::size_t>(space.peak_segment);
   if (space.peak_segment >= 0 && segment < source.segments.size()) column.segment = source.segments[segment].name;
   std::int64_t sum = 0;
@@ -42476,17 +44324,20 @@ class waterfall_builder {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_52
+#endif  // MEMPROF_SINGLE_HEADER_54
 
-#if !defined(MEMPROF_SINGLE_HEADER_53) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_53
+#if !defined(MEMPROF_SINGLE_HEADER_55) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_55
 
 // ---- <memprof/report/waterfall_text.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -42557,6 +44408,30 @@ namespace detail {
     line.add(", " + grouped(static_cast<std::int64_t>(parts.size() - most), "other part", "other parts") + " " +
              signed_short_bytes(rest));
   }
+  return line;
+}
+
+/// By how much the process of column `column` differs from that of the one before, if that is notable and both are known.
+[[nodiscard]] inline page_line process_change_line(const waterfall& of, std::size_t column) {
+  page_line line;
+  const std::optional<process_account>& process = of.columns[column].process;
+  const std::optional<process_account>& before = of.columns[column - 1].process;
+  if (!process || !before) return line;
+  const auto change = [&](auto bytes_of) { return bytes_of(*process) - bytes_of(*before); };
+  const auto heap_of = [](const process_account& each) { return std::max<std::int64_t>(0, each.reading.unrecorded_heap_bytes); };
+  const std::int64_t resident = change([](const process_account& each) { return each.reading.resident_bytes; });
+  const std::int64_t heap = change(heap_of);
+  const std::int64_t largest = std::max(process->reading.resident_bytes, before->reading.resident_bytes);
+  if (!is_notable(std::max(std::abs(resident), std::abs(heap)), largest)) return line;
+  const std::int64_t recorded = change([](const process_account& each) { return each.recorded; });
+  const std::int64_t resident_heap = change([](const process_account& each) { return each.unrecorded_heap; });
+  line.add(of.columns[column].title + " " + short_bytes(process->reading.resident_bytes) + " resident, ");
+  line.add(short_bytes(std::abs(resident)), emphasis::strong).add(resident < 0 ? " less" : " more");
+  line.add(" than " + of.columns[column - 1].title + ": recorded " + signed_short_bytes(recorded));
+  if (process->is_heap_known() && before->is_heap_known())
+    line.add(", heap not recorded ").add(signed_short_bytes(resident_heap), emphasis::alarm);
+  line.add(", others " + signed_short_bytes(resident - recorded - resident_heap));
+  if (heap != resident_heap) line.add("; " + signed_short_bytes(heap - resident_heap) + " of unrecorded heap not resident");
   return line;
 }
 
@@ -42687,8 +44562,15 @@ template <class IsThere>
          detail::section_text(section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored))
       text += line + '\n';
   };
+  detail::page_section processes;
+  processes.heading = "Process";
+  for (std::size_t column = 1; column < of.columns.size(); ++column) {
+    if (detail::page_line line = detail::process_change_line(of, column); !line.empty())
+      processes.lines.push_back(std::move(line));
+  }
   add(peaks);
   add(reasons);
+  add(processes);
   add(detail::waterfall_notes(of, shows_all));
   text += '\n';
   add(detail::part_section(of, shows_all));
@@ -42700,10 +44582,10 @@ template <class IsThere>
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_53
+#endif  // MEMPROF_SINGLE_HEADER_55
 
-#if !defined(MEMPROF_SINGLE_HEADER_54) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_54
+#if !defined(MEMPROF_SINGLE_HEADER_56) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_56
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -42768,10 +44650,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_54
+#endif  // MEMPROF_SINGLE_HEADER_56
 
-#if !defined(MEMPROF_SINGLE_HEADER_55) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_55
+#if !defined(MEMPROF_SINGLE_HEADER_57) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_57
 
 // ---- <memprof/trace/trace_writer.hpp>
 #include <cstddef>
@@ -42930,10 +44812,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_55
+#endif  // MEMPROF_SINGLE_HEADER_57
 
-#if !defined(MEMPROF_SINGLE_HEADER_56) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_56
+#if !defined(MEMPROF_SINGLE_HEADER_58) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_58
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -43629,6 +45511,7 @@ template <class Reader>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43688,7 +45571,7 @@ class torch_json_handler {
         ++device_;
         return;
       case part::snapshot:
-        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        if (is_list_section()) raise_about("'" + key_ + "'", "must be a list");
         return;
       case part::settings:
         return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : json_text_of(value));
@@ -43733,12 +45616,14 @@ class torch_json_handler {
     switch (within_.back()) {
       case part::snapshot:
         if (is_object) return key_ == "allocator_settings" ? part::settings : part::other;
-        return key_ == "device_traces"            ? part::traces
-               : key_ == "segments"               ? part::segments
-               : key_ == "external_annotations"   ? part::annotations
-               : key_ == "trace_alloc_overflowed" ? part::overflowed
-                                                  : part::other;
-      case part::traces: return is_object ? part::other : part::device;
+        return key_ == "device_traces" || key_ == "host_traces" ? part::traces
+               : key_ == "segments" || key_ == "host_segments"  ? part::segments
+               : key_ == "external_annotations"                 ? part::annotations
+               : key_ == "trace_alloc_overflowed"               ? part::overflowed
+                                                                : part::other;
+      case part::traces:
+        // The history of the host is one list of events, or has one for each allocator.
+        return !is_object ? part::device : is_pinned() ? part::event : part::other;
       case part::device: return is_object ? part::event : part::other;
       case part::segments: return is_object ? part::segment : part::other;
       case part::blocks: return is_object ? part::block : part::other;
@@ -43788,7 +45673,9 @@ class torch_json_handler {
 
   void end(part ended) {
     switch (ended) {
-      case part::device: ++device_; break;
+      case part::device:
+        if (!is_pinned()) ++device_;
+        break;
       case part::event: end_event(); break;
       case part::segment: end_segment(); break;
       case part::block: add_block(); break;
@@ -43809,14 +45696,19 @@ class torch_json_handler {
 
   /// A top-level key of the snapshot.
   void begin_section() {
-    for (const std::string_view known : {"segments", "device_traces"}) {
-      if (key_ != known) continue;
-      bool& is_there = known == "segments" ? has_segments_ : has_traces_;
-      if (is_there) raise_about("'" + key_ + "'", "occurs twice");
-      is_there = is_snapshot_ = true;
+    if (!is_torch_section(key_)) sink_.unknown_section(key_);
+    if (is_list_section()) {
+      if (!sections_.insert(key_).second) raise_about("'" + key_ + "'", "occurs twice");
+      is_snapshot_ = is_snapshot_ || !key_.starts_with("host_");
     }
-    device_ = 0;
+    device_ = key_.starts_with("host_") ? torch_pinned : 0;
+    segments_ = 0;
   }
+
+  [[nodiscard]] bool is_list_section() const noexcept {
+    return key_ == "segments" || key_ == "device_traces" || key_ == "host_segments" || key_ == "host_traces";
+  }
+  [[nodiscard]] bool is_pinned() const noexcept { return device_ == torch_pinned; }
 
   // --- fields -------------------------------------------------------------------------------------------------------
 
@@ -43853,13 +45745,13 @@ class torch_json_handler {
   }
   /// The innermost event, segment or block, or whatever is in its place.
   [[nodiscard]] std::string here() const {
-    std::string segment = "segment " + std::to_string(segments_);
+    std::string segment = (is_pinned() ? "host segment " : "segment ") + std::to_string(segments_);
     switch (within_.back()) {
       case part::event:
-      case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_);
+      case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of " + torch_device_name(device_);
       case part::block:
       case part::blocks: return "block " + std::to_string(blocks_) + " of " + segment;
-      case part::traces: return "device " + std::to_string(device_);
+      case part::traces: return torch_device_name(device_);
       default: return segment;
     }
   }
@@ -43890,7 +45782,7 @@ class torch_json_handler {
       case part::blocks:
       case part::traces: return refuse_item();
       case part::snapshot:
-        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        if (is_list_section()) raise_about("'" + key_ + "'", "must be a list");
         return;
       default: return;
     }
@@ -43928,6 +45820,7 @@ class torch_json_handler {
   void end_segment() {
     for (std::size_t index = 0; index < without_address_; ++index) segment_.blocks[index].address += segment_.address;
     ++segments_;
+    if (is_pinned()) segment_.device = std::int64_t{torch_pinned};
     sink_.segment(segment_);
   }
 
@@ -43941,8 +45834,7 @@ class torch_json_handler {
   std::vector<part> within_;  // all open arrays and objects
   std::string key_;           // the latest one
   bool is_snapshot_ = false;
-  bool has_segments_ = false;
-  bool has_traces_ = false;
+  std::set<std::string> sections_;  // the lists of the snapshot so far
   std::size_t device_ = 0;
   std::uint64_t segments_ = 0;
   std::uint64_t blocks_ = 0;  // of the segment
@@ -43982,6 +45874,7 @@ template <class Sink>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -43998,14 +45891,19 @@ class torch_history_writer {
  public:
   torch_history_writer(torch_history& from, Writer& to) : self_(from), writer_(to) {}
 
-  [[nodiscard]] std::uint64_t event_count(std::size_t number) const { return number < counts_.size() ? counts_[number] : 0; }
+  [[nodiscard]] std::uint64_t event_count(std::size_t number) const {
+    const auto found = devices_.find(number);
+    return found == devices_.end() ? 0 : found->second.events;
+  }
   void setting(std::string_view, const std::string&) {}
+  void unknown_section(std::string_view) {}
   void annotation(const torch_annotation&) {}
   void segment(const torch_segment&) {}
   void overflowed(std::size_t) {}
   void event(std::size_t number, const torch_event& happened) {
-    if (number >= counts_.size()) return;  // the file has changed in between
-    ++counts_[number];
+    const auto found = devices_.find(number);
+    if (found == devices_.end()) return;  // the file has changed in between
+    ++found->second.events;
     using action = torch_event::action_type;
     if (happened.action == action::other || happened.action == action::nothing) return;
     if (is_merged_) {
@@ -44017,24 +45915,23 @@ class torch_history_writer {
 
   void begin() {
     std::size_t with_history = 0;
-    counts_.resize(self_.devices.size());
-    awaited_.resize(self_.devices.size());
-    for (std::size_t number = 0; number < self_.devices.size(); ++number) {
-      spaces_.push_back(writer_.space("cuda:" + std::to_string(number)));
-      if (self_.devices[number].events != 0) ++with_history;
+    for (const auto& [number, device] : self_.devices) {
+      devices_[number].space = writer_.space(number == torch_pinned ? "pinned" : "cuda:" + std::to_string(number));
+      if (device.events != 0) ++with_history;
     }
     is_merged_ = with_history > 1;
     writer_.add_facts(to_table(self_.settings));
     writer_.add_facts(to_table(self_.segment_facts()));
+    report_unknown_sections();
     writer_.on_thread(1, "PyTorch");
-    for (std::size_t number = 0; number < self_.devices.size(); ++number) {
-      for (const auto& [address, range] : self_.devices[number].reserved_before)
+    for (const auto& [number, device] : self_.devices) {
+      for (const auto& [address, range] : device.reserved_before)
         put(event_kind::reserve, number, address, range.bytes, range.stream);
-      if (self_.devices[number].before.empty()) continue;
+      if (device.before.empty()) continue;
       const open_operation before = writer_.begin_operation(torch_before_trace, {});
       // Those already freed come first: they were not live together with the others.
       for (const bool is_awaited : {true, false}) {
-        for (const auto& [address, block] : self_.devices[number].before) {
+        for (const auto& [address, block] : device.before) {
           if (block.is_awaited != is_awaited) continue;
           enter(block.stack);
           put(event_kind::allocate_on_stream, number, address, block.bytes, block.stream);
@@ -44068,14 +45965,24 @@ class torch_history_writer {
     torch_event of;
   };
 
+  /// Memory that the snapshot holds elsewhere is missing.
+  void report_unknown_sections() {
+    if (self_.unknown_sections.empty()) return;
+    std::vector<missing_source> rows;
+    for (const std::string& key : self_.unknown_sections)
+      rows.push_back({key, "a key of the snapshot that this version does not know"});
+    writer_.add_facts(to_table(rows));
+    writer_.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // at least one
+  }
+
   void put(event_kind kind, std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream, std::uint16_t tag = 0) {
     const label name = stream == 0 ? 0 : writer_.label_of(self_.streams.text(stream));
-    writer_.put_event({0, address, bytes, name, kind, spaces_[number].value, tag});
+    writer_.put_event({0, address, bytes, name, kind, devices_[number].space.value, tag});
   }
 
   void request(std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream) {
     put(event_kind::deallocate_on_stream, number, address, bytes, stream, 1);
-    awaited_[number].insert(address);
+    devices_[number].awaited.insert(address);
   }
   /// Writes the deferred free.
   void put_request() {
@@ -44116,7 +46023,7 @@ class torch_history_writer {
         has_request_ = true;
         break;
       case action::free_completed:
-        if (awaited_[number].erase(happened.address) != 0) {
+        if (devices_[number].awaited.erase(happened.address) != 0) {
           put(event_kind::complete_deallocation, number, happened.address, happened.bytes, 0);
         } else {  // old snapshots have no requests
           enter(happened.stack);
@@ -44175,11 +46082,14 @@ class torch_history_writer {
 
   torch_history& self_;
   Writer& writer_;
-  std::vector<space_id> spaces_;
-  std::vector<std::uint64_t> counts_;
+  struct device_state {
+    space_id space;
+    std::uint64_t events = 0;
+    std::unordered_set<std::uint64_t> awaited;  ///< addresses of freed blocks that streams may still use
+  };
+  std::map<std::size_t, device_state> devices_;
   bool is_merged_ = false;
   std::vector<merged_event> merged_;
-  std::vector<std::unordered_set<std::uint64_t>> awaited_;  // by device: addresses of freed blocks that streams may still use
   merged_event request_{};
   bool has_request_ = false;
   std::size_t next_annotation_ = 0;
@@ -44194,7 +46104,8 @@ class torch_history_writer {
 
 /// A PyTorch memory snapshot (`torch.cuda.memory._dump_snapshot`, pickle or JSON) as a source: each device is a memory space
 /// `cuda:N`, in which freed blocks that streams still use stay active; stacks of frames are operations, `record_function`
-/// annotations are segments, and what the allocator reserves is recorded with stream and pool. Sizes are the requested ones.
+/// annotations are segments, pinned host memory is the space `pinned`, and what the allocator reserves is recorded with stream
+/// and pool. Sizes are the requested ones.
 ///
 /// What was live before the history begins, because it was not recorded or has left the ring buffer, comes first, in a segment
 /// and an operation of its own. The file is read twice. Takes memory for what is live, for distinct stacks, and 16 bytes for each
@@ -44203,7 +46114,8 @@ class torch_snapshot_source {
  public:
   /// Reads the file for the first time. The caller keeps the file, which must be seekable. Raises an error with file and place if
   /// it holds no snapshot.
-  torch_snapshot_source(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)), history_(path_) {
+  torch_snapshot_source(std::FILE* file, std::filesystem::path path, stack_frames frames = stack_frames::own)
+      : file_(file), path_(std::move(path)), history_(path_, frames) {
     damage_ = read(history_);
     history_.finish();
     if (!damage_.empty() && history_.devices.empty()) detail::raise("cannot read '" + path_.string() + "': " + damage_);
@@ -44224,6 +46136,7 @@ class torch_snapshot_source {
     capture_info made;
     made.library_version = version_string;
     made.begin_unix_ns = history_.begin_us * 1000;
+    made.operations = imported_operations;
     return made;
   }
   /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.
@@ -44714,6 +46627,7 @@ class ttnn_graph_source {
   [[nodiscard]] static capture_info info() {
     capture_info made;
     made.library_version = version_string;
+    made.operations = imported_operations;
     return made;
   }
   /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.
@@ -45164,21 +47078,23 @@ template <class Row, class Bytes, class Value>
 /// All rows of an estimate in both precisions; "gib" is in units of 2^30 bytes.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const shape_estimate& estimate) {
   const decoder_shape& shape = estimate.shape;
-  return {{"config",
-           {{"batch_size", shape.batch_size},
-            {"seq_len", shape.seq_len},
-            {"d_model", shape.d_model},
-            {"n_heads", shape.n_heads},
-            {"layers", shape.layers},
-            {"vocab_size", shape.vocab_size()},
-            {"base_vocab_size", shape.base_vocab_size},
-            {"num_special_tokens", shape.num_special_tokens}}},
-          {"bucket_totals",
-           {{"fp32", detail::bucket_totals(estimate, &estimated_bytes::fp32_bytes)},
-            {"bf16", detail::bucket_totals(estimate, &estimated_bytes::bf16_bytes)}}},
-          {"top_ops",
-           {{"fp32", detail::operation_totals(estimate, &estimated_bytes::fp32_bytes)},
-            {"bf16", detail::operation_totals(estimate, &estimated_bytes::bf16_bytes)}}}};
+  nlohmann::ordered_json document = {{"config",
+                                      {{"batch_size", shape.batch_size},
+                                       {"seq_len", shape.seq_len},
+                                       {"d_model", shape.d_model},
+                                       {"n_heads", shape.n_heads},
+                                       {"layers", shape.layers},
+                                       {"vocab_size", shape.vocab_size()},
+                                       {"base_vocab_size", shape.base_vocab_size},
+                                       {"num_special_tokens", shape.num_special_tokens}}},
+                                     {"bucket_totals",
+                                      {{"fp32", detail::bucket_totals(estimate, &estimated_bytes::fp32_bytes)},
+                                       {"bf16", detail::bucket_totals(estimate, &estimated_bytes::bf16_bytes)}}},
+                                     {"top_ops",
+                                      {{"fp32", detail::operation_totals(estimate, &estimated_bytes::fp32_bytes)},
+                                       {"bf16", detail::operation_totals(estimate, &estimated_bytes::bf16_bytes)}}}};
+  if (!estimate.architecture.empty()) document["config"].emplace("architecture", estimate.architecture);
+  return document;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -45559,7 +47475,7 @@ inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, per spa
   return {kept.begin(), kept.end()};
 }
 
-/// Removes all other segments from a profile. References to them keep their numbers.
+/// Removes all other segments from a profile. Indices of segments are those of the rows that are left; of the others -1.
 inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
   const auto cut = [&](auto& rows) {
     if (rows.empty()) return;  // not all spaces have all tables
@@ -45570,13 +47486,22 @@ inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
     }
     rows.resize(to);
   };
+  const auto move_index = [&](std::int64_t& index) {
+    if (index < 0) return;
+    const auto place = std::lower_bound(kept.begin(), kept.end(), static_cast<std::size_t>(index));
+    index = place != kept.end() && *place == static_cast<std::size_t>(index) ? place - kept.begin() : -1;
+  };
   cut(of.segments);
   for (space_profile& space : of.spaces) {
     cut(space.segments);
     cut(space.cores.segments);
     cut(space.reserved.segments);
     cut(space.active.segments);
+    move_index(space.peak_segment);
+    move_index(space.first_shortfall.segment);
+    for (auto& failure : space.out_of_memory) move_index(failure.segment);
   }
+  for (memory_profile& memory : of.memories) move_index(memory.peak_segment);
 }
 
 /// The segments of a run that a page has.
@@ -45689,7 +47614,7 @@ template <class Replay>
   const auto survey = std::make_unique<run_survey>();
   replay(*survey);
   survey->finish();
-  profile of = build_profile_of(survey->fold());
+  profile of = build_profile_of(survey->fold(), survey->fold().take_facts());
   std::vector<std::uint8_t> spaces;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
     if (survey->fold().events().space(id) != nullptr) spaces.push_back(static_cast<std::uint8_t>(id));
@@ -45866,7 +47791,11 @@ namespace detail {
           {"peak_bytes", column.peak},
           {"peak_segment", text_or_null(column.segment)},
           {"peak_operation", text_or_null(column.operation)},
-          {"has_categories", column.has_categories}};
+          {"has_categories", column.has_categories},
+          {"resident_bytes", column.process ? nlohmann::ordered_json(column.process->reading.resident_bytes) : nullptr},
+          {"unrecorded_heap_bytes", column.process && column.process->is_heap_known()
+                                        ? nlohmann::ordered_json(column.process->reading.unrecorded_heap_bytes)
+                                        : nullptr}};
 }
 
 [[nodiscard]] inline nlohmann::ordered_json to_value(const waterfall_part& part) {
@@ -45919,4 +47848,4 @@ inline void write_html(const waterfall& of, const std::filesystem::path& path, c
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_56
+#endif  // MEMPROF_SINGLE_HEADER_58
