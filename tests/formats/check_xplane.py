@@ -344,6 +344,12 @@ group = "Temporary"
     assert found == {"hbm": 5 * gib, "vmem": 3 * MIB // 2, "host": 7 * gib // 2}, found
     assert {each["name"] for each in profile["spaces"]} >= {"hbm", "vmem", "host"}
 
+    # Blocks that are there from begin to end are listed in every space, with their classes.
+    out, said = table(path, "--module", "jit_spaces", "--space", "5")
+    assert not said and out.count("params['a']") == 1 and "3584.00  3584.00  model_params" in out, (out, said)
+    out, said = table(path, "--module", "jit_spaces", "--space", "5", "--tsv")
+    assert not said and out.splitlines()[3].split("\t")[1:] == ["3.500", "3.500", "0.000", "3.500", "0.000", "0.000", "0"], (out, said)
+
     _, said = table(path, "--module", "jit_spaces", "--space", "9")
     assert "has nothing in memory space 9; it uses: 0, 1, 5" in said, said
     _, said = table(path, "--space", "9")

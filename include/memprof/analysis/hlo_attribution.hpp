@@ -104,7 +104,7 @@ inline constexpr std::int64_t small_hlo_block = 16384;
 namespace detail {
 
 /// Compares the sums of rows with those of the simulation.
-inline void check_sums(const hlo_memory& memory, std::int64_t space, hlo_attribution& found) {
+inline void check_sums(const hlo_memory& memory, hlo_attribution& found) {
   const heap_simulation& simulated = found.simulation;
   std::int64_t rows = found.small;
   for (const std::int64_t bytes : found.groups) rows += bytes;
@@ -114,16 +114,15 @@ inline void check_sums(const hlo_memory& memory, std::int64_t space, hlo_attribu
     std::int64_t unused = 0;
     for (const hlo_live_buffer& live : simulated.live_at_peak) {
       const hlo_buffer& buffer = memory.program().buffers[live.owner];
-      if (live.is_indefinite) unused += memory.program().allocations[buffer.allocation].bytes - (space == 0 ? buffer.bytes : 0);
+      if (live.is_indefinite) unused += memory.program().allocations[buffer.allocation].bytes - buffer.bytes;
     }
     const std::string sums = "blocks at the peak add up to " + std::to_string(rows) + " bytes, but the peak is " +
                              std::to_string(simulated.peak) + ": ";
-    found.remarks.push_back(sums + (missing != unused ? "the program contradicts itself"
-                                    : space == 0      ? "allocations are larger than the largest value in them"
-                                                      : "outside space 0 only simulated blocks are listed"));
+    found.remarks.push_back(
+        sums + (missing == unused ? "allocations are larger than the largest value in them" : "the program contradicts itself"));
   }
   const std::int64_t parameters = simulated.parameters - found.group(hlo_group::parameter);
-  if (space == 0 && (parameters < 0 || parameters > found.small))
+  if (parameters < 0 || parameters > found.small)
     found.remarks.push_back("listed parameters add up to " + std::to_string(found.group(hlo_group::parameter)) +
                             " bytes, but the allocations of parameters to " + std::to_string(simulated.parameters) +
                             ": more is missing than small blocks hold");
@@ -131,14 +130,13 @@ inline void check_sums(const hlo_memory& memory, std::int64_t space, hlo_attribu
 
 }  // namespace detail
 
-/// Finds what is live at the peak in a space and its purpose, as listed by XLA's viewer: outside space 0 without what lives from
-/// begin to end. Throws `memprof::error` if the program contradicts itself.
+/// Finds what is live at the peak in a space and its purpose, including what lives from begin to end, which XLA's viewer lists
+/// only for space 0. Throws `memprof::error` if the program contradicts itself.
 [[nodiscard]] inline hlo_attribution attribute(const hlo_memory& memory, std::int64_t space, const hlo_class_rules& rules) {
   hlo_attribution found;
   found.simulation = memory.simulate(space);
   found.classes.resize(rules.classes.size());
   for (const hlo_live_buffer& live : found.simulation.live_at_peak) {
-    if (live.is_indefinite && space != 0) continue;
     const std::int64_t bytes = memory.program().buffers[live.shown].bytes;
     if (bytes < small_hlo_block) {
       found.small += bytes;
@@ -156,7 +154,7 @@ inline void check_sums(const hlo_memory& memory, std::int64_t space, hlo_attribu
   std::stable_sort(found.rows.begin(), found.rows.end(), [](const hlo_attributed_block& left, const hlo_attributed_block& right) {
     return left.block.bytes > right.block.bytes;
   });
-  detail::check_sums(memory, space, found);
+  detail::check_sums(memory, found);
   return found;
 }
 
