@@ -6,6 +6,7 @@ xprof itself where Python has it), `made` (profiles made here), `random` (progra
 hundredth of their length) or `large`.
 Exit status 4: skipped, with the reason.
 """
+import importlib.metadata
 import json
 import pathlib
 import random
@@ -147,10 +148,13 @@ def compare(profile, module, expected, space="device"):
     assert found["parameters"] == bytes_of(expected.get("entryComputationParametersMib", 0)), module
     assert found["outputs"] == bytes_of(expected.get("maybeLiveOutMib", 0)), module
     assert found["all_allocations"] == bytes_of(expected.get("totalBufferAllocationMib", 0)), module
+    # xprof says how much memory of threads there is only together with tuples.
+    assert found["thread_local"] <= bytes_of(expected.get("nonReusableMib", 0)), module
     # The ledger, which knows nothing of XLA, comes to the same peak from the events alone.
     names = [segment["name"] for segment in profile["segments"]]
     spaces = {each["name"]: each for each in profile["spaces"]}
     assert spaces[space]["segments"][names.index(module)]["segment_peak"] == found["peak"], module
+    assert spaces[space]["reserved"]["segments"][names.index(module)]["peak"] == found["all_allocations"], module
     ours = [(row["bytes"], row["unpadded_bytes"], row["instruction"], row["op_name"], row["shape"], row["group"], row["opcode"])
             for row in facts(profile, "xla_live_at_peak")
             if row["program"] == module and row["space"] == space and row["bytes"] >= 16384
@@ -168,8 +172,10 @@ def compare(profile, module, expected, space="device"):
 
 
 def from_xprof(sample, space=0):
-    """Results of xprof's memory viewer by module, if Python has it; from 2.23.3 on it leaves the memory of threads out."""
+    """Results of xprof's memory viewer by module, if Python has one that leaves the memory of threads out of all sums."""
     try:
+        if tuple(map(int, importlib.metadata.version("xprof").split(".")[:2])) < (2, 24):
+            return None
         from xprof.convert import _pywrap_profiler_plugin as plugin
     except ImportError:
         return None
@@ -202,7 +208,7 @@ def check_samples(check, data):
         theirs = from_xprof(sample)
         for module, expected in (theirs or {}).items():
             compare(profile, module, expected)
-        print(f"{name}: {len(goldens)} expected results and {'no xprof' if theirs is None else f'{len(theirs)} of xprof'}")
+        print(f"{name}: {len(goldens)} expected results and {'no xprof 2.24' if theirs is None else f'{len(theirs)} of xprof'}")
     for proto in (data / "hlo_proto").glob("*.hlo_proto.pb"):
         whole = check.profile(proto)
         assert facts(whole, "xla_programs")[0]["program"] == proto.name.removesuffix(".hlo_proto.pb")
@@ -350,6 +356,29 @@ group = "Temporary"
     out, said = table(path, "--module", "jit_spaces", "--space", "5", "--tsv")
     assert not said and out.splitlines()[3].split("\t")[1:] == ["3.500", "3.500", "0.000", "3.500", "0.000", "0.000", "0"], (out, said)
 
+    # Memory of threads has a column, and a value in the facts; it is in no other.
+    threads = Program("jit_threads")
+    threads.allocation(threads.value(3 * MIB, "params['a']"), parameter=True)
+    threads.allocation(threads.value(1536, "jit(f)/reduce_sum"), thread=True)
+    value = threads.value(MIB, "jit(f)/dot")
+    threads.allocation(value)
+    threads.live(value)
+    threaded = check.write(space_of(metadata_plane((1, "jit_threads", threads.encode()))), "threads.xplane.pb")
+    profile = check.profile(threaded)
+    found = facts(profile, "xla_programs")[0]
+    assert (found["peak"], found["all_allocations"], found["thread_local"]) == (4 * MIB, 4 * MIB, 1536), found
+    assert [row["group"] for row in facts(profile, "xla_live_at_peak")] == ["Parameter", "Temporary"], profile["facts"]
+    space = next(each for each in profile["spaces"] if each["name"] == "device")
+    assert space["segments"][0]["segment_peak"] == 4 * MIB, space
+    listed, said = table(threaded, "--tsv")
+    head, row = [line.split("\t") for line in listed.splitlines()]
+    assert dict(zip(head, row))["thread_local"] == "1536" and dict(zip(head, row))["taken"] == str(4 * MIB), listed
+    out, said = table(threaded, "--module", "jit_threads")
+    head, row = out.splitlines()[:2]
+    assert "thread_local" in head and " 1.50 KiB" in row and " 4.00" in row and "Thread-local" not in out and not said, (out, said)
+    out, said = table(threaded, "--module", "jit_threads", "--tsv")
+    assert "thread" not in out.splitlines()[2], out
+
     _, said = table(path, "--module", "jit_spaces", "--space", "9")
     assert "has nothing in memory space 9; it uses: 0, 1, 5" in said, said
     _, said = table(path, "--space", "9")
@@ -489,7 +518,8 @@ def random_program(choose, name):
                                 space, padding=choose.randrange(8)) for index in range(choose.randrange(2, 12))]
         for _ in range(choose.randrange(4)):
             held = [program.value(choose.randrange(40_000), "params['a']", space) for _ in range(choose.randrange(1, 3))]
-            flags = choose.choice(({"parameter": True}, {"output": True}, {"constant": True}, {"parameter": True, "output": True}))
+            flags = choose.choice(({"parameter": True}, {"output": True}, {"constant": True}, {"thread": True},
+                                   {"parameter": True, "output": True}))
             program.allocation(*held, space=space, size=max(size for _, size in held) + choose.randrange(3), **flags)
         program.allocation(*values, space=space)
         events, users, root = [], {}, {}
@@ -521,7 +551,7 @@ def check_random(check, _):
     for number, name in ((0, "device"), (1, "device_space_1")):
         theirs = from_xprof(path, number)
         if theirs is None:
-            print("skipped: Python has no xprof")
+            print("skipped: Python has no xprof 2.24")
             return 4
         profile = check.profile(path)
         for module, expected in theirs.items():

@@ -14,6 +14,7 @@
 #include <memprof/format/hlo_memory.hpp>
 #include <memprof/format/xplane.hpp>
 #include <memprof/format/xplane_trace.hpp>
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 
 #include <CLI/App.hpp>
@@ -53,11 +54,12 @@ struct worker {
   memprof::hlo_attribution found;
 };
 
-/// A column: its name in the table, its name in the list of aggregates, and its bytes.
+/// A column: its name in the table, its name in the list of aggregates, its bytes, and how people read them.
 struct column {
   std::string name;
   std::string aggregate;
   std::vector<std::int64_t> bytes;  ///< per worker
+  std::string (*text)(double bytes);
 };
 
 std::string without_suffix(std::string name) {
@@ -146,12 +148,14 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
 
 std::string gibibytes(double bytes) { return memprof::detail::decimal(bytes / (1 << 30), 3); }
 std::string mebibytes(double bytes) { return memprof::detail::decimal(bytes / (1 << 20), 2); }
+/// With a unit: memory of threads is often less than a hundredth of a mebibyte.
+std::string few_bytes(double bytes) { return memprof::detail::short_bytes(bytes); }
 
-std::vector<column> columns_of(const std::vector<worker>& workers, const memprof::hlo_class_rules& rules, bool all_classes) {
+std::vector<column> columns_of(const std::vector<worker>& workers, const memprof::hlo_class_rules& rules, bool all_columns) {
   using memprof::hlo_group;
   std::vector<column> columns;
   const auto add = [&](const std::string& name, const std::string& aggregate, auto&& bytes) {
-    column& made = columns.emplace_back(column{name, aggregate, {}});
+    column& made = columns.emplace_back(column{name, aggregate, {}, mebibytes});
     for (const worker& each : workers) made.bytes.push_back(bytes(each.found));
   };
   using found = memprof::hlo_attribution;
@@ -159,10 +163,14 @@ std::vector<column> columns_of(const std::vector<worker>& workers, const memprof
   add("entry_params", "entry_params", [](const found& of) { return of.simulation.parameters; });
   for (std::size_t index = 0; index < rules.classes.size(); ++index) {
     const std::string& name = rules.classes[index].name;
-    if (all_classes || rules.classes[index].has_column) add(name, name, [&](const found& of) { return of.classes[index]; });
+    if (all_columns || rules.classes[index].has_column) add(name, name, [&](const found& of) { return of.classes[index]; });
   }
   add("temporary", "group_temporary", [](const found& of) { return of.group(hlo_group::temporary); });
   add("output", "group_output", [](const found& of) { return of.group(hlo_group::output); });
+  if (all_columns) {
+    add("thread_local", "thread_local", [](const found& of) { return of.simulation.thread_local_bytes; });
+    columns.back().text = few_bytes;
+  }
   return columns;
 }
 
@@ -230,13 +238,13 @@ void print_text(const std::vector<worker>& workers, const std::vector<column>& c
   table[0].emplace_back("gradient hits");
   for (std::size_t index = 0; index < workers.size(); ++index) {
     std::vector<std::string>& row = table.emplace_back(1, memprof::detail::on_one_line(workers[index].host));
-    for (const column& each : columns) row.push_back(mebibytes(static_cast<double>(each.bytes[index])));
+    for (const column& each : columns) row.push_back(each.text(static_cast<double>(each.bytes[index])));
     row.push_back(std::to_string(workers[index].found.markers));
   }
   if (workers.size() > 1) {
     const auto add = [&](const char* name, double extremes::*of, int decimals) {
       std::vector<std::string>& row = table.emplace_back(1, name);
-      for (const column& each : columns) row.push_back(mebibytes(extremes_of(each.bytes).*of));
+      for (const column& each : columns) row.push_back(each.text(extremes_of(each.bytes).*of));
       row.push_back(memprof::detail::decimal(extremes_of(markers_of(workers)).*of, decimals));
     };
     add("minimum", &extremes::least, 0);
@@ -358,14 +366,18 @@ int list_modules(const xplane_arguments& arguments) {
     return left.greatest.peak > right.greatest.peak;
   });
   std::vector<std::vector<std::string>> table(
-      1, {"module", "workers", "runs", "peak", "entry_params", "output", "simulated", "taken"});
+      1, {"module", "workers", "runs", "peak", "entry_params", "output", "simulated", "taken", "thread_local"});
   if (!arguments.tsv) table[0][0] = "module (MB, of the worker with the greatest peak)";
   for (const listed_program& each : programs) {
     const memprof::heap_simulation& of = each.greatest;
     std::vector<std::string>& row = table.emplace_back();
     row = {memprof::detail::on_one_line(each.name), std::to_string(each.workers), std::to_string(each.runs)};
+    const auto add = [&](std::int64_t bytes, std::string (*text)(double)) {
+      row.push_back(arguments.tsv ? std::to_string(bytes) : text(static_cast<double>(bytes)));
+    };
     for (const std::int64_t bytes : {of.peak, of.parameters, of.outputs, of.peak - of.indefinite, of.all_allocations})
-      row.push_back(arguments.tsv ? std::to_string(bytes) : mebibytes(static_cast<double>(bytes)));
+      add(bytes, mebibytes);
+    add(of.thread_local_bytes, few_bytes);
   }
   if (!arguments.tsv) {
     print_aligned(table);

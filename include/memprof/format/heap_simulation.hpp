@@ -13,9 +13,9 @@
 #include <vector>
 
 /// @file
-/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.23.1: the compiler's heap
-/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. From v2.23.3 on,
-/// xprof leaves `thread_local_bytes` out of the peak and the sum of allocations.
+/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.24: the compiler's heap
+/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. Memory of threads
+/// is only in `thread_local_bytes` and `non_reusable`.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -39,8 +39,8 @@ struct heap_simulation {
   std::int64_t constants = 0;
   std::int64_t thread_local_bytes = 0;
   std::int64_t non_reusable = 0;            ///< thread-local memory, and tuples
-  std::int64_t all_allocations = 0;         ///< total that the program takes from the device
-  std::int64_t indefinite_allocations = 0;  ///< including those that hold nothing
+  std::int64_t all_allocations = 0;         ///< total that the program takes from the device, without thread-local memory
+  std::int64_t indefinite_allocations = 0;  ///< including those that hold nothing, without thread-local memory
 
   std::vector<hlo_live_buffer> live_at_peak;  ///< the indefinite ones first, then in order of allocation
 };
@@ -248,13 +248,13 @@ class heap_live_list {
     const auto add_if = [&](bool is_of, std::int64_t& sum) {
       if (is_of) detail::add_bytes(sum, allocation.bytes);
     };
-    add_if(true, result.all_allocations);
+    add_if(!allocation.is_thread_local, result.all_allocations);
     add_if(allocation.is_parameter, result.parameters);
     add_if(allocation.may_be_output, result.outputs);
     add_if(allocation.is_constant, result.constants);
     add_if(allocation.is_thread_local, result.thread_local_bytes);
     add_if(allocation.is_thread_local || allocation.is_tuple, result.non_reusable);
-    add_if(allocation.is_indefinite(), result.indefinite_allocations);
+    add_if(allocation.is_indefinite() && !allocation.is_thread_local, result.indefinite_allocations);
     const std::uint32_t largest = allocation.is_indefinite() ? detail::largest_buffer(program, allocation) : hlo_none;
     if (largest == hlo_none) continue;
     detail::add_bytes(result.indefinite, allocation.bytes);

@@ -59,7 +59,7 @@ struct hlo_allocation {
   std::vector<std::uint32_t> buffers;  ///< those inside it, in the order of the file
 
   /// Whether it lives as long as the program runs, outside every simulation.
-  [[nodiscard]] bool is_indefinite() const noexcept { return is_thread_local || is_parameter || is_constant || may_be_output; }
+  [[nodiscard]] bool is_indefinite() const noexcept { return is_parameter || is_constant || may_be_output; }
   [[nodiscard]] hlo_group group() const noexcept {
     return is_parameter      ? hlo_group::parameter
            : may_be_output   ? hlo_group::output

@@ -21,7 +21,8 @@ struct xla_program_fact {
   std::int64_t outputs = 0;
   std::int64_t temporaries = 0;  ///< at the peak
   std::int64_t all_allocations = 0;
-  std::int64_t runs = 0;  ///< on all cores of a TPU; 0: not in the profile
+  std::int64_t thread_local_bytes = 0;  ///< in none of the others
+  std::int64_t runs = 0;                ///< on all cores of a TPU; 0: not in the profile
 
   static constexpr std::string_view table = "xla_programs";
   template <class Row, class Visitor>
@@ -34,6 +35,7 @@ struct xla_program_fact {
     visit("outputs", row.outputs);
     visit("temporaries", row.temporaries);
     visit("all_allocations", row.all_allocations);
+    visit("thread_local", row.thread_local_bytes);
     visit("runs", row.runs);
   }
 };

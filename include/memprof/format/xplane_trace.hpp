@@ -113,6 +113,11 @@ class xla_program_writer {
     return memory_.program().allocations[memory_.program().buffers[buffer].allocation];
   }
 
+  /// Memory of threads is no part of what the program takes from the device.
+  [[nodiscard]] static bool is_taken(const hlo_allocation& allocation) noexcept {
+    return allocation.bytes != 0 && !allocation.is_thread_local;
+  }
+
   /// Assigns consecutive addresses to the allocations of a space, since the program has none.
   void reserve(std::int64_t number) {
     constexpr std::uint64_t first_address = 0x10000;
@@ -125,7 +130,7 @@ class xla_program_writer {
       const auto bytes = static_cast<std::uint64_t>(allocation.bytes);
       base_of_[index] = end_;
       end_ += (bytes + alignment) / alignment * alignment;
-      if (bytes != 0) writer_.put_event({0, base_of_[index], bytes, 0, event_kind::reserve, space_.value, 0});
+      if (is_taken(allocation)) writer_.put_event({0, base_of_[index], bytes, 0, event_kind::reserve, space_.value, 0});
     }
   }
 
@@ -135,8 +140,9 @@ class xla_program_writer {
     for (const std::uint64_t address : left) writer_.deallocate(space_, block_address{address});
     taken_.clear();
     for (std::size_t index = 0; index < base_of_.size(); ++index) {
-      const auto bytes = static_cast<std::uint64_t>(memory_.program().allocations[index].bytes);
-      if (base_of_[index] != 0 && bytes != 0)
+      const hlo_allocation& allocation = memory_.program().allocations[index];
+      const auto bytes = static_cast<std::uint64_t>(allocation.bytes);
+      if (base_of_[index] != 0 && is_taken(allocation))
         writer_.put_event({0, base_of_[index], bytes, 0, event_kind::release, space_.value, 0});
     }
   }
@@ -262,6 +268,7 @@ class xplane_trace {
                           simulated.outputs,
                           simulated.peak - simulated.indefinite,
                           simulated.all_allocations,
+                          simulated.thread_local_bytes,
                           0};
     for (const xplane_runs& runs : profile_.runs()) {
       if (runs.program == program.name) fact.runs += static_cast<std::int64_t>(runs.count);

@@ -144,6 +144,41 @@ TEST_CASE("hlo heap: what lives as long as the program counts with its allocatio
   CHECK(memprof::memory_spaces(program) == std::vector<std::int64_t>{0, 1});
 }
 
+TEST_CASE("hlo heap: memory of threads is a sum of its own, outside the peak and the other sums") {
+  memprof::hlo_program program = program_with({100});
+  allocate(program, 0);
+  const auto add = [&](std::int64_t bytes, bool memprof::hlo_allocation::*also = nullptr) {
+    memprof::hlo_buffer buffer;
+    buffer.bytes = bytes;
+    buffer.instruction = 0;
+    buffer.allocation = static_cast<std::uint32_t>(program.allocations.size());
+    program.allocations.push_back(indefinite(bytes, {static_cast<std::uint32_t>(program.buffers.size())},
+                                             also == nullptr ? &memprof::hlo_allocation::is_thread_local : also));
+    program.buffers.push_back(buffer);
+  };
+  add(64);
+  add(8);
+  add(16, &memprof::hlo_allocation::is_parameter);
+  memprof::heap_simulation found = simulate(program);
+  CHECK(found.peak == 116);
+  CHECK(found.unpadded_peak == 99 + 16);
+  CHECK(found.indefinite == 16);
+  CHECK(found.thread_local_bytes == 72);
+  CHECK(found.all_allocations == 116);
+  CHECK(found.indefinite_allocations == 16);
+  CHECK(found.non_reusable == 72);
+  CHECK(live(found) == std::vector<std::pair<std::uint32_t, std::uint32_t>>{{3, 3}, {0, 0}});
+  // XLA makes no allocation of two kinds. In xprof, such a one is live at the peak, but in no sum of allocations.
+  add(32, &memprof::hlo_allocation::is_constant);
+  program.allocations.back().is_thread_local = true;
+  found = simulate(program);
+  CHECK(found.peak == 148);
+  CHECK(found.indefinite == 48);
+  CHECK(found.thread_local_bytes == 104);
+  CHECK(found.all_allocations == 116);
+  CHECK(found.indefinite_allocations == 16);
+}
+
 TEST_CASE("hlo heap: each space has its own trace") {
   memprof::hlo_program program = program_with({100, 7});
   program.buffers[1].space = 1;
