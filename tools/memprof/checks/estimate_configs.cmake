@@ -34,7 +34,7 @@ foreach(option IN ITEMS --run-config --config --layers)
   if(NOT status EQUAL 2)
     message(FATAL_ERROR "${option} '': exit status ${status}")
   endif()
-  expect_one_line("${errors}" "cannot read ''|unknown decoder ''|'' is not a whole decimal number")
+  expect_one_line("${errors}" "${option}: the name is empty$|unknown decoder '';|${option}: '' is not a whole decimal number$")
 endforeach()
 # The table is that of the architecture, unless the original's is asked for.
 run(0 --config llama-7b)
