@@ -44,32 +44,78 @@ expect_completion("memprof help exp" export)
 expect_completion("memprof completion " bash zsh)
 expect_completion("memprof estimate --step --optimizer adam" adam adamw adam-8bit)
 
-if(NOT zsh)
-  message("skipped: zsh (there is none)")
+execute_process(COMMAND ${zsh} -fc "zmodload zsh/zpty" RESULT_VARIABLE status ERROR_QUIET)
+if(NOT zsh OR NOT status EQUAL 0)
+  message("skipped: zsh (there is none with its module zpty)")
   return()
 endif()
-# Without a terminal, zsh's builtins for completion are not there; these stand for them.
-file(WRITE ${SCRATCH}/complete.zsh [=[
-compdef() { :; }
-compset() { :; }
-_files() { print files; }
-_describe() { print -rl -- ${(P)2}; }
-source ./_memprof
-words=("$@")
-CURRENT=$#words
-_memprof
+# An interactive zsh in a terminal of its own: each argument is typed, Tab pressed, and the line printed as it then is.
+set(ENV{ZDOTDIR} ${SCRATCH})
+set(ENV{TERM} dumb)
+file(WRITE ${SCRATCH}/only_here.memtrace "")
+file(WRITE ${SCRATCH}/type.zsh [=[
+zmodload zsh/zpty
+zpty -b shell zsh --no-globalrcs -i
+until_text() {
+  local piece
+  text=
+  repeat 600; do
+    while zpty -rt shell piece; do
+      text+=$piece
+      [[ $text == ${~1} ]] && return
+    done
+    sleep 0.1
+  done
+  print -u2 -r -- "there is no '$1' in: $text"
+  exit 1
+}
+until_text '*ready>*'
+for line; do
+  zpty -wn shell "$line"$'\t\C-xp'
+  until_text '*<<*>>*'
+  print -r -- "${${text##*<<}%%>>*}"
+done
+zpty -d shell
 ]=])
-function(expect_zsh expected)
-  execute_process(COMMAND ${zsh} -f complete.zsh ${ARGN} WORKING_DIRECTORY ${SCRATCH} OUTPUT_VARIABLE found ERROR_VARIABLE complaint
-    TIMEOUT 60 COMMAND_ERROR_IS_FATAL ANY)
-  if(NOT "\n${found}" MATCHES "\n${expected}[:\n]" OR complaint)
-    message(FATAL_ERROR "after \"${ARGN}\" zsh does not offer \"${expected}\":\n${found}${complaint}")
+function(expect_zsh) # <line> <line after Tab>...
+  set(lines)
+  set(expected "")
+  while(ARGN)
+    list(POP_FRONT ARGN line completed)
+    list(APPEND lines ${line})
+    string(APPEND expected "${completed}\n")
+  endwhile()
+  execute_process(COMMAND ${zsh} -f type.zsh ${lines} WORKING_DIRECTORY ${SCRATCH} OUTPUT_VARIABLE found ERROR_VARIABLE complaint
+    RESULT_VARIABLE status TIMEOUT 120)
+  if(NOT found STREQUAL expected OR complaint OR NOT status EQUAL 0)
+    message(FATAL_ERROR "zsh completes\n${lines}\nto\n${found}and not to\n${expected}${complaint} (${status})")
   endif()
 endfunction()
-expect_zsh(waterfall memprof wat)
-expect_zsh(--markdown memprof show --markd)
-expect_zsh(tracker memprof show --format t)
-expect_zsh(tracker memprof show --format=t)
-expect_zsh(visualize memprof tt-mlir vis)
-expect_zsh(files memprof show run)
-expect_zsh(files memprof import heaptrack run)
+set(start [=[
+PROMPT='ready>'
+autoload -Uz compinit
+print_line() { zle -I; print -r -- "<<$BUFFER>>"; BUFFER=; }
+zle -N print_line
+bindkey '^Xp' print_line
+]=])
+# As a package installs it, in a folder of zsh's functions.
+file(WRITE ${SCRATCH}/.zshrc "${start}fpath=($PWD $fpath)\ncompinit -u -D\n")
+expect_zsh(
+  "memprof sh" "memprof show "
+  "memprof wat" "memprof waterfall "
+  "memprof tt-mlir vis" "memprof tt-mlir visualize "
+  "memprof help exp" "memprof help export "
+  "memprof show --markd" "memprof show --markdown "
+  "memprof show --format t" "memprof show --format tracker "
+  "memprof show --format=t" "memprof show --format=tracker "
+  "memprof show --space show --markd" "memprof show --space show --markdown "
+  "memprof import heap" "memprof import heaptrack "
+  "memprof show only" "memprof show only_here.memtrace "
+  "memprof import heaptrack only" "memprof import heaptrack only_here.memtrace "
+  "memprof report --output only" "memprof report --output only_here.memtrace "
+  "memprof report --output=only" "memprof report --output=only_here.memtrace "
+  "memprof show --no-such" "memprof show --no-such")
+# As the help says for a program that is not installed.
+file(WRITE ${SCRATCH}/.zshrc "${start}compinit -u -D\nsource <(\"${PROGRAM}\" completion zsh)\n")
+file(REMOVE ${SCRATCH}/_memprof)
+expect_zsh("memprof sh" "memprof show " "memprof show --format t" "memprof show --format tracker ")
