@@ -1,0 +1,32 @@
+// Of what the tool's subcommands share, g++ warns only when it optimises as for a Release build. Every warning is an error here.
+#include <memprof/analysis/memory_breakdown.hpp>
+#include <memprof/format/byte_sink.hpp>
+#include <memprof/format/chrome_trace.hpp>
+#include <memprof/format/collapsed.hpp>
+#include <memprof/format/dhat.hpp>
+#include <memprof/format/massif.hpp>
+#include <memprof/format/perfetto.hpp>
+#include <memprof/format/pprof.hpp>
+#include <memprof/format/speedscope.hpp>
+#include <memprof/format/stack_table.hpp>
+#include <memprof/format/tables.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+template class chrome_trace_writer<file_sink>;
+template class perfetto_writer<file_sink>;
+template class table_writer<file_sink>;
+template void write_collapsed(const stack_table&, stack_value, file_sink&);
+template void write_dhat(const stack_table&, std::uint32_t, file_sink&);
+template void write_massif(const profile&, const space_profile&, file_sink&, std::size_t);
+template void write_pprof(const stack_table&, file_sink&);
+template void write_speedscope(const stack_table&, std::string_view, file_sink&);
+
+}  // namespace memprof
+
+memprof::memory_breakdown breakdown(const memprof::profile& of) { return memprof::break_down(of, of.spaces.front()); }
