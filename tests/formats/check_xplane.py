@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 MIB = 2**20
 
@@ -423,15 +422,21 @@ group = "Temporary"
     return 0
 
 
+def processor_seconds():
+    """Of the programs that have ended; on a busy machine the wall clock says nothing."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def check_hostile(check):
     """Programs that mean harm, or have been damaged: one clear line and exit status 2, in bounded time and memory."""
     def tried(*programs, said, tool=False, written=None):
         path = check.write(space_of(metadata_plane(*programs)), "hostile.xplane.pb")
         out = check.folder / "hostile.memtrace"
         out.unlink(missing_ok=True)
-        begin = time.monotonic()
+        begin = processor_seconds()
         done = run(check.memprof, "import", "auto", path, "-o", out, expected=2 if said else 0)
-        assert time.monotonic() - begin < 60, "it takes too long"
+        assert processor_seconds() - begin < 60, "it takes too long"
         assert not said or said in done.stderr and done.stderr.count("\n") == 1 and done.stderr.count("cannot read") <= 1, done.stderr
         assert not said or "hostile.xplane.pb" in done.stderr and len(done.stderr) < 2000, done.stderr
         if written is not None:
@@ -562,7 +567,7 @@ def check_random(check, _):
 
 
 def check_large(check, _):
-    """A large file takes no memory of the process's own, and at least 1 GB/s."""
+    """A large file takes no memory of the process's own, and at least 1 GB in a second of a processor."""
     program = gemma().encode()
     event = message((4, message((1, 1), (2, 1000), (3, 5), (4, message((1, 2), (3, 7))))))
     line = (3, message((2, "python"), (4, b"")) + event * 100_000)
@@ -578,13 +583,13 @@ def check_large(check, _):
     def limit():
         resource.setrlimit(resource.RLIMIT_DATA, (64 * MIB, 64 * MIB))
 
-    begin = time.monotonic()
+    begin = processor_seconds()
     done = subprocess.run([check.memprof, "xplane", path, "--module", "jit_run_scan", "--tsv"], capture_output=True, text=True,
                           preexec_fn=limit)
-    seconds = time.monotonic() - begin
+    seconds = processor_seconds() - begin
     assert done.returncode == 0 and "9.987" in done.stdout, done
     rate = whole_bytes / seconds / 1e9
-    print(f"{whole_bytes / 1e6:.0f} MB in {seconds:.2f} s, {rate:.1f} GB/s, with at most 64 MiB of its own")
+    print(f"{whole_bytes / 1e6:.0f} MB in {seconds:.2f} s of a processor, {rate:.1f} GB/s, with at most 64 MiB of its own")
     assert rate > 1, rate
     return 0
 
