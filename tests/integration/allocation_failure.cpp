@@ -1,7 +1,11 @@
-// The n-th allocation of the upstream fails, for every n until the program runs through: the profile holds what succeeded.
+// The n-th allocation of the upstream fails, for every n until the program runs through: the profile holds what succeeded. Then
+// the same for the profiler's own pages: what it could not count makes the profile not exact.
 #include <catch2/catch_test_macros.hpp>
 
 #include <memprof/memprof.hpp>
+
+#include <unit/ledger/ledger_driver.hpp>
+#include <unit/ledger/memory_left.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -130,3 +134,47 @@ TEST_CASE("allocation failure: the allocator does not record what operator new r
   CHECK(capture.profile().space("cpu").allocations == 10);
   CHECK(capture.profile().space("cpu").allocation_count == 1);
 }
+
+#if defined(__linux__)
+
+TEST_CASE("allocation failure: whichever page the profiler does not get, operations are right or the profile is not exact") {
+  using memprof::event;
+  using memprof::event_kind;
+  constexpr std::uint32_t operations = 600;  // the tree and the statistics of the space must grow several times
+  constexpr memprof::label first_name = 5;   // behind the driver's names of spaces
+  std::vector<event> events;
+  for (std::uint32_t number = 1; number <= operations; ++number) {
+    const memprof::label name = first_name + number - 1;
+    const std::uint64_t stamp = 1'000'000 + 10 * number;
+    events.push_back({stamp, memprof::scope_address(number, 0), 0, name, event_kind::scope_begin, 0, 0});
+    events.push_back({stamp + 1, 0x2000, 10, 0, event_kind::allocate, 0, 0});
+    events.push_back({stamp + 2, 0x2000, 10, 0, event_kind::deallocate, 0, 0});
+    events.push_back({stamp + 3, number, 0, name, event_kind::scope_end, 0, 0});
+  }
+  int failures = 0;
+  bool has_run_through = false;
+  for (rlim_t pages = 0; !has_run_through; ++pages) {
+    REQUIRE(pages < 300);
+    memprof::test::ledger_driver driver;
+    driver.allocate(0x1000, 8);
+    for (std::uint32_t number = 1; number <= operations; ++number)
+      driver.annotate(0x1000, "operation " + std::to_string(number), memprof::category::other);
+    memprof::test::with_memory_left(pages * 4096, [&] { driver.events.apply(events.data(), events.data() + events.size(), 0); });
+    const memprof::profile made = driver.finished_profile();
+    has_run_through = driver.events.operations().size() == operations + 1 && made.exact;
+    failures += made.exact ? 0 : 1;
+    if (!made.exact) continue;
+    INFO(pages << " pages");
+    for (std::uint32_t number = 1; number <= operations; ++number) {
+      const memprof::operation_profile* const made_here = made.find_operation("operation " + std::to_string(number));
+      REQUIRE(made_here != nullptr);
+      REQUIRE(made_here->invocations == 1);
+      REQUIRE(made_here->usage.at(0).self_allocated == 10);
+      REQUIRE(made_here->usage.at(0).self_freed == 10);
+      REQUIRE(made_here->usage.at(0).peak == 10);
+    }
+  }
+  CHECK(failures > 5);
+}
+
+#endif

@@ -257,9 +257,12 @@ class ledger {
 
     void operator()(std::uint32_t thread, const detail::open_scope& scope, std::uint8_t space,
                     const detail::scope_usage& usage) const noexcept {
-      owner.spaces_[space]
-          ->operation(scope.operation)
-          .finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
+      detail::operation_stats* const stats = owner.spaces_[space]->find_or_make_operation(scope.operation);
+      if (stats == nullptr) [[unlikely]] {
+        ++owner.rejected_events_;
+        return;
+      }
+      stats->finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
     }
   };
 
@@ -314,7 +317,12 @@ class ledger {
         std::int64_t inner_max = 0;
         for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
-          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
+          detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
+          if (stats != nullptr) {
+            stats->note_peak(inner_max, scopes[depth].self_max);
+          } else {
+            ++rejected_events_;
+          }
         }
       });
     }
@@ -336,7 +344,8 @@ class ledger {
     } else if (may_change) {
       if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
     }
-    if (usage == nullptr) {
+    detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(run.scopes.operation());
+    if (stats == nullptr) {
       ++rejected_events_;
       return false;
     }
@@ -346,7 +355,7 @@ class ledger {
     run.prefetches = space->is_large();
     run.usage = usage;
     run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
-    run.stats = &space->operation(run.scopes.operation());
+    run.stats = stats;
     run.stats_generation = space->stats_generation();
     return true;
   }

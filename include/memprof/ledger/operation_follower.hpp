@@ -18,7 +18,7 @@ struct followed_thread {
   explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
 
   std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
-  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
   scope_stack scopes;
 };
 
@@ -27,7 +27,6 @@ struct followed_thread {
 /// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
 /// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
 /// touched.
-/// operations closes.
 class operation_follower {
  public:
   /// `limit` is the maximum number of operations in the tree.
@@ -56,8 +55,12 @@ class operation_follower {
     }
     const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
     const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
+    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, stamp})) [[unlikely]] {
+      ++on.unfollowed_scopes;
+      return false;
+    }
     operations_.count_invocation(operation);
-    return on.scopes.push({operation, begun.label, number, tag, stamp});
+    return true;
   }
 
   /// Applies a `scope_end`. `thread_of(number)` returns the followed thread with that number, or null.

@@ -17,6 +17,9 @@ struct frame_parts;
 /// is reached, each node gets at most one more child, with the name `other_names`, which stands for all others.
 class operation_tree {
  public:
+  /// In place of a node for which the system has no memory.
+  static constexpr std::uint32_t no_node = ~std::uint32_t{0};
+
   /// One path: its parent, and how often it was called.
   struct node {
     std::uint32_t parent;
@@ -40,10 +43,10 @@ class operation_tree {
     if (index != 0) ++nodes_[index].finished;
   }
 
-  /// The node for `name` under `parent`, created if new; `parent` itself if the system has no memory. Once there are too many, an
+  /// The node for `name` under `parent`, created if new; `no_node` if the system has no memory. Once there are too many, an
   /// operation called inside the node for all others gets that same node.
   [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
-    if (!is_usable_) return 0;
+    if (!is_usable_) return no_node;
     std::size_t slot = slot_of(parent, name, slots_.size());
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const node& known = nodes_[slots_[slot]];
@@ -64,10 +67,10 @@ class operation_tree {
       if (name != other_names) return child(parent, other_names);
     }
     if (2 * (nodes_.size() + 1) > slots_.size()) {
-      if (!grow()) return parent;
+      if (!grow()) return no_node;
       slot = free_slot(slots_, parent, name);
     }
-    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
+    if (!nodes_.push_back({parent, name, 0, 0})) return no_node;
     return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
   }
 

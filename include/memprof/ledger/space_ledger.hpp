@@ -210,13 +210,13 @@ class space_ledger {
   [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
   [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
-  /// The statistics of an operation, created at its first event here; node 0's if there is no memory.
-  [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
+  /// The statistics of an operation, created at its first event here; null if the system has no memory.
+  [[nodiscard]] operation_stats* find_or_make_operation(std::uint32_t node) noexcept {
     if (node >= operations_.size()) {
+      if (!operations_.resize(node + 1)) return nullptr;
       ++stats_generation_;
-      if (!operations_.resize(node + 1)) return operations_[0];
     }
-    return operations_[node];
+    return &operations_[node];
   }
 
   // --- segments -----------------------------------------------------------------------------------------------------
