@@ -45,6 +45,7 @@ namespace detail {
 
 }  // namespace detail
 
+/// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
 [[nodiscard]] inline process_account account_of(const process_memory& reading) {
   process_account account;
   account.reading = reading;
