@@ -1,4 +1,4 @@
-// Of what the tool's subcommands share, g++ warns only when it optimises as for a Release build. Every warning is an error here.
+// Code that the subcommands of the tool share, compiled as for a Release build: g++ warns of some faults only when it optimises.
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/format/byte_sink.hpp>
 #include <memprof/format/chrome_trace.hpp>
