@@ -217,6 +217,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   begin_trace(shared, *state, options, mode, process);
   put_incomplete_file(*state);
   keep_reading(shared, *state, first_reading);
+  put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
   state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
   shared.reentrant_events.store(0, std::memory_order_relaxed);
