@@ -53,8 +53,8 @@ void refuse_empty_names(CLI::App& program) {
                                  ""};
   for (CLI::Option* const option : program.get_options()) {
     const std::string kind = option->get_type_name();
-    for (const char* const name : {"FILE", "OUT", "FOLDER", "DIR"}) {
-      if (kind.starts_with(name) || (kind == "TEXT" && option->get_name() == name)) option->check(not_empty);
+    for (const char* const name : {"FILE", "OUT", "FOLDER", "PATH", "RUN"}) {
+      if (kind.find(name) != std::string::npos || (kind == "TEXT" && option->get_name() == name)) option->check(not_empty);
     }
   }
   for (CLI::App* const command : program.get_subcommands({})) refuse_empty_names(*command);
