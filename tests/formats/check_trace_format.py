@@ -3,8 +3,11 @@
 
 Nothing here is taken from memprof's sources: where memprof does not read the file as meant, one of the two is wrong.
 """
+import base64
+import gzip
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -86,7 +89,7 @@ class Chunk:
         return self
 
     def at(self, stamp):
-        change = zigzag(stamp - self.stamp)
+        change = zigzag((stamp - self.stamp + 2**63) % 2**64 - 2**63)
         self.stamp = stamp
         self.bytes += bytes([0x80 | change]) if change < 64 else bytes([0xC0 | change & 0x3F]) + varint(change >> 6)
         return self
@@ -172,9 +175,48 @@ def check_everything(memprof, folder):
     assert shown.returncode == 0 and "forward" in shown.stdout, shown.stderr
 
 
+def times_in(value, key=""):
+    """All numbers of nanoseconds since the begin."""
+    if isinstance(value, dict):
+        return [time for name, part in value.items() for time in times_in(part, name)]
+    if isinstance(value, list):
+        return [time for part in value for time in times_in(part, key)]
+    return [value] if key.endswith("_ns") and not key.endswith("unix_ns") and not key.endswith("per_event") else []
+
+
+def check_without_clock(memprof, folder):
+    """A trace that no clock reading is in, of a stamp clock that began anywhere: a tick is a nanosecond, from the begin on."""
+    for begin in (1000, 2**62 + 1000, 2**63 + 1000):
+        only = Chunk()
+        signed = begin if begin < 2**63 else begin - 2**64
+        only.add(capture({1: "a writer", 2: 0, 4: 1_700_000_000_000_000_000, 5: signed}))
+        for number, value in enumerate(("cpu", "dram", "forward", "STEP", "worker"), 1):
+            only.add(name(number, value))
+        only.add(space(1, 2, 0))
+        only.add(ring(1)).at(begin + 10).event(6, 1, 4242, label=5)
+        only.at(begin + 20).event(4, 1, label=3)
+        only.at(begin + 30).event(1, 0x10000, 100, space=1).at(begin + 40).add(bytes([0x60]))
+        only.at(begin + 100).event(15, label=4)
+        only.at(begin + 110).event(1, 0x20000, 50, space=1).at(begin + 140).event(2, 0x10000, 100, space=1)
+        only.add(ring(0)).at(begin + 150).event(18)
+        found, path = profile_of(memprof, folder, [only])
+        assert found["duration_ns"] == 150, (begin, found["duration_ns"])
+        assert found["segments"][0]["end_ns"] == 100, (begin, found["segments"])
+        assert all(0 <= time <= 150 for time in times_in(found)), (begin, times_in(found))
+        for arguments in (["show", path], ["show", "--segments", path], ["trace", path], ["trace", "--json", path]):
+            shown = subprocess.run([memprof, *arguments], capture_output=True, text=True)
+            assert shown.returncode == 0 and not re.search(r"[0-9] (d|h|min)\b|[0-9]{12}", shown.stdout), shown.stdout
+        page = folder / "page.html"
+        subprocess.run([memprof, "report", path, "-o", page, "--force"], check=True, capture_output=True)
+        packed = re.search(r'id="memprof-run"[^>]*>([^<]*)<', page.read_text()).group(1)
+        times = times_in(json.loads(gzip.decompress(base64.b64decode(packed))))
+        assert times and all(0 <= time <= 150 for time in times), (begin, times)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_everything(sys.argv[1], pathlib.Path(folder))
+        check_without_clock(sys.argv[1], pathlib.Path(folder))
 
 
 main()

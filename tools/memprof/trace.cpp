@@ -8,6 +8,7 @@
 #include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
+#include <memprof/format/trace_source.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>
@@ -50,21 +51,6 @@ struct trace_arguments {
   bool packs = false;
   bool unpacks = false;
   std::string output;
-};
-
-/// Collects the clock readings of a trace: the times of earlier events depend on later readings.
-struct clock_visitor {
-  memprof::clock_readings clock;
-
-  void info(const memprof::capture_info&) {}
-  void name(memprof::label, std::string_view) {}
-  void space(const memprof::space_definition&) {}
-  void facts(memprof::fact_part&&) {}
-  void events(const event* first, const event* last, std::uint32_t) {
-    for (; first != last; ++first) {
-      if (first->kind == event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));
-    }
-  }
 };
 
 /// Prints events, one per line.
@@ -173,7 +159,7 @@ class printer {
 int run_trace(const trace_arguments& arguments) {
   try {
     const memprof::detail::file_handle file = open_recording(arguments.file);
-    clock_visitor times;
+    memprof::clock_visitor times;
     {
       const progress shown{"memprof: reading " + arguments.file, file.get()};
       (void)memprof::read_trace(file.get(), arguments.file, times);

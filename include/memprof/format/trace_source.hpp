@@ -40,7 +40,9 @@ class trace_file {
 struct clock_visitor {
   clock_readings clock;
 
-  void info(const capture_info&) {}
+  void info(const capture_info& info) {
+    if (clock.empty()) clock = clock_readings{info.begin_stamp};
+  }
   void name(label, std::string_view) {}
   void space(const space_definition&) {}
   void facts(fact_part&&) {}

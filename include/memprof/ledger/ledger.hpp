@@ -49,6 +49,7 @@ class ledger {
         begin_stamp_(begin_stamp),
         stamp_(begin_stamp),
         segment_begin_(begin_stamp),
+        clock_(begin_stamp),
         operations_(options.operations),
         history_(options.kept_segments, options.segment_names) {}
   ledger(const ledger&) = delete;
@@ -105,7 +106,7 @@ class ledger {
     new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
     checkpoints_ = detail::checkpoint_history{};
     operations_ = detail::operation_follower{options_.operations};
-    clock_ = clock_readings{};
+    clock_ = clock_readings{begin_stamp_};
     stamp_ = segment_begin_ = 0;
     events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
     are_more_missing_ = has_ended_ = is_missing_events_ = false;

@@ -22,6 +22,9 @@ class clock_readings {
  public:
   static constexpr std::size_t max_kept = 4096;
 
+  /// `begin`: the stamp at which the capture began.
+  explicit clock_readings(std::uint64_t begin = 0) noexcept : begin_(begin) {}
+
   /// Adds a reading: `ns` nanoseconds after the capture began, the stamp clock showed `stamp`. Ignores a reading that is not
   /// later than the last one or precedes the beginning.
   void add(std::uint64_t stamp, std::int64_t ns) noexcept {
@@ -37,14 +40,13 @@ class clock_readings {
     (void)kept_.push_back({stamp, ns});  // without memory for it, the last line is extended
   }
 
-  /// Nanoseconds since the capture began; 0 before the first reading. With fewer than two readings, a stamp counts as a
-  /// nanosecond.
+  /// Nanoseconds since the capture began; 0 before the first reading. With fewer than two readings, a tick of the stamp clock
+  /// counts as a nanosecond; without any, from the begin on.
   [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
     constexpr wide most = INT64_MAX;
-    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
-    const reading first = kept_[0];
+    const reading first = kept_.empty() ? reading{begin_, 0} : kept_[0];
     if (stamp <= first.stamp) return first.ns;
-    if (kept_.size() == 1)
+    if (kept_.size() <= 1)
       return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
     const std::size_t after =
         detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
@@ -78,6 +80,7 @@ class clock_readings {
     least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
   }
 
+  std::uint64_t begin_;
   detail::page_array<reading> kept_;
   std::int64_t least_distance_ns_ = 0;  ///< between kept readings
 };

@@ -16,6 +16,14 @@ TEST_CASE("clock readings: without any, stamps are nanoseconds; with one, from t
   CHECK(clock.to_ns(999) == 0);
 }
 
+TEST_CASE("clock readings: without any, times count from the begin of the capture") {
+  constexpr std::uint64_t begin = (std::uint64_t{1} << 63) + 5000;  // of a clock that counts from anything
+  const clock_readings clock{begin};
+  CHECK(clock.to_ns(begin + 140) == 140);
+  CHECK(clock.to_ns(begin) == 0);
+  CHECK(clock.to_ns(begin - 1) == 0);
+}
+
 TEST_CASE("clock readings: between two the line is straight, and behind the last it goes on") {
   clock_readings clock;
   clock.add(1000, 0);

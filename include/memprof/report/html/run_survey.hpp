@@ -37,7 +37,10 @@ class run_survey {
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
   void info(const capture_info& info) {
-    if (events_ == 0) segment_begin_.stamp = now_ = info.begin_stamp;
+    if (events_ == 0) {
+      segment_begin_.stamp = now_ = info.begin_stamp;
+      clock_ = clock_readings{info.begin_stamp};
+    }
     fold_.info(info);
   }
   void name(label id, std::string_view text) {
