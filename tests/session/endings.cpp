@@ -224,9 +224,31 @@ TEST_CASE("session: a signal that is ignored stays so") {
 
 TEST_CASE("session: a forked child neither writes its parent's files nor ends in another way") {
   if (is_sanitized()) SKIP(sanitizers_hang);
-  const trained run{"children"};
-  CHECK(run.exit_status() == 0);
-  check_ended_capture(run);
+  for (const std::string ending : {"children", "children in a row"}) {
+    INFO(ending);
+    const trained run{ending};
+    CHECK(run.exit_status() == 0);
+    check_ended_capture(run);
+    INFO(run.errors());
+    CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 2);  // that it forks, and where the profile is
+  }
+}
+
+TEST_CASE("session: of a process that ends at a fork, as daemon() has it, the profile until then remains, and a line") {
+  if (is_sanitized()) SKIP(sanitizers_hang);
+  const trained run{"daemon"};
+  CHECK(run.exit_status() == 0);  // the parent's, in `daemon`
+  check_open_capture(run);
+  CHECK(run.errors() == "memprof: session: the process forks: the profile so far is in '" + run.files().front().string() +
+                            "', and the child records nothing; if the child goes on in place of its parent, as after daemon(), "
+                            "begin the session there\n");
+}
+
+TEST_CASE("session: a fork does not wait for ever for a session that is stuck") {
+  if (is_sanitized()) SKIP(sanitizers_hang);
+  const trained run{"a child while the session is stuck"};
+  CHECK(run.exit_status() == 5);
+  CHECK(run.files().empty());
 }
 
 TEST_CASE("session: a forked child may have a session of its own") {
@@ -426,6 +448,16 @@ TEST_CASE("session: a disk that is full at the end") {
     CHECK(run.errors().find("File too large") != std::string::npos);
     CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 1);
   }
+}
+
+TEST_CASE("session: on a disk that is full from the start no trace file is left, and none is advised") {
+  const trained run{"return", {.environment = {"MEMPROF=1", "MEMPROF_TRACE=1"}, .largest_file = 1000}};
+  CHECK(run.exit_status() == 7);
+  CHECK(run.files().empty());
+  INFO(run.errors());
+  CHECK(run.errors().find("memprof: trace file '") == 0);
+  CHECK(run.errors().find("memprof: cannot write the profile '") != std::string::npos);
+  CHECK(run.errors().find("memprof profile") == std::string::npos);
 }
 
 TEST_CASE("session: a file sets what the environment does not") {

@@ -374,6 +374,18 @@ const std::map<std::string, ending>& endings() {
               faults += child([] { std::abort(); }) == 128 + SIGABRT ? 0 : 8;
               return faults;
             }}},
+      {"children in a row",
+       {.after_training =
+            [] {
+              int faults = 0;
+              for (int count = 0; count < 50; ++count) faults += child([] { std::_Exit(5); }) == 5 ? 0 : 1;
+              return faults;
+            }}},
+      {"daemon", {.after_training = [] { return ::daemon(1, 1) == 0 ? 5 : 6; }}},
+      {"a child while the session is stuck", {.after_training = []() -> int {
+         stuck_backend::is_stuck = true;
+         std::_Exit(child([] { std::_Exit(5); }));
+       }}},
       {"a session of a child",
        {.after_training =
             [] {
@@ -417,9 +429,10 @@ int main(int count, char** arguments) {
   };
   memprof::session_options options;
   if (found->first == "an interval of 0") options.interval = 0;
-  memprof::session session = found->first == "SIGTERM again after a while" ? memprof::session::with<stuck_backend>()
-                             : ends_with_others()                          ? memprof::session::with<slow_backend>()
-                                                                           : memprof::session{options};
+  const bool gets_stuck = found->first == "SIGTERM again after a while" || found->first == "a child while the session is stuck";
+  memprof::session session = gets_stuck           ? memprof::session::with<stuck_backend>()
+                             : ends_with_others() ? memprof::session::with<slow_backend>()
+                                                  : memprof::session{options};
   train();
   return found->second.after_training();
 }

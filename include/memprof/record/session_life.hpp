@@ -66,7 +66,7 @@ inline void finish_session() noexcept {
     ::pthread_join(mailbox.thread, nullptr);
   } else {
     const recording_suppressor hidden;
-    ending->write_profile(true);
+    ending->write_profile(profile_for::session);
   }
   ending->remove_empty_trace();
   remove_signal_handlers();
@@ -131,9 +131,10 @@ inline void forget_session_of_parent() noexcept {
   mailbox.process.store(0);
 }
 
+/// After the capture has begun, so that this runs before the capture's own handler takes the registry's lock.
 inline void watch_forks_of_sessions() noexcept {
   static constinit std::atomic<bool> is_watched{false};
-  if (!is_watched.exchange(true)) ::pthread_atfork(nullptr, nullptr, forget_session_of_parent);
+  if (!is_watched.exchange(true)) ::pthread_atfork(leave_profile_before_fork, nullptr, forget_session_of_parent);
 }
 
 inline void empty_mailbox() noexcept {
@@ -141,9 +142,10 @@ inline void empty_mailbox() noexcept {
   box.wake.reset();
   box.written.reset();
   for (std::atomic<bool>* const flag : {&box.wants_extra_profile, &box.wants_profile, &box.wants_last_words, &box.has_last_words,
-                                        &box.wants_end, &box.has_ended}) {
+                                        &box.wants_profile_at_fork, &box.wants_end, &box.has_ended}) {
     flag->store(false);
   }
+  box.next_at_fork_ns.store(INT64_MAX);
   box.ending.store(0);
   box.ending_since.store(0);
   box.passing.store(0);
@@ -200,6 +202,7 @@ MEMPROF_SEPARABLE std::uint32_t begin_recorded_session(session_options wanted, b
   watch_exit();
   watch_forks_of_sessions();
   if (made->start_thread()) {
+    mailbox.next_at_fork_ns.store(0);
     install_terminate_handler();
     if (made->options.signals) install_signal_handlers();
   } else {

@@ -36,11 +36,13 @@ struct session_mailbox {
   std::atomic<std::int64_t> process{0};  ///< the process whose session is active; 0: none. A child of that process has none
   ::pthread_t thread{};
   wait_word wake;                                ///< incremented when the thread has something to do
-  wait_word written;                             ///< incremented when it has done what `abort` or `terminate` waits for
+  wait_word written;                             ///< incremented when it has done what another thread waits for
   std::atomic<bool> wants_extra_profile{false};  ///< an extra profile of this moment, for SIGUSR1
   std::atomic<bool> wants_profile{false};        ///< the session's own profile, up to now
   std::atomic<bool> wants_last_words{false};     ///< likewise, for `abort` and `terminate`
   std::atomic<bool> has_last_words{false};
+  std::atomic<bool> wants_profile_at_fork{false};        ///< the session's own profile, before the process forks
+  std::atomic<std::int64_t> next_at_fork_ns{INT64_MAX};  ///< when a `fork` may next wait for that
   std::atomic<bool> wants_end{false};
   std::atomic<bool> has_ended{false};  ///< the thread has ended and answers nothing more
 
@@ -100,7 +102,20 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   called.sa_handler(number);
 }
 
-/// Has the session's thread write a profile and waits for it, for a limited time: it may need a lock that this thread holds.
+/// Waits until the session's thread has done something or has ended, or until `until_ns`: it may need a lock that this thread
+/// holds.
+template <class IsDone>
+void wait_for_session_thread(IsDone is_done, std::int64_t until_ns) noexcept {
+  session_mailbox& box = mailbox;
+  while (!is_done() && !box.has_ended.load()) {
+    const std::uint32_t seen = box.written.value();
+    const std::int64_t left = until_ns - monotonic_ns();
+    if (left <= 0) return;
+    if (!is_done() && !box.has_ended.load()) box.written.wait(seen, left);
+  }
+}
+
+/// Has the session's thread write a profile and waits for it, for a limited time.
 inline void wait_for_last_words() noexcept {
   constexpr std::int64_t longest_ns = 10'000'000'000;
   session_mailbox& box = mailbox;
@@ -110,12 +125,23 @@ inline void wait_for_last_words() noexcept {
   const std::int64_t until = monotonic_ns() + longest_ns;
   box.wants_last_words.store(true);
   box.wake.advance();
-  while (!box.has_last_words.load() && !box.has_ended.load()) {
-    const std::uint32_t seen = box.written.value();
-    const std::int64_t left = until - monotonic_ns();
-    if (left <= 0) return;
-    if (!box.has_last_words.load() && !box.has_ended.load()) box.written.wait(seen, left);
-  }
+  wait_for_session_thread([&box] { return box.has_last_words.load(); }, until);
+}
+
+/// Runs before each `fork`: leaves a profile of what was recorded so far, since the process may end right after it without
+/// another word, as in `daemon`, whose parent calls `_exit`. Waits for a limited time, and not again before a thousand times as
+/// long has passed: some programs fork again and again.
+inline void leave_profile_before_fork() noexcept {
+  constexpr std::int64_t longest_ns = 1'000'000'000;
+  const errno_guard keep_errno;
+  session_mailbox& box = mailbox;
+  if (box.process.load() != process_id() || !is_outside(abi_1::this_thread)) return;
+  const std::int64_t now_ns = monotonic_ns();
+  std::int64_t due_ns = box.next_at_fork_ns.load();
+  if (now_ns < due_ns || !box.next_at_fork_ns.compare_exchange_strong(due_ns, INT64_MAX)) return;
+  box.wants_profile_at_fork.store(true);
+  box.wake.advance();
+  wait_for_session_thread([&box] { return !box.wants_profile_at_fork.load(); }, now_ns + longest_ns);
 }
 
 /// Notes a signal that is to end the process. False if it should do so at once.

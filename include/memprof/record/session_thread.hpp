@@ -18,9 +18,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <pthread.h>
@@ -75,6 +73,13 @@ class wall_clock_watch {
   bool has_said_ = false;
 };
 
+/// What a profile is written for.
+enum class profile_for {
+  session,  ///< the session itself: what was recorded until now
+  moment,   ///< this moment, beside the session's own
+  fork,     ///< as `session`, because the process forks and may end at once
+};
+
 /// A recording session: state shared by its thread and the thread that ends it. Only the session's thread writes files.
 struct running_session {
   session_options options;
@@ -85,11 +90,13 @@ struct running_session {
   std::string trace_file;  ///< empty: none
   std::int64_t interval_ns = 0;
   bool has_thread = false;
+  bool has_said_fork = false;
 
   // --- profiles -----------------------------------------------------------------------------------------------------
 
   /// Writes the profile up to now, as the session's own or as an extra one. All memory that this needs is hidden from the hooks.
-  void write_profile(bool is_own) noexcept {
+  void write_profile(profile_for purpose) noexcept {
+    const bool is_own = purpose != profile_for::moment;
     const bool has_memory = succeeds([&] {
       profile now;
       if (!read_session(capture, now)) return say_of_session("session: its capture is gone, so there is no profile to write");
@@ -99,7 +106,13 @@ struct running_session {
       const bool was_written = is_own && !json_file.empty();
       const std::string problem = write_session_file(name, ".json", was_written, text);
       if (!problem.empty()) return say_of_session("cannot write the profile '" + name + ".json': " + problem + rest_of_trace());
-      say_of_session("profile in '" + name + ".json'");
+      if (purpose != profile_for::fork) {
+        say_of_session("profile in '" + name + ".json'");
+      } else if (!std::exchange(has_said_fork, true)) {
+        say_of_session("session: the process forks: the profile so far is in '" + name +
+                       ".json', and the child records nothing; if the child goes on in place of its parent, as after daemon(), "
+                       "begin the session there");
+      }
       if (!is_own) return;
       stem = name;
       json_file = name + ".json";
@@ -107,18 +120,20 @@ struct running_session {
     if (!has_memory) say_of_session("session: the system has no memory for the profile");
   }
 
-  /// What to do about a profile that cannot be written. A trace of which not even the header could be written is no help.
+  /// What to do about a profile that cannot be written.
   [[nodiscard]] std::string rest_of_trace() const {
-    std::error_code unknown;
-    const bool has_trace =
-        !trace_file.empty() && std::filesystem::file_size(trace_file, unknown) >= trace_file_header::size && !unknown;
-    return has_trace ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
+    return has_trace() ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
   }
 
   /// Removes the trace file that was created to reserve its name, if nothing could be written into it.
   void remove_empty_trace() const noexcept {
+    if (!trace_file.empty() && !has_trace()) ::unlink(trace_file.c_str());
+  }
+
+  /// Whether the trace file has more than its header.
+  [[nodiscard]] bool has_trace() const noexcept {
     struct stat status {};
-    if (!trace_file.empty() && ::stat(trace_file.c_str(), &status) == 0 && status.st_size == 0) ::unlink(trace_file.c_str());
+    return !trace_file.empty() && ::stat(trace_file.c_str(), &status) == 0 && status.st_size > off_t{trace_file_header::size};
   }
 
   // --- the thread ---------------------------------------------------------------------------------------------------
@@ -163,8 +178,8 @@ struct running_session {
       }
       box.wake.wait(seen, next_ns - monotonic_ns());
     }
-    if (box.wants_extra_profile.exchange(false)) write_profile(false);
-    write_profile(true);
+    if (box.wants_extra_profile.exchange(false)) write_profile(profile_for::moment);
+    write_profile(profile_for::session);
     box.has_ended.store(true);
     // Handlers that note a signal from now on see this; a signal noted before is taken by its handler or here.
     if (const int number = box.ending.load(); number > 0 && box.passing.load() == 0) {
@@ -182,21 +197,32 @@ struct running_session {
   /// Does what handlers have requested.
   void answer() noexcept {
     session_mailbox& box = mailbox;
-    if (box.wants_extra_profile.exchange(false)) write_profile(false);
-    if (box.wants_profile.exchange(false)) write_profile(true);
+    if (box.wants_extra_profile.exchange(false)) write_profile(profile_for::moment);
+    if (box.wants_profile.exchange(false)) write_profile(profile_for::session);
     if (box.wants_last_words.exchange(false)) {
-      write_profile(true);
+      write_profile(profile_for::session);
       box.has_last_words.store(true);
       box.written.advance();
     }
+    if (box.wants_profile_at_fork.load()) answer_fork();
     answer_ending();
+  }
+
+  void answer_fork() noexcept {
+    session_mailbox& box = mailbox;
+    const std::int64_t begin_ns = monotonic_ns();
+    write_profile(profile_for::fork);
+    const std::int64_t end_ns = monotonic_ns();
+    box.next_at_fork_ns.store(end_ns + 1000 * (end_ns - begin_ns));
+    box.wants_profile_at_fork.store(false);
+    box.written.advance();
   }
 
   void answer_ending() noexcept {
     session_mailbox& box = mailbox;
     const int number = box.ending.load();
     if (number <= 0 || box.passing.load() != 0) return;
-    write_profile(true);
+    write_profile(profile_for::session);
     pass_on_ending(number);
   }
 };
