@@ -154,13 +154,13 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(17, info.operations);
 }
 
-/// A field's tag, then its value as text: the varint of a number, or the characters.
+/// A field's tag, then its value as text: the varint of a number, or the characters, cut so that the record fits into a chunk.
 [[nodiscard]] inline std::string encode_info(const capture_info& info) {
   payload_writer out;
   for_each_info_field(info, [&]<class Field>(unsigned tag, const Field& field) {
     out.number(tag);
     if constexpr (std::is_same_v<Field, std::string>) {
-      out.text(field);
+      out.text(std::string_view{field}.substr(0, label_table::max_name_bytes));
     } else {
       out.text(payload_writer{}.signed_number(static_cast<std::int64_t>(field)).bytes());
     }

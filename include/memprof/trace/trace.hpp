@@ -81,6 +81,9 @@ class trace {
     head_ = head;
   }
 
+  /// A longer one would not fit into a chunk.
+  static constexpr std::size_t longest_name = std::size_t{128} * 1024;
+
   // --- writing ------------------------------------------------------------------------------------------------------
 
   /// Adds events [first, last) of one thread, identified by `ring`.
@@ -99,8 +102,9 @@ class trace {
     if (head_ != nullptr) return head_->info(info);
     define(detail::control::header, detail::encode_info(info));
   }
-  /// Names precede the first event that uses them; their ids are 1, 2, 3, ...
+  /// Names precede the first event that uses them; their ids are 1, 2, 3, ... Cut to `longest_name` bytes.
   void name(label id, std::string_view text) noexcept {
+    if (text.size() > longest_name) text = text.substr(0, longest_name);
     if (head_ != nullptr) return head_->name(id, text);
     const detail::small_payload number = detail::small_payload{}.number(id);
     define(detail::control::name, number.view(), text);
@@ -231,8 +235,9 @@ class trace {
   void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
     if (left_out_ != 0) return;
     const std::size_t size = payload.size() + more.size();
-    if (detail::trace_encoder::control_bytes(size) > chunk_bytes_) return;  // no record can be that long
-    if (!has_room(detail::trace_encoder::control_bytes(size)) && !begin_chunk()) {
+    const std::size_t most = detail::trace_encoder::control_bytes(size);
+    // One that is too long for a chunk ends the trace, so that the trace says that it is incomplete.
+    if (most > chunk_bytes_ || (!has_room(most) && !begin_chunk())) {
       ++left_out_;
       return;
     }

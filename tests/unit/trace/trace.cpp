@@ -1,5 +1,7 @@
 #include <memprof/trace/trace.hpp>
 
+#include <memprof/profile/folded_head.hpp>
+#include <memprof/trace/label.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -120,6 +122,41 @@ TEST_CASE("trace: names, spaces, facts and what the capture was come out as they
   CHECK(found.names == std::vector<std::string>{"cpu", "", long_name});
   CHECK(found.spaces == std::vector<memprof::space_definition>{{0, 1, 0, false}, {254, 3, INT64_MAX, true}});
   CHECK(found.tables.all() == std::vector<memprof::fact_table>{table, {"empty", {"a"}, {}}});
+}
+
+TEST_CASE("trace: names and information of any length fit into a chunk, and nothing after them is lost") {
+  const std::string endless(std::size_t{1} << 20, 'n');
+  for (const bool is_limited : {false, true}) {
+    memprof::trace stored;
+    if (is_limited) REQUIRE(memprof::detail::limit_trace(stored, memprof::detail::least_trace_limit));
+    memprof::capture_info info;
+    info.device = "gpu-24gb";
+    info.process.command_line = endless;
+    stored.info(info);
+    stored.name(1, "cpu");
+    stored.name(2, endless);
+    stored.name(3, "behind");
+    stored.space({0, 1, 0, false});
+    trace_records found;
+    stored.visit(found);
+    REQUIRE(found.infos.size() == 1);
+    CHECK(found.infos.front().device == "gpu-24gb");
+    CHECK(found.infos.front().process.command_line == endless.substr(0, memprof::label_table::max_name_bytes));
+    CHECK(found.names == std::vector<std::string>{"cpu", endless.substr(0, memprof::trace::longest_name), "behind"});
+    CHECK(found.spaces.size() == 1);
+    CHECK(stored.left_out() == 0);
+  }
+}
+
+TEST_CASE("trace: a record that is too long for a chunk is counted, and a gap says so") {
+  memprof::trace stored;
+  stored.keep_newest(std::size_t{1} << 20, 1024, nullptr);
+  stored.name(1, std::string(2000, 'n'));
+  CHECK(stored.left_out() == 1);
+  trace_records found;
+  stored.visit(found);
+  REQUIRE(found.all.size() == 1);
+  CHECK(found.all.back().second.kind == event_kind::gap);
 }
 
 TEST_CASE("trace: what does not fit is counted, and a gap says so") {
