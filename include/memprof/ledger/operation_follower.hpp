@@ -48,6 +48,7 @@ class operation_follower {
       if (number == 0) return false;
       close_lost(on, outer, finish);
     }
+    if (on.scopes.empty()) spare_.give(on.scopes);
     if (on.scopes.depth() >= scope_stack::max_depth) {
       ++on.unfollowed_scopes;
       ++too_deep_;
@@ -91,7 +92,7 @@ class operation_follower {
   }
 
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes() + spare_.bytes(); }
 
  private:
   friend struct frame_parts;
@@ -108,6 +109,7 @@ class operation_follower {
     operations_.count_finished(on.scopes.operation());
     on.scopes.close_innermost(
         [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
+    if (on.scopes.empty()) spare_.take(on.scopes);
   }
 
   template <class Finish>
@@ -116,9 +118,11 @@ class operation_follower {
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
       finish(on.thread, scope, space, usage);
     });
+    if (on.scopes.empty()) spare_.take(on.scopes);
   }
 
   operation_tree operations_;
+  spare_scope_stacks spare_;
   std::uint64_t unbalanced_ = 0;
   std::uint64_t too_deep_ = 0;
 };

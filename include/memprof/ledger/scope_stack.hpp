@@ -11,6 +11,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
+class spare_scope_stacks;
 
 /// One open operation of a thread.
 struct open_scope {
@@ -47,7 +48,7 @@ using space_scopes = page_array<scope_usage>;
 
 /// The operations open on one thread, in order, with their running usage of each memory space touched inside one of them.
 ///
-/// A thread that never opens an operation takes no memory beyond the object.
+/// A thread that has never opened an operation takes no memory beyond the object.
 class scope_stack {
  public:
   static constexpr std::uint32_t max_spaces = 256;
@@ -58,9 +59,7 @@ class scope_stack {
   scope_stack(const scope_stack&) = delete;
   scope_stack& operator=(const scope_stack&) = delete;
   ~scope_stack() {
-    if (table_ == nullptr) return;
-    table_->~space_table();
-    unmap_pages(table_, sizeof(space_table));
+    if (table_ != nullptr) destroy(table_);
   }
 
   [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
@@ -137,11 +136,7 @@ class scope_stack {
   [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
     if (knows(space)) [[likely]]
       return &table_->scopes[space];
-    if (table_ == nullptr) {
-      void* const pages = map_pages(sizeof(space_table));
-      if (pages == nullptr) return nullptr;
-      table_ = new (pages) space_table;
-    }
+    if (table_ == nullptr && !make_table()) return nullptr;
     space_scopes& scopes = table_->scopes[space];
     if (!scopes.resize(scopes_.size() + 1)) return nullptr;
     table_->used[used_count_++] = space;
@@ -158,23 +153,79 @@ class scope_stack {
   }
 
   /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = scopes_.bytes() + (table_ == nullptr ? 0 : sizeof(space_table));
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += scopes.bytes(); });
-    return total;
-  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
 
  private:
   friend struct frame_parts;
+  friend class spare_scope_stacks;
 
   struct space_table {
     std::uint8_t used[max_spaces] = {};  ///< the spaces with usage, in order of first use
     space_scopes scopes[max_spaces];     ///< empty: none
+    // While it is spare:
+    page_array<open_scope> spare_scopes;
+    space_table* next_spare = nullptr;
   };
+
+  [[nodiscard]] bool make_table() noexcept {
+    void* const pages = map_pages(sizeof(space_table));
+    if (pages != nullptr) table_ = new (pages) space_table;
+    return pages != nullptr;
+  }
+  [[nodiscard]] static std::size_t bytes_of(const space_table& table) noexcept {
+    std::size_t total = sizeof table + table.spare_scopes.bytes();
+    for (const space_scopes& scopes : table.scopes) total += scopes.bytes();
+    return total;
+  }
+  static void destroy(space_table* table) noexcept {
+    table->~space_table();
+    unmap_pages(table, sizeof(space_table));
+  }
 
   page_array<open_scope> scopes_;
   space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
   std::uint32_t used_count_ = 0;
+};
+
+/// The memory of stacks that are empty again, for those that will open the next operations: however many threads there were, it
+/// is what those that were inside operations at the same time needed.
+class spare_scope_stacks {
+ public:
+  spare_scope_stacks() = default;
+  spare_scope_stacks(spare_scope_stacks&& other) noexcept : first_(std::exchange(other.first_, nullptr)) {}
+  spare_scope_stacks& operator=(spare_scope_stacks&& other) noexcept {
+    std::swap(first_, other.first_);
+    return *this;
+  }
+  ~spare_scope_stacks() {
+    while (first_ != nullptr) scope_stack::destroy(std::exchange(first_, first_->next_spare));
+  }
+
+  /// Hands spare memory to a stack without any.
+  void give(scope_stack& to) noexcept {
+    if (first_ == nullptr || to.table_ != nullptr || to.scopes_.bytes() != 0) return;
+    to.table_ = std::exchange(first_, first_->next_spare);
+    to.scopes_ = std::move(to.table_->spare_scopes);
+  }
+  /// Takes the memory of a stack without open operations, and its usage outside them.
+  void take(scope_stack& from) noexcept {
+    if (from.table_ == nullptr && !from.make_table()) return;  // then it keeps what little it has
+    scope_stack::space_table& table = *from.table_;
+    for (; from.used_count_ != 0; --from.used_count_) table.scopes[table.used[from.used_count_ - 1]].clear();
+    table.spare_scopes = std::move(from.scopes_);
+    table.next_spare = std::exchange(first_, std::exchange(from.table_, nullptr));
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (const scope_stack::space_table* table = first_; table != nullptr; table = table->next_spare)
+      total += scope_stack::bytes_of(*table);
+    return total;
+  }
+
+ private:
+  scope_stack::space_table* first_ = nullptr;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

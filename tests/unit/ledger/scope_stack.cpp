@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -82,6 +83,37 @@ TEST_CASE("scope stack: a space that a thread first touches within scopes has an
   std::vector<int> visited;
   stack.for_each_space([&](std::uint8_t space, const space_scopes&) { visited.push_back(space); });
   CHECK(visited == std::vector<int>{200});
+}
+
+TEST_CASE("scope stack: stacks that are empty again leave their memory to others") {
+  memprof::detail::spare_scope_stacks spare;
+  const auto ignore = [](const memprof::detail::open_scope&, std::uint8_t, const scope_usage&) {};
+  scope_stack stacks[100];
+  std::size_t needed = 0;
+  for (scope_stack& stack : stacks) {
+    spare.give(stack);
+    REQUIRE(stack.push({1, 1, 1, 0, 0}));
+    CHECK_FALSE(stack.knows(7));
+    space_scopes& usage = *stack.in_space(7);
+    REQUIRE(usage.size() == 2);
+    CHECK(usage.back().net() == 0);
+    usage.back().allocate(100);
+    if (needed == 0) needed = stack.bytes();
+    CHECK(stack.bytes() == needed);
+    CHECK(spare.bytes() == 0);
+    stack.close_innermost(ignore);
+    spare.take(stack);
+    CHECK(stack.bytes() == 0);
+    CHECK(spare.bytes() == needed);
+    CHECK(stack.operation() == 0);
+  }
+  // As much as are open at the same time.
+  for (scope_stack& stack : stacks) {
+    spare.give(stack);
+    REQUIRE(stack.push({1, 1, 1, 0, 0}));
+  }
+  CHECK(spare.bytes() == 0);
+  CHECK(stacks[0].bytes() == needed);
 }
 
 }  // namespace memprof_tests::ledger_scope_stack
