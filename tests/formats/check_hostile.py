@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_hostile.py MEMPROF WHAT: reads what is no recording, or one that is made to take memory and time.
 
-WHAT is `memory` (8 MB files that would need hundreds of times as much if they were held), `files` (devices, folders, pipes, empty
+WHAT is `memory` (8 MB files that would need hundreds of times as much if they were held), `many` (files of many small things, which must not
+cost much each), `files` (devices, folders, pipes, empty
 files, a gigabyte on one line), `formats` (one format's file under another's name) or `output` (where nothing can be written).
 Each ends with one clear line and exit status 2, or 1 if only the output is at fault, within bounds of memory and time.
 """
@@ -14,6 +15,8 @@ import resource
 import subprocess
 import sys
 import tempfile
+
+import check_trace_format
 
 MB = 2**20
 # Instrumented programs map terabytes and keep what was freed: their memory says nothing.
@@ -80,6 +83,69 @@ def check_memory(memprof, folder):
         path.write_text(content)
         for subcommand in (("show",), ("analyze",)):
             refused(run(memprof, *subcommand, path, most_mb=100), "hostile.json", texts, "/version is 8")
+
+
+def done_within(memprof, most_mb, *arguments):
+    done = run(memprof, *arguments, most_mb=most_mb)
+    assert done.returncode == 0 and not done.stderr, (arguments, done.returncode, done.stderr[:1000])
+
+
+def check_many(memprof, folder):
+    trace, packed, page, profile = (folder / name for name in ("in.memtrace", "packed.memtrace", "page.html", "profile.json"))
+
+    def read_within(most_mb, most_mb_of_page):
+        """Reads the trace and its packed form."""
+        traces = [trace]
+        packing = run(memprof, "trace", trace, "--pack", "-o", packed)
+        if packing.returncode == 0:
+            traces.append(packed)
+        else:
+            assert "zstd" in packing.stderr, packing.stderr
+        for each in traces:
+            done_within(memprof, most_mb, "profile", each, "-o", profile)
+            done_within(memprof, most_mb, "show", each)
+            done_within(memprof, most_mb_of_page, "report", each, "--force", "-o", page)
+
+    # A thread for each allocation of an RMM log.
+    threads = 100_000
+    log = folder / "threads.csv"
+    log.write_text("Thread,Time,Action,Pointer,Size,Stream\n" + "".join(
+        f"{number},00:{number // 10_000:02}:00.{number % 10_000:06},allocate,{number << 8:#x},64,0x0\n" for number in range(1, threads + 1)))
+    done_within(memprof, 100, "import", "rmm", log, "-o", trace)
+    read_within(200, 300)
+    found, = json.loads(profile.read_text())["spaces"]
+    assert found["allocation_count"] == threads, found["allocation_count"]
+
+    # A thread for each operation.
+    chunks = []
+    for number in range(1, threads + 1):
+        if number % 5000 == 1:
+            chunks.append(check_trace_format.Chunk())
+        if number == 1:
+            chunks[-1].add(check_trace_format.capture({1: "1.0.0"})).add(check_trace_format.name(1, "f"))
+            chunks[-1].add(check_trace_format.name(2, "cpu")).add(check_trace_format.space(0, 2, 0))
+        chunks[-1].add(check_trace_format.ring(number)).at(number * 10).event(4, 1, label=1, space=255)
+        chunks[-1].event(1, number * 64, 64, 0).event(5, 1, label=1, space=255)
+    chunks[-1].add(check_trace_format.ring(0)).event(18, space=255)
+    trace.write_bytes(check_trace_format.trace_file(chunks))
+    read_within(200, 300)
+    operation, = json.loads(profile.read_text())["operations"]
+    assert operation["invocations"] == threads, operation["invocations"]
+
+    # 10 MB of rows of facts, as short as they can be, in several forms.
+    for columns, value, length in ((1, 0, 2), (32, 0, 2), (4, "x" * 16, 18)):
+        rows = 10 * MB // (columns * length)
+        names = [f"column_{number}" for number in range(columns)]
+        chunks = []
+        for first in range(0, rows, rows // 40 + 1):
+            part = [[value] * columns] * min(rows // 40 + 1, rows - first)
+            chunks.append(check_trace_format.Chunk().add(check_trace_format.facts("many", names, part, first)))
+        chunks[-1].add(check_trace_format.ring(1)).at(1).event(1, 64, 8, 0).add(check_trace_format.ring(0)).event(18, space=255)
+        trace.write_bytes(check_trace_format.trace_file(chunks))
+        read_within(400, 900)
+        found = json.loads(profile.read_text())
+        assert len(found["facts"]["many"]) + found["anomalies"]["missing_fact_rows"] == rows, (rows, len(found["facts"]["many"]))
+        assert found["exact"] == (found["anomalies"]["missing_fact_rows"] == 0)
 
 
 def readers(folder):

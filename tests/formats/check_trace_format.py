@@ -4,6 +4,7 @@
 Nothing here is taken from memprof's sources: where memprof does not read the file as meant, one of the two is wrong.
 """
 import base64
+import functools
 import gzip
 import json
 import pathlib
@@ -14,12 +15,19 @@ import sys
 import tempfile
 
 
+def crc32c_of_byte(byte):
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
+
+
+CRC32C = [crc32c_of_byte(byte) for byte in range(256)]
+
+
 def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 0xFF]
     return crc ^ 0xFFFFFFFF
 
 
@@ -63,12 +71,16 @@ def text_of_number(value):
     return varint(len(number)) + number
 
 
-def facts(table, columns, rows):
-    content = text(table) + varint(0) + varint(len(columns)) + b"".join(map(text, columns)) + varint(len(rows))
-    for value in (value for row in rows for value in row):
-        content += {int: lambda: varint(0) + varint(zigzag(value)), float: lambda: varint(1) + struct.pack("<d", value),
-                    str: lambda: varint(2) + text(value)}[type(value)]()
-    return definition(4, content)
+@functools.lru_cache(typed=True)
+def fact(value):
+    if isinstance(value, int):
+        return varint(0) + varint(zigzag(value))
+    return varint(1) + struct.pack("<d", value) if isinstance(value, float) else varint(2) + text(value)
+
+
+def facts(table, columns, rows, first=0):
+    head = text(table) + varint(first) + varint(len(columns)) + b"".join(map(text, columns)) + varint(len(rows))
+    return definition(4, head + b"".join(fact(value) for row in rows for value in row))
 
 
 def ring(number):
@@ -219,4 +231,5 @@ def main():
         check_without_clock(sys.argv[1], pathlib.Path(folder))
 
 
-main()
+if __name__ == "__main__":
+    main()

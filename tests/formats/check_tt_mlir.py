@@ -463,4 +463,5 @@ def main():
         globals()["check_" + what](memprof, pathlib.Path(folder), *sys.argv[3:])
 
 
-main()
+if __name__ == "__main__":
+    main()
