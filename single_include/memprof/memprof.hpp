@@ -4719,6 +4719,9 @@ class clock_readings {
  public:
   static constexpr std::size_t max_kept = 4096;
 
+  /// `begin`: the stamp at which the capture began.
+  explicit clock_readings(std::uint64_t begin = 0) noexcept : begin_(begin) {}
+
   /// Adds a reading: `ns` nanoseconds after the capture began, the stamp clock showed `stamp`. Ignores a reading that is not
   /// later than the last one or precedes the beginning.
   void add(std::uint64_t stamp, std::int64_t ns) noexcept {
@@ -4734,14 +4737,13 @@ class clock_readings {
     (void)kept_.push_back({stamp, ns});  // without memory for it, the last line is extended
   }
 
-  /// Nanoseconds since the capture began; 0 before the first reading. With fewer than two readings, a stamp counts as a
-  /// nanosecond.
+  /// Nanoseconds since the capture began; 0 before the first reading. With fewer than two readings, a tick of the stamp clock
+  /// counts as a nanosecond; without any, from the begin on.
   [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
     constexpr wide most = INT64_MAX;
-    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
-    const reading first = kept_[0];
+    const reading first = kept_.empty() ? reading{begin_, 0} : kept_[0];
     if (stamp <= first.stamp) return first.ns;
-    if (kept_.size() == 1)
+    if (kept_.size() <= 1)
       return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
     const std::size_t after =
         detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
@@ -4775,6 +4777,7 @@ class clock_readings {
     least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
   }
 
+  std::uint64_t begin_;
   detail::page_array<reading> kept_;
   std::int64_t least_distance_ns_ = 0;  ///< between kept readings
 };
@@ -7151,6 +7154,7 @@ struct operation_stats {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 struct frame_parts;
+class spare_scope_stacks;
 
 /// One open operation of a thread.
 struct open_scope {
@@ -7187,7 +7191,7 @@ using space_scopes = page_array<scope_usage>;
 
 /// The operations open on one thread, in order, with their running usage of each memory space touched inside one of them.
 ///
-/// A thread that never opens an operation takes no memory beyond the object.
+/// A thread that has never opened an operation takes no memory beyond the object.
 class scope_stack {
  public:
   static constexpr std::uint32_t max_spaces = 256;
@@ -7198,9 +7202,7 @@ class scope_stack {
   scope_stack(const scope_stack&) = delete;
   scope_stack& operator=(const scope_stack&) = delete;
   ~scope_stack() {
-    if (table_ == nullptr) return;
-    table_->~space_table();
-    unmap_pages(table_, sizeof(space_table));
+    if (table_ != nullptr) destroy(table_);
   }
 
   [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
@@ -7277,11 +7279,7 @@ class scope_stack {
   [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
     if (knows(space)) [[likely]]
       return &table_->scopes[space];
-    if (table_ == nullptr) {
-      void* const pages = map_pages(sizeof(space_table));
-      if (pages == nullptr) return nullptr;
-      table_ = new (pages) space_table;
-    }
+    if (table_ == nullptr && !make_table()) return nullptr;
     space_scopes& scopes = table_->scopes[space];
     if (!scopes.resize(scopes_.size() + 1)) return nullptr;
     table_->used[used_count_++] = space;
@@ -7298,23 +7296,79 @@ class scope_stack {
   }
 
   /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = scopes_.bytes() + (table_ == nullptr ? 0 : sizeof(space_table));
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += scopes.bytes(); });
-    return total;
-  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
 
  private:
   friend struct frame_parts;
+  friend class spare_scope_stacks;
 
   struct space_table {
     std::uint8_t used[max_spaces] = {};  ///< the spaces with usage, in order of first use
     space_scopes scopes[max_spaces];     ///< empty: none
+    // While it is spare:
+    page_array<open_scope> spare_scopes;
+    space_table* next_spare = nullptr;
   };
+
+  [[nodiscard]] bool make_table() noexcept {
+    void* const pages = map_pages(sizeof(space_table));
+    if (pages != nullptr) table_ = new (pages) space_table;
+    return pages != nullptr;
+  }
+  [[nodiscard]] static std::size_t bytes_of(const space_table& table) noexcept {
+    std::size_t total = sizeof table + table.spare_scopes.bytes();
+    for (const space_scopes& scopes : table.scopes) total += scopes.bytes();
+    return total;
+  }
+  static void destroy(space_table* table) noexcept {
+    table->~space_table();
+    unmap_pages(table, sizeof(space_table));
+  }
 
   page_array<open_scope> scopes_;
   space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
   std::uint32_t used_count_ = 0;
+};
+
+/// The memory of stacks that are empty again, for those that will open the next operations: however many threads there were, it
+/// is what those that were inside operations at the same time needed.
+class spare_scope_stacks {
+ public:
+  spare_scope_stacks() = default;
+  spare_scope_stacks(spare_scope_stacks&& other) noexcept : first_(std::exchange(other.first_, nullptr)) {}
+  spare_scope_stacks& operator=(spare_scope_stacks&& other) noexcept {
+    std::swap(first_, other.first_);
+    return *this;
+  }
+  ~spare_scope_stacks() {
+    while (first_ != nullptr) scope_stack::destroy(std::exchange(first_, first_->next_spare));
+  }
+
+  /// Hands spare memory to a stack without any.
+  void give(scope_stack& to) noexcept {
+    if (first_ == nullptr || to.table_ != nullptr || to.scopes_.bytes() != 0) return;
+    to.table_ = std::exchange(first_, first_->next_spare);
+    to.scopes_ = std::move(to.table_->spare_scopes);
+  }
+  /// Takes the memory of a stack without open operations, and its usage outside them.
+  void take(scope_stack& from) noexcept {
+    if (from.table_ == nullptr && !from.make_table()) return;  // then it keeps what little it has
+    scope_stack::space_table& table = *from.table_;
+    for (; from.used_count_ != 0; --from.used_count_) table.scopes[table.used[from.used_count_ - 1]].clear();
+    table.spare_scopes = std::move(from.scopes_);
+    table.next_spare = std::exchange(first_, std::exchange(from.table_, nullptr));
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (const scope_stack::space_table* table = first_; table != nullptr; table = table->next_spare)
+      total += scope_stack::bytes_of(*table);
+    return total;
+  }
+
+ private:
+  scope_stack::space_table* first_ = nullptr;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -7745,13 +7799,13 @@ class space_ledger {
   [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
   [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
-  /// The statistics of an operation, created at its first event here; node 0's if there is no memory.
-  [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
+  /// The statistics of an operation, created at its first event here; null if the system has no memory.
+  [[nodiscard]] operation_stats* find_or_make_operation(std::uint32_t node) noexcept {
     if (node >= operations_.size()) {
+      if (!operations_.resize(node + 1)) return nullptr;
       ++stats_generation_;
-      if (!operations_.resize(node + 1)) return operations_[0];
     }
-    return operations_[node];
+    return &operations_[node];
   }
 
   // --- segments -----------------------------------------------------------------------------------------------------
@@ -8356,6 +8410,9 @@ struct frame_parts;
 /// is reached, each node gets at most one more child, with the name `other_names`, which stands for all others.
 class operation_tree {
  public:
+  /// In place of a node for which the system has no memory.
+  static constexpr std::uint32_t no_node = ~std::uint32_t{0};
+
   /// One path: its parent, and how often it was called.
   struct node {
     std::uint32_t parent;
@@ -8379,10 +8436,10 @@ class operation_tree {
     if (index != 0) ++nodes_[index].finished;
   }
 
-  /// The node for `name` under `parent`, created if new; `parent` itself if the system has no memory. Once there are too many, an
+  /// The node for `name` under `parent`, created if new; `no_node` if the system has no memory. Once there are too many, an
   /// operation called inside the node for all others gets that same node.
   [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
-    if (!is_usable_) return 0;
+    if (!is_usable_) return no_node;
     std::size_t slot = slot_of(parent, name, slots_.size());
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const node& known = nodes_[slots_[slot]];
@@ -8403,10 +8460,10 @@ class operation_tree {
       if (name != other_names) return child(parent, other_names);
     }
     if (2 * (nodes_.size() + 1) > slots_.size()) {
-      if (!grow()) return parent;
+      if (!grow()) return no_node;
       slot = free_slot(slots_, parent, name);
     }
-    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
+    if (!nodes_.push_back({parent, name, 0, 0})) return no_node;
     return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
   }
 
@@ -9401,7 +9458,7 @@ struct followed_thread {
   explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
 
   std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
-  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
   scope_stack scopes;
 };
 
@@ -9410,7 +9467,6 @@ struct followed_thread {
 /// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
 /// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
 /// touched.
-/// operations closes.
 class operation_follower {
  public:
   /// `limit` is the maximum number of operations in the tree.
@@ -9432,6 +9488,7 @@ class operation_follower {
       if (number == 0) return false;
       close_lost(on, outer, finish);
     }
+    if (on.scopes.empty()) spare_.give(on.scopes);
     if (on.scopes.depth() >= scope_stack::max_depth) {
       ++on.unfollowed_scopes;
       ++too_deep_;
@@ -9439,8 +9496,12 @@ class operation_follower {
     }
     const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
     const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
+    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, stamp})) [[unlikely]] {
+      ++on.unfollowed_scopes;
+      return false;
+    }
     operations_.count_invocation(operation);
-    return on.scopes.push({operation, begun.label, number, tag, stamp});
+    return true;
   }
 
   /// Applies a `scope_end`. `thread_of(number)` returns the followed thread with that number, or null.
@@ -9471,7 +9532,7 @@ class operation_follower {
   }
 
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes() + spare_.bytes(); }
 
  private:
   friend struct frame_parts;
@@ -9488,6 +9549,7 @@ class operation_follower {
     operations_.count_finished(on.scopes.operation());
     on.scopes.close_innermost(
         [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
+    if (on.scopes.empty()) spare_.take(on.scopes);
   }
 
   template <class Finish>
@@ -9496,9 +9558,11 @@ class operation_follower {
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
       finish(on.thread, scope, space, usage);
     });
+    if (on.scopes.empty()) spare_.take(on.scopes);
   }
 
   operation_tree operations_;
+  spare_scope_stacks spare_;
   std::uint64_t unbalanced_ = 0;
   std::uint64_t too_deep_ = 0;
 };
@@ -9734,6 +9798,7 @@ class ledger {
         begin_stamp_(begin_stamp),
         stamp_(begin_stamp),
         segment_begin_(begin_stamp),
+        clock_(begin_stamp),
         operations_(options.operations),
         history_(options.kept_segments, options.segment_names) {}
   ledger(const ledger&) = delete;
@@ -9790,7 +9855,7 @@ class ledger {
     new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
     checkpoints_ = detail::checkpoint_history{};
     operations_ = detail::operation_follower{options_.operations};
-    clock_ = clock_readings{};
+    clock_ = clock_readings{begin_stamp_};
     stamp_ = segment_begin_ = 0;
     events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
     are_more_missing_ = has_ended_ = is_missing_events_ = false;
@@ -9942,9 +10007,12 @@ class ledger {
 
     void operator()(std::uint32_t thread, const detail::open_scope& scope, std::uint8_t space,
                     const detail::scope_usage& usage) const noexcept {
-      owner.spaces_[space]
-          ->operation(scope.operation)
-          .finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
+      detail::operation_stats* const stats = owner.spaces_[space]->find_or_make_operation(scope.operation);
+      if (stats == nullptr) [[unlikely]] {
+        ++owner.rejected_events_;
+        return;
+      }
+      stats->finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
     }
   };
 
@@ -9999,7 +10067,12 @@ class ledger {
         std::int64_t inner_max = 0;
         for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
-          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
+          detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
+          if (stats != nullptr) {
+            stats->note_peak(inner_max, scopes[depth].self_max);
+          } else {
+            ++rejected_events_;
+          }
         }
       });
     }
@@ -10021,7 +10094,8 @@ class ledger {
     } else if (may_change) {
       if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
     }
-    if (usage == nullptr) {
+    detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(run.scopes.operation());
+    if (stats == nullptr) {
       ++rejected_events_;
       return false;
     }
@@ -10031,7 +10105,7 @@ class ledger {
     run.prefetches = space->is_large();
     run.usage = usage;
     run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
-    run.stats = &space->operation(run.scopes.operation());
+    run.stats = stats;
     run.stats_generation = space->stats_generation();
     return true;
   }
@@ -10819,13 +10893,13 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(17, info.operations);
 }
 
-/// A field's tag, then its value as text: the varint of a number, or the characters.
+/// A field's tag, then its value as text: the varint of a number, or the characters, cut so that the record fits into a chunk.
 [[nodiscard]] inline std::string encode_info(const capture_info& info) {
   payload_writer out;
   for_each_info_field(info, [&]<class Field>(unsigned tag, const Field& field) {
     out.number(tag);
     if constexpr (std::is_same_v<Field, std::string>) {
-      out.text(field);
+      out.text(std::string_view{field}.substr(0, label_table::max_name_bytes));
     } else {
       out.text(payload_writer{}.signed_number(static_cast<std::int64_t>(field)).bytes());
     }
@@ -11775,6 +11849,9 @@ class trace {
     head_ = head;
   }
 
+  /// A longer one would not fit into a chunk.
+  static constexpr std::size_t longest_name = std::size_t{128} * 1024;
+
   // --- writing ------------------------------------------------------------------------------------------------------
 
   /// Adds events [first, last) of one thread, identified by `ring`.
@@ -11793,8 +11870,9 @@ class trace {
     if (head_ != nullptr) return head_->info(info);
     define(detail::control::header, detail::encode_info(info));
   }
-  /// Names precede the first event that uses them; their ids are 1, 2, 3, ...
+  /// Names precede the first event that uses them; their ids are 1, 2, 3, ... Cut to `longest_name` bytes.
   void name(label id, std::string_view text) noexcept {
+    if (text.size() > longest_name) text = text.substr(0, longest_name);
     if (head_ != nullptr) return head_->name(id, text);
     const detail::small_payload number = detail::small_payload{}.number(id);
     define(detail::control::name, number.view(), text);
@@ -11925,8 +12003,9 @@ class trace {
   void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
     if (left_out_ != 0) return;
     const std::size_t size = payload.size() + more.size();
-    if (detail::trace_encoder::control_bytes(size) > chunk_bytes_) return;  // no record can be that long
-    if (!has_room(detail::trace_encoder::control_bytes(size)) && !begin_chunk()) {
+    const std::size_t most = detail::trace_encoder::control_bytes(size);
+    // One that is too long for a chunk ends the trace, so that the trace says that it is incomplete.
+    if (most > chunk_bytes_ || (!has_room(most) && !begin_chunk())) {
       ++left_out_;
       return;
     }
@@ -16905,6 +16984,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   begin_trace(shared, *state, options, mode, process);
   put_incomplete_file(*state);
   keep_reading(shared, *state, first_reading);
+  put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
   state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
   shared.reentrant_events.store(0, std::memory_order_relaxed);
@@ -17788,6 +17868,7 @@ namespace detail {
 
 }  // namespace detail
 
+/// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
 [[nodiscard]] inline process_account account_of(const process_memory& reading) {
   process_account account;
   account.reading = reading;
@@ -26805,7 +26886,9 @@ class trace_file {
 struct clock_visitor {
   clock_readings clock;
 
-  void info(const capture_info&) {}
+  void info(const capture_info& info) {
+    if (clock.empty()) clock = clock_readings{info.begin_stamp};
+  }
   void name(label, std::string_view) {}
   void space(const space_definition&) {}
   void facts(fact_part&&) {}
@@ -27549,7 +27632,7 @@ struct hlo_allocation {
   std::vector<std::uint32_t> buffers;  ///< those inside it, in the order of the file
 
   /// Whether it lives as long as the program runs, outside every simulation.
-  [[nodiscard]] bool is_indefinite() const noexcept { return is_thread_local || is_parameter || is_constant || may_be_output; }
+  [[nodiscard]] bool is_indefinite() const noexcept { return is_parameter || is_constant || may_be_output; }
   [[nodiscard]] hlo_group group() const noexcept {
     return is_parameter      ? hlo_group::parameter
            : may_be_output   ? hlo_group::output
@@ -27606,9 +27689,9 @@ struct hlo_program {
 #include <vector>
 
 /// @file
-/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.23.1: the compiler's heap
-/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. From v2.23.3 on,
-/// xprof leaves `thread_local_bytes` out of the peak and the sum of allocations.
+/// What an XLA program needs in a memory space, as computed by the memory viewer of openxla/xprof v2.24: the compiler's heap
+/// simulation is replayed over logical buffers, and what lives as long as the program is added at every moment. Memory of threads
+/// is only in `thread_local_bytes` and `non_reusable`.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -27632,8 +27715,8 @@ struct heap_simulation {
   std::int64_t constants = 0;
   std::int64_t thread_local_bytes = 0;
   std::int64_t non_reusable = 0;            ///< thread-local memory, and tuples
-  std::int64_t all_allocations = 0;         ///< total that the program takes from the device
-  std::int64_t indefinite_allocations = 0;  ///< including those that hold nothing
+  std::int64_t all_allocations = 0;         ///< total that the program takes from the device, without thread-local memory
+  std::int64_t indefinite_allocations = 0;  ///< including those that hold nothing, without thread-local memory
 
   std::vector<hlo_live_buffer> live_at_peak;  ///< the indefinite ones first, then in order of allocation
 };
@@ -27841,13 +27924,13 @@ class heap_live_list {
     const auto add_if = [&](bool is_of, std::int64_t& sum) {
       if (is_of) detail::add_bytes(sum, allocation.bytes);
     };
-    add_if(true, result.all_allocations);
+    add_if(!allocation.is_thread_local, result.all_allocations);
     add_if(allocation.is_parameter, result.parameters);
     add_if(allocation.may_be_output, result.outputs);
     add_if(allocation.is_constant, result.constants);
     add_if(allocation.is_thread_local, result.thread_local_bytes);
     add_if(allocation.is_thread_local || allocation.is_tuple, result.non_reusable);
-    add_if(allocation.is_indefinite(), result.indefinite_allocations);
+    add_if(allocation.is_indefinite() && !allocation.is_thread_local, result.indefinite_allocations);
     const std::uint32_t largest = allocation.is_indefinite() ? detail::largest_buffer(program, allocation) : hlo_none;
     if (largest == hlo_none) continue;
     detail::add_bytes(result.indefinite, allocation.bytes);
@@ -36742,7 +36825,8 @@ struct xla_program_fact {
   std::int64_t outputs = 0;
   std::int64_t temporaries = 0;  ///< at the peak
   std::int64_t all_allocations = 0;
-  std::int64_t runs = 0;  ///< on all cores of a TPU; 0: not in the profile
+  std::int64_t thread_local_bytes = 0;  ///< in none of the others
+  std::int64_t runs = 0;                ///< on all cores of a TPU; 0: not in the profile
 
   static constexpr std::string_view table = "xla_programs";
   template <class Row, class Visitor>
@@ -36755,6 +36839,7 @@ struct xla_program_fact {
     visit("outputs", row.outputs);
     visit("temporaries", row.temporaries);
     visit("all_allocations", row.all_allocations);
+    visit("thread_local", row.thread_local_bytes);
     visit("runs", row.runs);
   }
 };
@@ -38707,11 +38792,13 @@ struct session_mailbox {
   std::atomic<std::int64_t> process{0};  ///< the process whose session is active; 0: none. A child of that process has none
   ::pthread_t thread{};
   wait_word wake;                                ///< incremented when the thread has something to do
-  wait_word written;                             ///< incremented when it has done what `abort` or `terminate` waits for
+  wait_word written;                             ///< incremented when it has done what another thread waits for
   std::atomic<bool> wants_extra_profile{false};  ///< an extra profile of this moment, for SIGUSR1
   std::atomic<bool> wants_profile{false};        ///< the session's own profile, up to now
   std::atomic<bool> wants_last_words{false};     ///< likewise, for `abort` and `terminate`
   std::atomic<bool> has_last_words{false};
+  std::atomic<bool> wants_profile_at_fork{false};        ///< the session's own profile, before the process forks
+  std::atomic<std::int64_t> next_at_fork_ns{INT64_MAX};  ///< when a `fork` may next wait for that
   std::atomic<bool> wants_end{false};
   std::atomic<bool> has_ended{false};  ///< the thread has ended and answers nothing more
 
@@ -38771,7 +38858,20 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   called.sa_handler(number);
 }
 
-/// Has the session's thread write a profile and waits for it, for a limited time: it may need a lock that this thread holds.
+/// Waits until the session's thread has done something or has ended, or until `until_ns`: it may need a lock that this thread
+/// holds.
+template <class IsDone>
+void wait_for_session_thread(IsDone is_done, std::int64_t until_ns) noexcept {
+  session_mailbox& box = mailbox;
+  while (!is_done() && !box.has_ended.load()) {
+    const std::uint32_t seen = box.written.value();
+    const std::int64_t left = until_ns - monotonic_ns();
+    if (left <= 0) return;
+    if (!is_done() && !box.has_ended.load()) box.written.wait(seen, left);
+  }
+}
+
+/// Has the session's thread write a profile and waits for it, for a limited time.
 inline void wait_for_last_words() noexcept {
   constexpr std::int64_t longest_ns = 10'000'000'000;
   session_mailbox& box = mailbox;
@@ -38781,12 +38881,23 @@ inline void wait_for_last_words() noexcept {
   const std::int64_t until = monotonic_ns() + longest_ns;
   box.wants_last_words.store(true);
   box.wake.advance();
-  while (!box.has_last_words.load() && !box.has_ended.load()) {
-    const std::uint32_t seen = box.written.value();
-    const std::int64_t left = until - monotonic_ns();
-    if (left <= 0) return;
-    if (!box.has_last_words.load() && !box.has_ended.load()) box.written.wait(seen, left);
-  }
+  wait_for_session_thread([&box] { return box.has_last_words.load(); }, until);
+}
+
+/// Runs before each `fork`: leaves a profile of what was recorded so far, since the process may end right after it without
+/// another word, as in `daemon`, whose parent calls `_exit`. Waits for a limited time, and not again before a thousand times as
+/// long has passed: some programs fork again and again.
+inline void leave_profile_before_fork() noexcept {
+  constexpr std::int64_t longest_ns = 1'000'000'000;
+  const errno_guard keep_errno;
+  session_mailbox& box = mailbox;
+  if (box.process.load() != process_id() || !is_outside(abi_1::this_thread)) return;
+  const std::int64_t now_ns = monotonic_ns();
+  std::int64_t due_ns = box.next_at_fork_ns.load();
+  if (now_ns < due_ns || !box.next_at_fork_ns.compare_exchange_strong(due_ns, INT64_MAX)) return;
+  box.wants_profile_at_fork.store(true);
+  box.wake.advance();
+  wait_for_session_thread([&box] { return !box.wants_profile_at_fork.load(); }, now_ns + longest_ns);
 }
 
 /// Notes a signal that is to end the process. False if it should do so at once.
@@ -38907,9 +39018,7 @@ inline void remove_terminate_handler() noexcept {
 #include <atomic>
 #include <csignal>
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <pthread.h>
@@ -38964,6 +39073,13 @@ class wall_clock_watch {
   bool has_said_ = false;
 };
 
+/// What a profile is written for.
+enum class profile_for {
+  session,  ///< the session itself: what was recorded until now
+  moment,   ///< this moment, beside the session's own
+  fork,     ///< as `session`, because the process forks and may end at once
+};
+
 /// A recording session: state shared by its thread and the thread that ends it. Only the session's thread writes files.
 struct running_session {
   session_options options;
@@ -38974,11 +39090,13 @@ struct running_session {
   std::string trace_file;  ///< empty: none
   std::int64_t interval_ns = 0;
   bool has_thread = false;
+  bool has_said_fork = false;
 
   // --- profiles -----------------------------------------------------------------------------------------------------
 
   /// Writes the profile up to now, as the session's own or as an extra one. All memory that this needs is hidden from the hooks.
-  void write_profile(bool is_own) noexcept {
+  void write_profile(profile_for purpose) noexcept {
+    const bool is_own = purpose != profile_for::moment;
     const bool has_memory = succeeds([&] {
       profile now;
       if (!read_session(capture, now)) return say_of_session("session: its capture is gone, so there is no profile to write");
@@ -38988,7 +39106,13 @@ struct running_session {
       const bool was_written = is_own && !json_file.empty();
       const std::string problem = write_session_file(name, ".json", was_written, text);
       if (!problem.empty()) return say_of_session("cannot write the profile '" + name + ".json': " + problem + rest_of_trace());
-      say_of_session("profile in '" + name + ".json'");
+      if (purpose != profile_for::fork) {
+        say_of_session("profile in '" + name + ".json'");
+      } else if (!std::exchange(has_said_fork, true)) {
+        say_of_session("session: the process forks: the profile so far is in '" + name +
+                       ".json', and the child records nothing; if the child goes on in place of its parent, as after daemon(), "
+                       "begin the session there");
+      }
       if (!is_own) return;
       stem = name;
       json_file = name + ".json";
@@ -38996,18 +39120,20 @@ struct running_session {
     if (!has_memory) say_of_session("session: the system has no memory for the profile");
   }
 
-  /// What to do about a profile that cannot be written. A trace of which not even the header could be written is no help.
+  /// What to do about a profile that cannot be written.
   [[nodiscard]] std::string rest_of_trace() const {
-    std::error_code unknown;
-    const bool has_trace =
-        !trace_file.empty() && std::filesystem::file_size(trace_file, unknown) >= trace_file_header::size && !unknown;
-    return has_trace ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
+    return has_trace() ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
   }
 
   /// Removes the trace file that was created to reserve its name, if nothing could be written into it.
   void remove_empty_trace() const noexcept {
+    if (!trace_file.empty() && !has_trace()) ::unlink(trace_file.c_str());
+  }
+
+  /// Whether the trace file has more than its header.
+  [[nodiscard]] bool has_trace() const noexcept {
     struct stat status {};
-    if (!trace_file.empty() && ::stat(trace_file.c_str(), &status) == 0 && status.st_size == 0) ::unlink(trace_file.c_str());
+    return !trace_file.empty() && ::stat(trace_file.c_str(), &status) == 0 && status.st_size > off_t{trace_file_header::size};
   }
 
   // --- the thread ---------------------------------------------------------------------------------------------------
@@ -39052,8 +39178,8 @@ struct running_session {
       }
       box.wake.wait(seen, next_ns - monotonic_ns());
     }
-    if (box.wants_extra_profile.exchange(false)) write_profile(false);
-    write_profile(true);
+    if (box.wants_extra_profile.exchange(false)) write_profile(profile_for::moment);
+    write_profile(profile_for::session);
     box.has_ended.store(true);
     // Handlers that note a signal from now on see this; a signal noted before is taken by its handler or here.
     if (const int number = box.ending.load(); number > 0 && box.passing.load() == 0) {
@@ -39071,21 +39197,32 @@ struct running_session {
   /// Does what handlers have requested.
   void answer() noexcept {
     session_mailbox& box = mailbox;
-    if (box.wants_extra_profile.exchange(false)) write_profile(false);
-    if (box.wants_profile.exchange(false)) write_profile(true);
+    if (box.wants_extra_profile.exchange(false)) write_profile(profile_for::moment);
+    if (box.wants_profile.exchange(false)) write_profile(profile_for::session);
     if (box.wants_last_words.exchange(false)) {
-      write_profile(true);
+      write_profile(profile_for::session);
       box.has_last_words.store(true);
       box.written.advance();
     }
+    if (box.wants_profile_at_fork.load()) answer_fork();
     answer_ending();
+  }
+
+  void answer_fork() noexcept {
+    session_mailbox& box = mailbox;
+    const std::int64_t begin_ns = monotonic_ns();
+    write_profile(profile_for::fork);
+    const std::int64_t end_ns = monotonic_ns();
+    box.next_at_fork_ns.store(end_ns + 1000 * (end_ns - begin_ns));
+    box.wants_profile_at_fork.store(false);
+    box.written.advance();
   }
 
   void answer_ending() noexcept {
     session_mailbox& box = mailbox;
     const int number = box.ending.load();
     if (number <= 0 || box.passing.load() != 0) return;
-    write_profile(true);
+    write_profile(profile_for::session);
     pass_on_ending(number);
   }
 };
@@ -39147,7 +39284,7 @@ inline void finish_session() noexcept {
     ::pthread_join(mailbox.thread, nullptr);
   } else {
     const recording_suppressor hidden;
-    ending->write_profile(true);
+    ending->write_profile(profile_for::session);
   }
   ending->remove_empty_trace();
   remove_signal_handlers();
@@ -39212,9 +39349,10 @@ inline void forget_session_of_parent() noexcept {
   mailbox.process.store(0);
 }
 
+/// After the capture has begun, so that this runs before the capture's own handler takes the registry's lock.
 inline void watch_forks_of_sessions() noexcept {
   static constinit std::atomic<bool> is_watched{false};
-  if (!is_watched.exchange(true)) ::pthread_atfork(nullptr, nullptr, forget_session_of_parent);
+  if (!is_watched.exchange(true)) ::pthread_atfork(leave_profile_before_fork, nullptr, forget_session_of_parent);
 }
 
 inline void empty_mailbox() noexcept {
@@ -39222,9 +39360,10 @@ inline void empty_mailbox() noexcept {
   box.wake.reset();
   box.written.reset();
   for (std::atomic<bool>* const flag : {&box.wants_extra_profile, &box.wants_profile, &box.wants_last_words, &box.has_last_words,
-                                        &box.wants_end, &box.has_ended}) {
+                                        &box.wants_profile_at_fork, &box.wants_end, &box.has_ended}) {
     flag->store(false);
   }
+  box.next_at_fork_ns.store(INT64_MAX);
   box.ending.store(0);
   box.ending_since.store(0);
   box.passing.store(0);
@@ -39281,6 +39420,7 @@ MEMPROF_SEPARABLE std::uint32_t begin_recorded_session(session_options wanted, b
   watch_exit();
   watch_forks_of_sessions();
   if (made->start_thread()) {
+    mailbox.next_at_fork_ns.store(0);
     install_terminate_handler();
     if (made->options.signals) install_signal_handlers();
   } else {
@@ -41031,7 +41171,10 @@ class run_survey {
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
   void info(const capture_info& info) {
-    if (events_ == 0) segment_begin_.stamp = now_ = info.begin_stamp;
+    if (events_ == 0) {
+      segment_begin_.stamp = now_ = info.begin_stamp;
+      clock_ = clock_readings{info.begin_stamp};
+    }
     fold_.info(info);
   }
   void name(label id, std::string_view text) {
