@@ -210,4 +210,42 @@ TEST_CASE("unfinished record: a thread that is cancelled while it drains leaves 
   CHECK(capture.profile().space("after").cumulative_current == 7);
 }
 
+/// Whether a signal's handler runs in a thread while that waits for the registry's lock in `call`.
+template <class Call>
+bool handles_while_waiting(Call call) {
+  static std::atomic<bool> is_handled;
+  is_handled = false;
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = [](int) { is_handled = true; };
+  ::sigaction(SIGUSR2, &action, &before);
+  std::atomic<bool> is_calling{false};
+  bool was_handled = false;
+  memprof::registry& shared = memprof::abi_1::process_registry;
+  shared.lock.lock();
+  std::thread waiting{[&] {
+    is_calling = true;
+    call();
+  }};
+  while (!is_calling) std::this_thread::yield();
+  ::usleep(50'000);  // so that it waits; if it does not yet, the test proves less
+  ::pthread_kill(waiting.native_handle(), SIGUSR2);
+  for (int tenths = 0; tenths < 100 && !was_handled; ++tenths) {
+    ::usleep(100'000);
+    was_handled = is_handled;
+  }
+  shared.lock.unlock();
+  waiting.join();
+  ::sigaction(SIGUSR2, &before, nullptr);
+  return was_handled;
+}
+
+TEST_CASE("unfinished record: handlers run while a control call waits for another thread") {
+  CHECK(handles_while_waiting([] { memprof::begin_capture().release(); }));
+  CHECK(handles_while_waiting([] { memprof::event_sink{}.add_facts({"made", {"count"}, {{std::int64_t{1}}}}); }));
+  CHECK(handles_while_waiting([] { (void)memprof::current_profile(); }));
+  CHECK(handles_while_waiting([] { memprof::snapshot("FIRST"); }));
+  CHECK(handles_while_waiting([] { memprof::end_capture(); }));
+}
+
 }  // namespace memprof_tests::integration_unfinished_records

@@ -215,9 +215,8 @@ class event_sink {
   /// bytes (`fitted`). Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
-    const detail::internal_guard hidden;
     registry& shared = abi_1::process_registry;
-    const detail::registry_guard lock{shared};
+    const detail::internal_control_guard lock{shared};
     if (shared.add_facts != nullptr && shared.capture_version == version_number) shared.add_facts(shared, facts);
   }
 };

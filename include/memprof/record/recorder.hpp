@@ -60,6 +60,16 @@ class [[nodiscard]] internal_guard {
   activity_guard hidden_;
 };
 
+/// The calling thread holds the registry's lock, and works for the profiler in ways that its own hooks may see.
+class [[nodiscard]] internal_control_guard {
+ public:
+  explicit internal_control_guard(registry& shared) noexcept : lock_(shared) {}
+
+ private:
+  registry_guard lock_;  // first, as in `control_guard`; an `internal_guard` around it would keep handlers from running
+  internal_guard hidden_;
+};
+
 /// The calling thread holds the registry's lock and allocates nothing that a hook sees.
 class [[nodiscard]] control_guard {
  public:
