@@ -1751,6 +1751,16 @@ class [[nodiscard]] internal_guard {
   activity_guard hidden_;
 };
 
+/// The calling thread holds the registry's lock, and works for the profiler in ways that its own hooks may see.
+class [[nodiscard]] internal_control_guard {
+ public:
+  explicit internal_control_guard(registry& shared) noexcept : lock_(shared) {}
+
+ private:
+  registry_guard lock_;  // first, as in `control_guard`; an `internal_guard` around it would keep handlers from running
+  internal_guard hidden_;
+};
+
 /// The calling thread holds the registry's lock and allocates nothing that a hook sees.
 class [[nodiscard]] control_guard {
  public:
@@ -2844,9 +2854,8 @@ class event_sink {
   /// bytes (`fitted`). Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
-    const detail::internal_guard hidden;
     registry& shared = abi_1::process_registry;
-    const detail::registry_guard lock{shared};
+    const detail::internal_control_guard lock{shared};
     if (shared.add_facts != nullptr && shared.capture_version == version_number) shared.add_facts(shared, facts);
   }
 };
@@ -16877,31 +16886,38 @@ inline void finish_file(registry& shared) noexcept {
   if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
   capture_state* const state = state_of(shared);
   if (state == nullptr || !state->file.finish()) return;
-  const internal_guard hidden;
   {
-    const registry_guard lock{shared};
+    const internal_control_guard lock{shared};
     state->file.settle();
     shared.trace_file = {};  // before closing: a child after `fork` must not close another file with that number
     put_incomplete_file(*state);
   }
+  const internal_guard hidden;
   state->file.close_file();
 }
 
 /// Creates the trace file of a new capture. Without the registry's lock, because the file system may hang.
 inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
                       std::uint32_t capture) {
-  const bool is_watched = watcher != nullptr && options.trace_file.empty();
-  const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
-  if (pattern.empty() || !file.open(pattern, options, process)) return;
+  {
+    const internal_guard hidden;  // also from SIGXFSZ, which a file beyond its size limit raises
+    const bool is_watched = watcher != nullptr && options.trace_file.empty();
+    const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
+    if (pattern.empty() || !file.open(pattern, options, process)) return;
+  }
   {
     const registry_guard lock{shared};
     shared.trace_file = file.file();
   }
-  if (file.start(options, capture)) return;
+  {
+    const internal_guard hidden;
+    if (file.start(options, capture)) return;
+  }
   {
     const registry_guard lock{shared};
     shared.trace_file = {};
   }
+  const internal_guard hidden;
   file.give_up();
 }
 
@@ -16939,6 +16955,7 @@ struct capture_state_deleter {
   // In its own pages, because `operator new` may be the very thing under observation.
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
+  const internal_guard hidden;
   std::unique_ptr<capture_state, capture_state_deleter> state{new (pages) capture_state(options, shared)};
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
@@ -16962,19 +16979,23 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   kept_backends of_last_capture;  // destroyed after the lock is released
   process_schedule.restart(monotonic_ns());
   const process_reading first_reading = read_process(heap_reading::always);
-  const internal_guard hidden;
-  const process_info process = describe_process();
+  process_info described;
+  {
+    const internal_guard hidden;
+    described = describe_process();
+  }
   std::uint32_t number = 0;
   {
-    const registry_guard lock{shared};
+    const internal_control_guard lock{shared};
     prepare_capture(shared, options);
     of_last_capture = forget_capture(shared);
     number = shared.capture_count;
   }
   // No other capture can begin meanwhile: that takes the backends' lock.
   auto made = make_capture(shared, options);
-  open_file(shared, made->file, options, process, number);
-  const registry_guard lock{shared};
+  open_file(shared, made->file, options, described, number);
+  const internal_control_guard lock{shared};
+  const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
   capture_state* const state = made.release();
   shared.capture = state;
   shared.capture_version = version_number;
@@ -17140,8 +17161,7 @@ bool read_session(std::uint32_t number, Profile& result) {
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
   const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(heap_reading::if_cheap);
-  const registry_guard lock{shared};  // first: signals are not blocked while it waits
-  const internal_guard hidden;
+  const internal_control_guard lock{shared};
   capture_state* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {
