@@ -7,6 +7,7 @@
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/thread_numbers.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>
@@ -19,9 +20,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -112,7 +113,7 @@ class trace_replay {
         stamp_ = next->stamp;
         state_.now_ns = clock_.to_ns(stamp_);
       }
-      apply(*next, on);
+      apply(*next, on, ring);
     }
   }
 
@@ -129,7 +130,10 @@ class trace_replay {
 
   [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
     std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
-    if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
+    if (thread == nullptr) {
+      thread = std::make_unique<detail::followed_thread>(ring);
+      numbers_.add(ring, ring);
+    }
     return *thread;
   }
   [[nodiscard]] space_blocks& blocks_of(std::uint8_t space) {
@@ -137,7 +141,7 @@ class trace_replay {
     return *spaces_[space];
   }
 
-  void apply(const event& happened, detail::followed_thread& on) {
+  void apply(const event& happened, detail::followed_thread& on, std::uint32_t ring) {
     switch (happened.kind) {
       case event_kind::allocate:
       case event_kind::allocate_on_stream:
@@ -152,11 +156,14 @@ class trace_replay {
         if (state_.follower.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
         break;
       case event_kind::scope_end: end_scope(happened, on); break;
-      case event_kind::thread_begin:
+      case event_kind::thread_begin: {
+        const std::uint32_t before = on.thread;
         state_.follower.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
         handler_.on_operations(state_, on.thread, on.scopes);
+        numbers_.change(before, on.thread, ring);
         handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
         break;
+      }
       case event_kind::segment_end:
         handler_.on_segment_end(state_, happened.label);
         ++state_.segment;
@@ -269,10 +276,8 @@ class trace_replay {
   void end_scope(const event& happened, detail::followed_thread& on) {
     detail::followed_thread* ended_on = &on;
     state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::followed_thread* {
-      for (const auto& [ring, thread] : threads_) {
-        if (thread->thread == number) return ended_on = thread.get();
-      }
-      return nullptr;
+      const std::uint32_t ring = numbers_.ring_of(number);
+      return ring == detail::thread_numbers::no_ring ? nullptr : ended_on = threads_.at(ring).get();
     });
     handler_.on_operations(state_, ended_on->thread, ended_on->scopes);
   }
@@ -282,7 +287,8 @@ class trace_replay {
   std::uint64_t stamp_ = 0;
   replay_state state_;
   std::unique_ptr<space_blocks> spaces_[any_space + 1];
-  std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
+  std::unordered_map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
+  detail::thread_numbers numbers_;
 };
 
 /// Anything that can replay a trace to a visitor repeatedly: a `trace`, a `trace_file`.

@@ -4,6 +4,7 @@
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/thread_numbers.hpp>
 #include <memprof/report/html/block_follower.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -29,21 +31,21 @@ struct invocation {
   std::uint32_t depth = 0;      ///< 0: outermost
   std::uint32_t operation = 0;  ///< node of the ledger's tree
   moment begin;
-  const std::int64_t* before = nullptr;  ///< by space: allocated minus freed bytes of its thread when it began,
-  const std::int64_t* after = nullptr;   ///< and now
+  const std::int64_t* deltas = nullptr;  ///< by space: what its thread has allocated minus freed since then
 
-  [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return after[space] - before[space]; }
+  [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return deltas[space]; }
 };
 
-/// Follows the operations that a ledger has open on each thread, and reports for each one that ends when it had begun.
+/// Follows the operations that a ledger has open on each thread, and reports for each one that ends when it had begun. Takes
+/// memory for the spaces that each thread has changed, not for all of them.
 class invocation_follower {
  public:
   /// Changes are tracked separately for that many spaces.
-  explicit invocation_follower(std::size_t spaces) : spaces_(spaces) {}
+  explicit invocation_follower(std::size_t spaces) : deltas_(spaces) {}
 
   /// Records that a thread allocated `bytes` in a space, or freed them if negative.
   void change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
-    if (ring_thread* const on = thread_of_ring(ring)) on->net[space] += bytes;
+    if (ring_thread* const on = thread_of_ring(ring)) on->net_of(space) += bytes;
   }
 
   /// Compares with the ledger after an event that happened at `now`. Calls `ended(invocation)` for each invocation that the event
@@ -55,12 +57,16 @@ class invocation_follower {
       return;
     if (ring_thread* const on = thread_of_ring(ring)) {
       compare(*on, events.thread(ring), now, ended);
+      if (happened.kind == event_kind::thread_begin && events.thread(ring) != nullptr) {
+        numbers_.change(on->number, events.thread(ring)->thread, ring);
+        on->number = events.thread(ring)->thread;
+      }
       if (happened.kind == event_kind::thread_begin) on->index = index_of(happened.address, {happened.label, happened.bytes});
     }
-    const bool may_be_of_another = happened.kind == event_kind::scope_end && happened.address >> 32U != 0;
-    for (std::size_t other = 0; may_be_of_another && other < rings_.size(); ++other) {
-      if (rings_[other] != nullptr) compare(*rings_[other], events.thread(other), now, ended);
-    }
+    const auto named = static_cast<std::uint32_t>(happened.address >> 32U);
+    if (happened.kind != event_kind::scope_end || named == 0) return;
+    const std::uint32_t other = numbers_.ring_of(named);
+    if (other != thread_numbers::no_ring && other != ring) compare(*rings_[other], events.thread(other), now, ended);
   }
 
   /// Calls `visit(invocation)` for each open invocation.
@@ -81,12 +87,24 @@ class invocation_follower {
     std::uint32_t number;
     std::uint32_t operation;
     moment begin;
+    std::vector<std::int64_t> nets;  ///< when it began, in the order of `ring_thread::spaces`; of those that follow, 0
   };
   struct ring_thread {
+    std::uint32_t number;             ///< of its thread, as in the ledger
     std::size_t index = max_threads;  ///< index into `threads_`; `max_threads`: not known yet
     std::vector<open_invocation> open;
-    std::vector<std::int64_t> net;            ///< by space
-    std::vector<std::int64_t> nets_at_begin;  ///< the same at the start of each of `open`, concatenated
+    std::vector<std::uint8_t> spaces;  ///< that it has changed, in order
+    std::vector<std::int64_t> nets;    ///< of each: allocated minus freed bytes
+
+    [[nodiscard]] std::int64_t& net_of(std::size_t space) {
+      const auto known = std::find(spaces.begin(), spaces.end(), space);
+      const auto position = static_cast<std::size_t>(known - spaces.begin());
+      if (known == spaces.end()) {
+        spaces.push_back(static_cast<std::uint8_t>(space));
+        nets.push_back(0);
+      }
+      return nets[position];
+    }
   };
 
   /// Null if the ledger does not follow the thread either.
@@ -95,7 +113,8 @@ class invocation_follower {
     if (ring > block::max_thread) return nullptr;
     if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
     rings_[ring] = std::make_unique<ring_thread>();
-    rings_[ring]->net.resize(spaces_);
+    rings_[ring]->number = ring;
+    numbers_.add(ring, ring);
     return rings_[ring].get();
   }
 
@@ -110,13 +129,14 @@ class invocation_follower {
     return known->second;
   }
 
-  [[nodiscard]] invocation at(ring_thread& on, std::size_t depth) {
-    return {static_cast<std::uint32_t>(on.index),
-            static_cast<std::uint32_t>(depth),
-            on.open[depth].operation,
-            on.open[depth].begin,
-            on.nets_at_begin.data() + depth * spaces_,
-            on.net.data()};
+  /// Valid until the next call.
+  [[nodiscard]] invocation at(const ring_thread& on, std::size_t depth) {
+    const open_invocation& open = on.open[depth];
+    std::fill(deltas_.begin(), deltas_.end(), 0);
+    for (std::size_t position = 0; position < on.spaces.size(); ++position) {
+      deltas_[on.spaces[position]] = on.nets[position] - (position < open.nets.size() ? open.nets[position] : 0);
+    }
+    return {static_cast<std::uint32_t>(on.index), static_cast<std::uint32_t>(depth), open.operation, open.begin, deltas_.data()};
   }
 
   /// Determines which operations have ended and which is new, from what the thread has open now.
@@ -128,26 +148,18 @@ class invocation_follower {
     std::size_t kept = 0;
     for (std::size_t depth = 0; depth < on.open.size(); ++depth) {
       if (kept < scopes.depth() && on.open[depth].number == scopes[kept].number) {
-        if (kept != depth) move(on, depth, kept);
+        if (kept != depth) on.open[kept] = std::move(on.open[depth]);
         ++kept;
       } else {
         ended(at(on, depth));
       }
     }
     on.open.resize(kept);
-    on.nets_at_begin.resize(kept * spaces_);
-    for (; kept < scopes.depth(); ++kept) {
-      on.open.push_back({scopes[kept].number, scopes[kept].operation, now});
-      on.nets_at_begin.insert(on.nets_at_begin.end(), on.net.begin(), on.net.end());
-    }
+    for (; kept < scopes.depth(); ++kept) on.open.push_back({scopes[kept].number, scopes[kept].operation, now, on.nets});
   }
 
-  void move(ring_thread& on, std::size_t from, std::size_t to) {
-    on.open[to] = on.open[from];
-    std::copy_n(on.nets_at_begin.data() + from * spaces_, spaces_, on.nets_at_begin.data() + to * spaces_);
-  }
-
-  std::size_t spaces_;
+  std::vector<std::int64_t> deltas_;  ///< of the invocation being reported
+  thread_numbers numbers_;
   std::vector<std::unique_ptr<ring_thread>> rings_;
   std::vector<page_thread> threads_;
   std::unordered_map<std::uint64_t, std::size_t> indices_;  ///< by number of the thread

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/gzip.hpp>
 #include <memprof/ledger/ledger.hpp>
@@ -80,9 +81,13 @@ struct page_data {
 /// The page of a trace, which `replay(visitor)` passes to a `trace_visitor`, twice and identically.
 template <class Replay>
 [[nodiscard]] page_data data_for_page_of_trace(Replay&& replay, const html_options& options) {
+  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;  // as for `profile_of` a trace file
   const auto survey = std::make_unique<run_survey>();
+  survey->fold().limit_work(fixed_steps);
   replay(*survey);
   survey->finish();
+  if (survey->fold().events().is_overworked())
+    raise("write_html: the trace would take too long, more than any of its size: it is damaged");
   profile of = build_profile_of(survey->fold(), survey->fold().take_facts());
   std::vector<std::uint8_t> spaces;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) {

@@ -109,6 +109,7 @@ class run_survey {
       last_active_.resize(space + 1);
     }
     if (last_active_[space] == events_ + 1) return;  // one event may end several blocks
+    if (last_active_[space] <= segment_begin_.event) changed_.push_back(static_cast<std::uint8_t>(space));
     last_active_[space] = events_ + 1;
     ++activity_[space];
   }
@@ -122,20 +123,20 @@ class run_survey {
 
   /// Called before the ledger sees the event, so the segment is still open there. `behind`: the first event after it.
   void end_segment(label name, std::uint64_t behind) {
-    used_.clear();
-    for (std::size_t id = 0; id < activity_.size(); ++id) {
-      const space_ledger* const space = fold_.events().space(id);
-      if (space == nullptr) continue;
-      const segment_record record = space->open_segment();
+    usage_.clear();
+    std::sort(changed_.begin(), changed_.end());
+    for (const std::uint8_t id : changed_) {
+      const segment_record record = fold_.events().space(id)->open_segment();
       const std::int64_t change = record.live_at_end - record.live_at_start;
-      used_.push_back({static_cast<std::uint8_t>(id), record.live_at_peak - record.live_at_start, record.allocated,
-                       record.allocated - change, change, record.live_at_peak, record.live_at_end});
+      usage_.push_back({id, record.live_at_peak - record.live_at_start, record.allocated, record.allocated - change, change,
+                        record.live_at_peak, record.live_at_end});
     }
+    changed_.clear();
     const moment end{behind, now_};
     if (name != 0 && name == end_name_) {
-      steps_.end_of_capture(activity_);
+      steps_.end_of_capture(usage_, activity_);
     } else {
-      steps_.end_segment(name, segment_begin_, end, used_, activity_);
+      steps_.end_segment(name, segment_begin_, end, usage_, activity_);
     }
     segment_begin_ = end;
   }
@@ -148,7 +149,8 @@ class run_survey {
   step_survey steps_;
   label end_name_ = 0;  ///< of the segment that ends with the capture
   moment segment_begin_;
-  std::vector<page_segment_usage> used_;
+  std::vector<std::uint8_t> changed_;  ///< the spaces with activity in the open segment
+  std::vector<page_segment_usage> usage_;
   std::vector<std::uint64_t> activity_;     ///< by id of the space, for the spaces so far; likewise the next
   std::vector<std::uint64_t> last_active_;  ///< the last event counted, plus 1
   std::array<std::vector<owner_total>, max_spaces> owners_;
