@@ -34,22 +34,29 @@ struct process_reading {
   std::int64_t swapped = -1;
   std::int64_t heap = -1;
   std::int64_t free_heap = -1;
+  std::int64_t threads = 1;  ///< a number
 
   [[nodiscard]] bool is_there() const noexcept { return resident >= 0; }
 };
 
-/// The value of a line "\nVmRSS:\t    2976 kB" of /proc/self/status in bytes; -1 if there is none.
-[[nodiscard]] inline std::int64_t status_bytes(std::string_view status, std::string_view key) noexcept {
+/// The number in a line "\nThreads:\t3" of /proc/self/status; -1 if there is none.
+[[nodiscard]] inline std::int64_t status_number(std::string_view status, std::string_view key) noexcept {
   std::size_t at = status.find(key);
   if (at == std::string_view::npos) return -1;
   at += key.size();
   while (at < status.size() && (status[at] == ' ' || status[at] == '\t')) ++at;
-  std::int64_t kibibytes = -1;
+  std::int64_t number = -1;
   for (; at < status.size() && status[at] >= '0' && status[at] <= '9'; ++at) {
-    const std::int64_t so_far = kibibytes < 0 ? 0 : kibibytes;
+    const std::int64_t so_far = number < 0 ? 0 : number;
     if (so_far > (std::int64_t{1} << 48)) return -1;
-    kibibytes = so_far * 10 + (status[at] - '0');
+    number = so_far * 10 + (status[at] - '0');
   }
+  return number;
+}
+
+/// The value of a line "\nVmRSS:\t    2976 kB" of /proc/self/status in bytes; -1 if there is none.
+[[nodiscard]] inline std::int64_t status_bytes(std::string_view status, std::string_view key) noexcept {
+  const std::int64_t kibibytes = status_number(status, key);
   return kibibytes < 0 ? -1 : kibibytes * 1024;
 }
 
@@ -59,7 +66,8 @@ struct process_reading {
           status_bytes(status, "\nRssAnon:"),
           status_bytes(status, "\nVmSwap:"),
           -1,
-          -1};
+          -1,
+          status_number(status, "\nThreads:")};
 }
 
 /// Reads /proc/self/status, whose counters take ten microseconds however large the process is. /proc/self/smaps_rollup has the

@@ -34,8 +34,9 @@ class process_readings {
 
   void add(const process_reading& reading, const capture_moment& at) noexcept {
     if (!reading.is_there()) return;
-    const std::int64_t recorded_heap = at.recorded_bytes + overhead_of_block * at.recorded_blocks;
+    const std::int64_t recorded_heap = at.recorded_bytes + most_overhead_of_block * at.recorded_blocks;
     if (heap_before_ < 0 && reading.heap >= 0) heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+    const std::int64_t most_cached = most_cached_by_thread * std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);
     process_memory row;
     row.time_ns = at.time_ns;
     row.resident_bytes = reading.resident;
@@ -50,7 +51,7 @@ class process_readings {
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
     if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2)
-      row.unrecorded_heap_bytes = std::max<std::int64_t>(0, reading.heap - heap_before_ - recorded_heap);
+      row.unrecorded_heap_bytes = std::max<std::int64_t>(0, reading.heap - heap_before_ - recorded_heap - most_cached);
     const bool is_first = is_empty();
     const auto keep = [&](std::size_t index, bool is_kept) {
       if (!is_kept && !is_first) return;
@@ -94,8 +95,10 @@ class process_readings {
     std::int64_t recorded_bytes = 0;
   };
 
-  /// `malloc` adds a header to each block and rounds it up to 16 bytes: 16 on average.
-  static constexpr std::int64_t overhead_of_block = 16;
+  /// glibc's `malloc` takes at least 32 bytes for a block; a larger one has a header and is rounded up to 16 bytes.
+  static constexpr std::int64_t most_overhead_of_block = 32;
+  /// Freed blocks that glibc keeps for a thread, 7 of each size up to 1,040 bytes, count as in use in `mallinfo2`.
+  static constexpr std::int64_t most_cached_by_thread = 7 * (32 + 1040) * 64 / 2;
 
   std::array<process_memory, moments> rows_;
   std::int64_t heap_before_ = -1;

@@ -32,6 +32,9 @@ process_reading reading(std::int64_t resident, std::int64_t heap) {
   return made;
 }
 
+/// glibc keeps up to 7 freed chunks of each size of 32, 48, ..., 1,040 bytes for a thread.
+constexpr std::int64_t cache_of_thread = 240'128;
+
 /// A row, as it was kept.
 process_memory row(const process_readings& of, std::size_t index) { return of.begin()[index]; }
 
@@ -39,12 +42,14 @@ process_memory row(const process_readings& of, std::size_t index) { return of.be
 
 TEST_CASE("process reading: the lines of /proc/self/status are read, in whatever order and width") {
   const process_reading found = reading_of_status(
-      "Name:\tVmRSS:\nUmask:\t0022\nVmHWM:\t    3000 kB\nVmRSS:\t    2976 kB\nRssAnon:\t     216 kB\nVmSwap:\t0 kB\n");
+      "Name:\tVmRSS:\nUmask:\t0022\nVmHWM:\t    3000 kB\nVmRSS:\t    2976 kB\nRssAnon:\t     216 kB\nVmSwap:\t0 kB\n"
+      "Threads:\t3\n");
   CHECK(found.resident == 2976 * 1024);
   CHECK(found.peak_resident == 3000 * 1024);
   CHECK(found.anonymous == 216 * 1024);
   CHECK(found.swapped == 0);
   CHECK(found.heap == -1);
+  CHECK(found.threads == 3);
 }
 
 TEST_CASE("process reading: what is missing, cut off or no number is unknown") {
@@ -68,11 +73,25 @@ TEST_CASE("process reading: this process is larger than nothing") {
 TEST_CASE("process readings: what recorded blocks cost malloc is not called unrecorded") {
   process_readings kept;
   kept.add(reading(5'000'000, 100'000), {});
-  // A million blocks of 24 bytes take 32 each; 5,000,000 bytes more are somebody else's.
-  kept.add(reading(50'000'000, 100'000 + 40'000'000 + 5'000'000), {1, 24'000'000, 1'000'000, 0, true});
+  // A million blocks of one byte take 32 each.
+  kept.add(reading(50'000'000, 100'000 + 32'000'000), {1, 1'000'000, 1'000'000, 0, true});
+  CHECK(row(kept, 4).unrecorded_heap_bytes == 0);
+  kept.add(reading(50'000'000, 100'000 + 33'000'000 + cache_of_thread + 5'000'000), {2, 1'000'000, 1'000'000, 0, true});
   CHECK(row(kept, 4).moment == "most_unrecorded");
   CHECK(row(kept, 4).unrecorded_heap_bytes == 5'000'000);
   CHECK(row(kept, 4).heap_before_bytes == 100'000);
+}
+
+TEST_CASE("process readings: freed blocks that malloc keeps for each thread are not called unrecorded") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {});
+  process_reading later = reading(50'000'000, 100'000 + 64 * cache_of_thread);
+  later.threads = 64;
+  kept.add(later, {1, 0, 0, 0, true});
+  CHECK(row(kept, 1).unrecorded_heap_bytes == 0);
+  later.heap += 1'000'000;
+  kept.add(later, {2, 0, 0, 0, true});
+  CHECK(row(kept, 1).unrecorded_heap_bytes == 1'000'000);
 }
 
 TEST_CASE("process readings: the first, the last and the greatest are kept, however many there are") {
@@ -116,7 +135,7 @@ TEST_CASE("process readings: a heap that was unknown when the capture began coun
   CHECK(row(kept, 1).unrecorded_heap_bytes == -1);
   kept.add(reading(9000, 4000), {1, 1000, 0, 0, false});
   CHECK(row(kept, 1).unrecorded_heap_bytes == 0);
-  kept.add(reading(9000, 6000), {1, 1000, 0, 0, false});
+  kept.add(reading(9000, 6000 + cache_of_thread), {1, 1000, 0, 0, false});
   CHECK(row(kept, 1).unrecorded_heap_bytes == 2000);
 }
 

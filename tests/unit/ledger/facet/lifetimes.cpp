@@ -210,7 +210,7 @@ void compare(const sequence& fed) {
     }
     memprof::detail::apply_and_follow(events, &recorded, &recorded + 1, each.thread, facets);
   }
-  memprof::profile built = memprof::build_profile(events, {labels, space_names.data(), {}, false});
+  memprof::profile built = memprof::build_profile(events, {labels, space_names.data(), memprof::clock_readings{}, false});
   facets.fill(built, events, labels);
   const std::vector<std::uint32_t> ended = model.segment_labels();
   std::size_t index = 0;
