@@ -93,7 +93,10 @@ void for_each_choice(const std::vector<completed_command>& commands, Call&& call
 /// The patterns of a `case`, as one: "'/show'|'/report'".
 std::string alternatives(const std::vector<std::string>& patterns) {
   std::string text;
-  for (const std::string& pattern : patterns) text += (text.empty() ? "" : "|") + shell_quoted(pattern);
+  for (const std::string& pattern : patterns) {
+    if (!text.empty()) text += '|';
+    text += shell_quoted(pattern);
+  }
   return text;
 }
 
