@@ -15561,22 +15561,29 @@ struct process_reading {
   std::int64_t swapped = -1;
   std::int64_t heap = -1;
   std::int64_t free_heap = -1;
+  std::int64_t threads = 1;  ///< a number
 
   [[nodiscard]] bool is_there() const noexcept { return resident >= 0; }
 };
 
-/// The value of a line "\nVmRSS:\t    2976 kB" of /proc/self/status in bytes; -1 if there is none.
-[[nodiscard]] inline std::int64_t status_bytes(std::string_view status, std::string_view key) noexcept {
+/// The number in a line "\nThreads:\t3" of /proc/self/status; -1 if there is none.
+[[nodiscard]] inline std::int64_t status_number(std::string_view status, std::string_view key) noexcept {
   std::size_t at = status.find(key);
   if (at == std::string_view::npos) return -1;
   at += key.size();
   while (at < status.size() && (status[at] == ' ' || status[at] == '\t')) ++at;
-  std::int64_t kibibytes = -1;
+  std::int64_t number = -1;
   for (; at < status.size() && status[at] >= '0' && status[at] <= '9'; ++at) {
-    const std::int64_t so_far = kibibytes < 0 ? 0 : kibibytes;
+    const std::int64_t so_far = number < 0 ? 0 : number;
     if (so_far > (std::int64_t{1} << 48)) return -1;
-    kibibytes = so_far * 10 + (status[at] - '0');
+    number = so_far * 10 + (status[at] - '0');
   }
+  return number;
+}
+
+/// The value of a line "\nVmRSS:\t    2976 kB" of /proc/self/status in bytes; -1 if there is none.
+[[nodiscard]] inline std::int64_t status_bytes(std::string_view status, std::string_view key) noexcept {
+  const std::int64_t kibibytes = status_number(status, key);
   return kibibytes < 0 ? -1 : kibibytes * 1024;
 }
 
@@ -15586,7 +15593,8 @@ struct process_reading {
           status_bytes(status, "\nRssAnon:"),
           status_bytes(status, "\nVmSwap:"),
           -1,
-          -1};
+          -1,
+          status_number(status, "\nThreads:")};
 }
 
 /// Reads /proc/self/status, whose counters take ten microseconds however large the process is. /proc/self/smaps_rollup has the
@@ -15739,8 +15747,9 @@ class process_readings {
 
   void add(const process_reading& reading, const capture_moment& at) noexcept {
     if (!reading.is_there()) return;
-    const std::int64_t recorded_heap = at.recorded_bytes + overhead_of_block * at.recorded_blocks;
+    const std::int64_t recorded_heap = at.recorded_bytes + most_overhead_of_block * at.recorded_blocks;
     if (heap_before_ < 0 && reading.heap >= 0) heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+    const std::int64_t most_cached = most_cached_by_thread * std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);
     process_memory row;
     row.time_ns = at.time_ns;
     row.resident_bytes = reading.resident;
@@ -15755,7 +15764,7 @@ class process_readings {
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
     if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2)
-      row.unrecorded_heap_bytes = std::max<std::int64_t>(0, reading.heap - heap_before_ - recorded_heap);
+      row.unrecorded_heap_bytes = std::max<std::int64_t>(0, reading.heap - heap_before_ - recorded_heap - most_cached);
     const bool is_first = is_empty();
     const auto keep = [&](std::size_t index, bool is_kept) {
       if (!is_kept && !is_first) return;
@@ -15799,8 +15808,10 @@ class process_readings {
     std::int64_t recorded_bytes = 0;
   };
 
-  /// `malloc` adds a header to each block and rounds it up to 16 bytes: 16 on average.
-  static constexpr std::int64_t overhead_of_block = 16;
+  /// glibc's `malloc` takes at least 32 bytes for a block; a larger one has a header and is rounded up to 16 bytes.
+  static constexpr std::int64_t most_overhead_of_block = 32;
+  /// Freed blocks that glibc keeps for a thread, 7 of each size up to 1,040 bytes, count as in use in `mallinfo2`.
+  static constexpr std::int64_t most_cached_by_thread = 7 * (32 + 1040) * 64 / 2;
 
   std::array<process_memory, moments> rows_;
   std::int64_t heap_before_ = -1;
@@ -25666,6 +25677,37 @@ inline void append_json_key(std::string& out, std::string_view key) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/ledger/thread_numbers.hpp>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Finds the ring that a thread's number means: of several, the first, as in the ledger. For readers of traces: it allocates.
+class thread_numbers {
+ public:
+  static constexpr std::uint32_t no_ring = ~std::uint32_t{0};
+
+  void add(std::uint32_t number, std::uint32_t ring) { known_.emplace(number, ring); }
+  /// The thread of a ring has another number from now on.
+  void change(std::uint32_t from, std::uint32_t to, std::uint32_t ring) {
+    if (from == to) return;
+    known_.erase({from, ring});
+    add(to, ring);
+  }
+  /// `no_ring` if there is none.
+  [[nodiscard]] std::uint32_t ring_of(std::uint32_t number) const {
+    const auto found = known_.lower_bound({number, 0});
+    return found == known_.end() || found->first != number ? no_ring : found->second;
+  }
+
+ private:
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known_;  ///< number and ring
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 #endif  // MEMPROF_SINGLE_HEADER_26
 
 #if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
@@ -25675,9 +25717,9 @@ inline void append_json_key(std::string& out, std::string_view key) {
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25768,7 +25810,7 @@ class trace_replay {
         stamp_ = next->stamp;
         state_.now_ns = clock_.to_ns(stamp_);
       }
-      apply(*next, on);
+      apply(*next, on, ring);
     }
   }
 
@@ -25785,7 +25827,10 @@ class trace_replay {
 
   [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
     std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
-    if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
+    if (thread == nullptr) {
+      thread = std::make_unique<detail::followed_thread>(ring);
+      numbers_.add(ring, ring);
+    }
     return *thread;
   }
   [[nodiscard]] space_blocks& blocks_of(std::uint8_t space) {
@@ -25793,7 +25838,7 @@ class trace_replay {
     return *spaces_[space];
   }
 
-  void apply(const event& happened, detail::followed_thread& on) {
+  void apply(const event& happened, detail::followed_thread& on, std::uint32_t ring) {
     switch (happened.kind) {
       case event_kind::allocate:
       case event_kind::allocate_on_stream:
@@ -25808,11 +25853,14 @@ class trace_replay {
         if (state_.follower.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
         break;
       case event_kind::scope_end: end_scope(happened, on); break;
-      case event_kind::thread_begin:
+      case event_kind::thread_begin: {
+        const std::uint32_t before = on.thread;
         state_.follower.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
         handler_.on_operations(state_, on.thread, on.scopes);
+        numbers_.change(before, on.thread, ring);
         handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
         break;
+      }
       case event_kind::segment_end:
         handler_.on_segment_end(state_, happened.label);
         ++state_.segment;
@@ -25925,10 +25973,8 @@ class trace_replay {
   void end_scope(const event& happened, detail::followed_thread& on) {
     detail::followed_thread* ended_on = &on;
     state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::followed_thread* {
-      for (const auto& [ring, thread] : threads_) {
-        if (thread->thread == number) return ended_on = thread.get();
-      }
-      return nullptr;
+      const std::uint32_t ring = numbers_.ring_of(number);
+      return ring == detail::thread_numbers::no_ring ? nullptr : ended_on = threads_.at(ring).get();
     });
     handler_.on_operations(state_, ended_on->thread, ended_on->scopes);
   }
@@ -25938,7 +25984,8 @@ class trace_replay {
   std::uint64_t stamp_ = 0;
   replay_state state_;
   std::unique_ptr<space_blocks> spaces_[any_space + 1];
-  std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
+  std::unordered_map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
+  detail::thread_numbers numbers_;
 };
 
 /// Anything that can replay a trace to a visitor repeatedly: a `trace`, a `trace_file`.
@@ -40962,7 +41009,8 @@ struct single_step {
 /// Finds the steps in the segments of a trace: rounds of repeating names. A step ends before a name that it already contains, and
 /// the last one before the segment that ends with the capture.
 ///
-/// Memory is bounded: neighbouring steps share a row if there are too many, and the number of patterns is limited.
+/// Costs a step for each space that a segment changed, however many there are. Memory is bounded: neighbouring steps share a row
+/// if there are too many, and the number of patterns is limited.
 class step_survey {
  public:
   static constexpr std::uint32_t no_pattern = 0;
@@ -40981,43 +41029,60 @@ class step_survey {
 
   explicit step_survey(std::size_t max_rows = 131072) : max_rows_{max_rows} {}
 
-  /// Records the end of a segment. `used` has the spaces with events so far; `activity` is the number of events by id.
-  void end_segment(label name, const moment& begin, const moment& end, const std::vector<page_segment_usage>& used,
+  /// Records the end of a segment. `changed` has the spaces with events in it, ascending by id; `activity` is the number of
+  /// events so far by id.
+  void end_segment(label name, const moment& begin, const moment& end, const std::vector<page_segment_usage>& changed,
                    const std::vector<std::uint64_t>& activity) {
     if (names_.contains(name)) close_step();
-    if (segments_.empty()) {
-      step_.begin = begin;
-      activity_at_begin_ = activity_;  // where the last step ended
-    }
+    if (segments_in_step_ == 0) step_begin_ = begin;
     names_.insert(name);
-    step_.end = end;
-    activity_ = activity;
-    step_.peaks.resize(activity.size());
-    for (const page_segment_usage& each : used) {
-      step_.peaks[each.space] = std::max(step_.peaks[each.space], each.live_at_peak);
-      live_at_end_[each.space] = each.live_at_end;
+    step_end_ = end;
+    for (const page_segment_usage& each : changed) {
+      space_state& space = change(each.space);
+      space.peak = std::max(space.peak, each.live_at_peak);
+      space.live = each.live_at_end;
+      space.activity = activity[each.space];
     }
-    segments_.push_back({name, begin, end, used});
+    if (segments_in_step_++ < max_segments_of_step) segments_.push_back({name, begin, end, changed});
     ++segment_count_;
   }
 
   /// Records the end of the segment that ends with the capture: it follows the last step and belongs to none.
-  void end_of_capture(const std::vector<std::uint64_t>& activity) {
+  void end_of_capture(const std::vector<page_segment_usage>& changed, const std::vector<std::uint64_t>& activity) {
     close_step();
-    activity_ = activity;
+    for (const page_segment_usage& each : changed) {
+      space_state& space = change(each.space);
+      space.peak = space.live = each.live_at_end;
+      space.activity = space.activity_at_begin = activity[each.space];
+    }
     ++segment_count_;
   }
 
   /// Call after the last segment.
   void finish() {
     close_step();
+    if (step_count_ != 0) {
+      last_ = {last_begin_, last_end_, step_count_ - 1, {}, {}};
+      for (std::size_t id = 0; id < space_count_; ++id) {
+        last_.peaks.push_back(spaces_[id].last_peak);
+        last_.activity.push_back(spaces_[id].last_activity);
+      }
+    }
     if (step_count_ < 2) rows_.clear();
+    const auto shown = static_cast<std::size_t>(
+        std::count_if(usage_.begin(), usage_.end(), [](const std::vector<changed_row>& column) { return !column.empty(); }));
+    while (rows_.size() > 1 && rows_.size() * shown > max_cells) join_rows();
   }
 
   [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
-  /// The usage of a row by id of the space; if the row is too short for a space, nothing was live in it.
+  /// The usage of a row by id of the space.
   [[nodiscard]] usage usage_of(std::size_t index, std::size_t space) const noexcept {
-    return index < usage_[space].size() ? usage_[space][index] : usage{};
+    const std::vector<changed_row>& column = usage_[space];
+    const auto behind = std::upper_bound(column.begin(), column.end(), index,
+                                         [](std::size_t wanted, const changed_row& each) { return wanted < each.index; });
+    if (behind == column.begin()) return {};
+    const changed_row& newest = behind[-1];
+    return newest.index == index ? newest.usage : usage{newest.usage.current, newest.usage.current};
   }
   [[nodiscard]] const std::vector<step_pattern>& patterns() const noexcept { return patterns_; }
   /// The first step of each pattern, in the order of the patterns.
@@ -41036,6 +41101,8 @@ class step_survey {
   static constexpr std::size_t max_pattern_words = std::size_t{1} << 20;
   /// Beyond this many segments it is not a step but a run whose segments all have different names.
   static constexpr std::size_t max_segments_of_step = 4096;
+  /// Of all rows, for all spaces: a page has numbers for each.
+  static constexpr std::size_t max_cells = std::size_t{1} << 20;
 
   struct segment {
     label name;
@@ -41044,27 +41111,76 @@ class step_survey {
     std::vector<page_segment_usage> used;
   };
 
+  /// A space in the open step and in the last one that has ended.
+  struct space_state {
+    std::int64_t live = 0;                ///< at the end of its last segment
+    std::int64_t peak = 0;                ///< in the open step; `live` unless it has changed there
+    std::uint64_t activity = 0;           ///< at the end of its last segment
+    std::uint64_t activity_at_begin = 0;  ///< where the open step began
+    std::int64_t last_peak = 0;
+    std::uint64_t last_activity = 0;
+    bool has_changed = false;  ///< in the open step
+  };
+  /// A row in which a space changed. In those between, it stayed as at the end of the one before.
+  struct changed_row {
+    std::size_t index;
+    step_survey::usage usage;
+  };
+
+  space_state& change(std::size_t id) {
+    space_state& space = spaces_[id];
+    space_count_ = std::max(space_count_, id + 1);
+    if (!space.has_changed) changed_.push_back(static_cast<std::uint8_t>(id));
+    space.has_changed = true;
+    return space;
+  }
+
   void close_step() {
-    if (segments_.empty()) return;
-    step_.number = step_count_++;
-    activity_at_begin_.resize(activity_.size());
-    step_.activity = activity_;
-    for (std::size_t space = 0; space < activity_.size(); ++space) step_.activity[space] -= activity_at_begin_[space];
-    const std::uint32_t pattern = count_pattern();
-    if (step_.number == 0) first_ = step_;
-    last_ = step_;
-    for (std::size_t space = 0; space < step_.peaks.size(); ++space) {
-      const std::vector<std::int64_t>& best = highest_[space].peaks;
-      if (step_.peaks[space] > (space < best.size() ? best[space] : 0)) highest_[space] = step_;
+    if (segments_in_step_ == 0) return;
+    const std::uint64_t number = step_count_++;
+    const std::uint32_t pattern = count_pattern(number);
+    if (number == 0) first_ = step_as_single(number);
+    for (const std::uint8_t id : changed_) {
+      const std::vector<std::int64_t>& best = highest_[id].peaks;
+      if (spaces_[id].peak > (id < best.size() ? best[id] : 0)) highest_[id] = step_as_single(number);
     }
     add_row(pattern);
-    step_.peaks.clear();
+    for (const std::vector<std::uint8_t>* ids : {&changed_in_last_, &changed_}) {
+      for (const std::uint8_t id : *ids) {
+        space_state& space = spaces_[id];
+        space.last_peak = space.peak;
+        space.last_activity = space.activity - space.activity_at_begin;
+      }
+    }
+    for (const std::uint8_t id : changed_) {
+      space_state& space = spaces_[id];
+      space.peak = space.live;
+      space.activity_at_begin = space.activity;
+      space.has_changed = false;
+    }
+    changed_in_last_.swap(changed_);
+    changed_.clear();
+    last_begin_ = step_begin_;
+    last_end_ = step_end_;
+    segments_in_step_ = 0;
     segments_.clear();
     names_.clear();
   }
 
-  [[nodiscard]] std::uint32_t count_pattern() {
-    if (segments_.size() > max_segments_of_step) return no_pattern;
+  /// The step that is about to close.
+  [[nodiscard]] single_step step_as_single(std::uint64_t number) const {
+    single_step step{step_begin_, step_end_, number, {}, {}};
+    step.peaks.reserve(space_count_);
+    step.activity.reserve(space_count_);
+    for (std::size_t id = 0; id < space_count_; ++id) {
+      step.peaks.push_back(spaces_[id].peak);
+      step.activity.push_back(spaces_[id].activity - spaces_[id].activity_at_begin);
+    }
+    return step;
+  }
+
+  [[nodiscard]] std::uint32_t count_pattern(std::uint64_t number) {
+    if (segments_in_step_ > max_segments_of_step) return no_pattern;
     signature_.clear();
     for (const segment& each : segments_) {
       signature_.push_back(-1 - std::int64_t{each.name});
@@ -41080,14 +41196,14 @@ class step_survey {
       found = index_.emplace(signature_, patterns_.size()).first;
       step_pattern& added = patterns_.emplace_back();
       for (const segment& each : segments_) added.parts.push_back({each.name, 0, 0, each.used});
-      first_of_pattern_.push_back(step_);
+      first_of_pattern_.push_back(step_as_single(number));
     }
     step_pattern& pattern = patterns_[found->second];
     ++pattern.steps;
-    const auto duration = static_cast<double>(step_.end.stamp - step_.begin.stamp);
+    const auto duration = static_cast<double>(step_end_.stamp - step_begin_.stamp);
     const auto part_until = [&](const moment& when, std::size_t index) {
       if (duration == 0) return static_cast<double>(index) / static_cast<double>(segments_.size());
-      return static_cast<double>(when.stamp - step_.begin.stamp) / duration;
+      return static_cast<double>(when.stamp - step_begin_.stamp) / duration;
     };
     for (std::size_t index = 0; index < segments_.size(); ++index) {
       pattern.parts[index].begin += part_until(segments_[index].begin, index);
@@ -41102,51 +41218,64 @@ class step_survey {
       join_rows();
       return add_row(pattern);
     }
-    const std::uint64_t first_segment = segment_count_ - segments_.size();
+    const std::uint64_t first_segment = segment_count_ - segments_in_step_;
     if (goes_on) {
       row& open = rows_.back();
-      open.end = step_.end;
+      open.end = step_end_;
       ++open.steps;
       if (open.pattern != pattern) open.pattern = no_pattern;
     } else {
-      rows_.push_back({step_.begin, step_.end, pattern, 1, first_segment});
+      rows_.push_back({step_begin_, step_end_, pattern, 1, first_segment});
     }
-    for (std::size_t space = 0; space < step_.peaks.size(); ++space) {
-      std::vector<usage>& column = usage_[space];
-      if (step_.peaks[space] == 0 && live_at_end_[space] == 0 && column.empty()) continue;
-      const bool is_new = column.size() < rows_.size();
-      column.resize(rows_.size());
-      usage& open = column.back();
-      open = {is_new ? step_.peaks[space] : std::max(open.peak, step_.peaks[space]), live_at_end_[space]};
+    const std::size_t index = rows_.size() - 1;
+    for (const std::uint8_t id : changed_) {
+      const space_state& space = spaces_[id];
+      std::vector<changed_row>& column = usage_[id];
+      if (column.empty() && space.peak == 0 && space.live == 0) continue;
+      if (column.empty() || column.back().index != index) {
+        const std::int64_t before = goes_on && !column.empty() ? column.back().usage.current : 0;
+        column.push_back({index, {before, 0}});
+      }
+      usage& open = column.back().usage;
+      open = {std::max(open.peak, space.peak), space.live};
     }
   }
 
   /// From now on, twice as many steps share a row.
   void join_rows() {
     steps_per_row_ *= 2;
-    const std::size_t half = rows_.size() / 2;
+    const std::size_t half = (rows_.size() + 1) / 2;
     for (std::size_t index = 0; index < half; ++index) {
       const row& left = rows_[2 * index];
-      const row& right = rows_[2 * index + 1];
-      rows_[index] = {left.begin, right.end, left.pattern == right.pattern ? left.pattern : no_pattern, left.steps + right.steps,
-                      left.first_segment};
+      const row& right = rows_[std::min(2 * index + 1, rows_.size() - 1)];
+      const bool is_alone = &left == &right;
+      rows_[index] = {left.begin, right.end, left.pattern == right.pattern ? left.pattern : no_pattern,
+                      is_alone ? left.steps : left.steps + right.steps, left.first_segment};
     }
     rows_.resize(half);
-    for (std::vector<usage>& column : usage_) {
-      if (column.empty()) continue;
-      for (std::size_t index = 0; index < half; ++index) {
-        column[index] = {std::max(column[2 * index].peak, column[2 * index + 1].peak), column[2 * index + 1].current};
+    for (std::vector<changed_row>& column : usage_) {
+      std::size_t kept = 0;
+      for (const changed_row& each : column) {
+        const std::size_t index = each.index / 2;
+        if (kept != 0 && column[kept - 1].index == index) {
+          usage& open = column[kept - 1].usage;
+          open = {std::max(open.peak, each.usage.peak), each.usage.current};
+          continue;
+        }
+        // Of a pair, the left row may be one in which nothing changed.
+        const std::int64_t before = each.index % 2 != 0 && kept != 0 ? column[kept - 1].usage.current : 0;
+        column[kept++] = {index, {std::max(before, each.usage.peak), each.usage.current}};
       }
-      column.resize(half);
+      column.resize(kept);
     }
   }
 
-  std::size_t max_rows_;  ///< even
+  std::size_t max_rows_;
   std::uint64_t steps_per_row_ = 1;
   std::uint64_t step_count_ = 0;
   std::uint64_t segment_count_ = 0;
   std::vector<row> rows_;
-  std::array<std::vector<usage>, max_spaces> usage_;
+  std::array<std::vector<changed_row>, max_spaces> usage_;  ///< ascending
   std::map<std::vector<std::int64_t>, std::size_t> index_;  ///< keyed by what the pattern's segments did
   std::size_t pattern_words_ = 0;
   std::vector<step_pattern> patterns_;
@@ -41155,13 +41284,19 @@ class step_survey {
   single_step last_;
   std::array<single_step, max_spaces> highest_;
 
+  std::array<space_state, max_spaces> spaces_;
+  std::size_t space_count_ = 0;  ///< the greatest id that has changed, plus one
+  std::vector<std::uint8_t> changed_in_last_;
+  moment last_begin_;
+  moment last_end_;
+
   // The open step.
-  single_step step_;
-  std::vector<segment> segments_;
+  moment step_begin_;
+  moment step_end_;
+  std::vector<segment> segments_;  ///< the first `max_segments_of_step`
+  std::size_t segments_in_step_ = 0;
   std::unordered_set<label> names_;
-  std::vector<std::uint64_t> activity_;  ///< up to the end of its last segment, by id of the space
-  std::vector<std::uint64_t> activity_at_begin_;
-  std::array<std::int64_t, max_spaces> live_at_end_{};
+  std::vector<std::uint8_t> changed_;
   std::vector<std::int64_t> signature_;
 };
 
@@ -41263,6 +41398,7 @@ class run_survey {
       last_active_.resize(space + 1);
     }
     if (last_active_[space] == events_ + 1) return;  // one event may end several blocks
+    if (last_active_[space] <= segment_begin_.event) changed_.push_back(static_cast<std::uint8_t>(space));
     last_active_[space] = events_ + 1;
     ++activity_[space];
   }
@@ -41276,20 +41412,20 @@ class run_survey {
 
   /// Called before the ledger sees the event, so the segment is still open there. `behind`: the first event after it.
   void end_segment(label name, std::uint64_t behind) {
-    used_.clear();
-    for (std::size_t id = 0; id < activity_.size(); ++id) {
-      const space_ledger* const space = fold_.events().space(id);
-      if (space == nullptr) continue;
-      const segment_record record = space->open_segment();
+    usage_.clear();
+    std::sort(changed_.begin(), changed_.end());
+    for (const std::uint8_t id : changed_) {
+      const segment_record record = fold_.events().space(id)->open_segment();
       const std::int64_t change = record.live_at_end - record.live_at_start;
-      used_.push_back({static_cast<std::uint8_t>(id), record.live_at_peak - record.live_at_start, record.allocated,
-                       record.allocated - change, change, record.live_at_peak, record.live_at_end});
+      usage_.push_back({id, record.live_at_peak - record.live_at_start, record.allocated, record.allocated - change, change,
+                        record.live_at_peak, record.live_at_end});
     }
+    changed_.clear();
     const moment end{behind, now_};
     if (name != 0 && name == end_name_) {
-      steps_.end_of_capture(activity_);
+      steps_.end_of_capture(usage_, activity_);
     } else {
-      steps_.end_segment(name, segment_begin_, end, used_, activity_);
+      steps_.end_segment(name, segment_begin_, end, usage_, activity_);
     }
     segment_begin_ = end;
   }
@@ -41302,7 +41438,8 @@ class run_survey {
   step_survey steps_;
   label end_name_ = 0;  ///< of the segment that ends with the capture
   moment segment_begin_;
-  std::vector<page_segment_usage> used_;
+  std::vector<std::uint8_t> changed_;  ///< the spaces with activity in the open segment
+  std::vector<page_segment_usage> usage_;
   std::vector<std::uint64_t> activity_;     ///< by id of the space, for the spaces so far; likewise the next
   std::vector<std::uint64_t> last_active_;  ///< the last event counted, plus 1
   std::array<std::vector<owner_total>, max_spaces> owners_;
@@ -41570,6 +41707,7 @@ ${y(n)}`},r?Y(r):null,p("span",{class:"name"},e),p("span",{class:"number"},n===0
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -41586,21 +41724,21 @@ struct invocation {
   std::uint32_t depth = 0;      ///< 0: outermost
   std::uint32_t operation = 0;  ///< node of the ledger's tree
   moment begin;
-  const std::int64_t* before = nullptr;  ///< by space: allocated minus freed bytes of its thread when it began,
-  const std::int64_t* after = nullptr;   ///< and now
+  const std::int64_t* deltas = nullptr;  ///< by space: what its thread has allocated minus freed since then
 
-  [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return after[space] - before[space]; }
+  [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return deltas[space]; }
 };
 
-/// Follows the operations that a ledger has open on each thread, and reports for each one that ends when it had begun.
+/// Follows the operations that a ledger has open on each thread, and reports for each one that ends when it had begun. Takes
+/// memory for the spaces that each thread has changed, not for all of them.
 class invocation_follower {
  public:
   /// Changes are tracked separately for that many spaces.
-  explicit invocation_follower(std::size_t spaces) : spaces_(spaces) {}
+  explicit invocation_follower(std::size_t spaces) : deltas_(spaces) {}
 
   /// Records that a thread allocated `bytes` in a space, or freed them if negative.
   void change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
-    if (ring_thread* const on = thread_of_ring(ring)) on->net[space] += bytes;
+    if (ring_thread* const on = thread_of_ring(ring)) on->net_of(space) += bytes;
   }
 
   /// Compares with the ledger after an event that happened at `now`. Calls `ended(invocation)` for each invocation that the event
@@ -41612,12 +41750,16 @@ class invocation_follower {
       return;
     if (ring_thread* const on = thread_of_ring(ring)) {
       compare(*on, events.thread(ring), now, ended);
+      if (happened.kind == event_kind::thread_begin && events.thread(ring) != nullptr) {
+        numbers_.change(on->number, events.thread(ring)->thread, ring);
+        on->number = events.thread(ring)->thread;
+      }
       if (happened.kind == event_kind::thread_begin) on->index = index_of(happened.address, {happened.label, happened.bytes});
     }
-    const bool may_be_of_another = happened.kind == event_kind::scope_end && happened.address >> 32U != 0;
-    for (std::size_t other = 0; may_be_of_another && other < rings_.size(); ++other) {
-      if (rings_[other] != nullptr) compare(*rings_[other], events.thread(other), now, ended);
-    }
+    const auto named = static_cast<std::uint32_t>(happened.address >> 32U);
+    if (happened.kind != event_kind::scope_end || named == 0) return;
+    const std::uint32_t other = numbers_.ring_of(named);
+    if (other != thread_numbers::no_ring && other != ring) compare(*rings_[other], events.thread(other), now, ended);
   }
 
   /// Calls `visit(invocation)` for each open invocation.
@@ -41638,12 +41780,24 @@ class invocation_follower {
     std::uint32_t number;
     std::uint32_t operation;
     moment begin;
+    std::vector<std::int64_t> nets;  ///< when it began, in the order of `ring_thread::spaces`; of those that follow, 0
   };
   struct ring_thread {
+    std::uint32_t number;             ///< of its thread, as in the ledger
     std::size_t index = max_threads;  ///< index into `threads_`; `max_threads`: not known yet
     std::vector<open_invocation> open;
-    std::vector<std::int64_t> net;            ///< by space
-    std::vector<std::int64_t> nets_at_begin;  ///< the same at the start of each of `open`, concatenated
+    std::vector<std::uint8_t> spaces;  ///< that it has changed, in order
+    std::vector<std::int64_t> nets;    ///< of each: allocated minus freed bytes
+
+    [[nodiscard]] std::int64_t& net_of(std::size_t space) {
+      const auto known = std::find(spaces.begin(), spaces.end(), space);
+      const auto position = static_cast<std::size_t>(known - spaces.begin());
+      if (known == spaces.end()) {
+        spaces.push_back(static_cast<std::uint8_t>(space));
+        nets.push_back(0);
+      }
+      return nets[position];
+    }
   };
 
   /// Null if the ledger does not follow the thread either.
@@ -41652,7 +41806,8 @@ class invocation_follower {
     if (ring > block::max_thread) return nullptr;
     if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
     rings_[ring] = std::make_unique<ring_thread>();
-    rings_[ring]->net.resize(spaces_);
+    rings_[ring]->number = ring;
+    numbers_.add(ring, ring);
     return rings_[ring].get();
   }
 
@@ -41667,13 +41822,14 @@ class invocation_follower {
     return known->second;
   }
 
-  [[nodiscard]] invocation at(ring_thread& on, std::size_t depth) {
-    return {static_cast<std::uint32_t>(on.index),
-            static_cast<std::uint32_t>(depth),
-            on.open[depth].operation,
-            on.open[depth].begin,
-            on.nets_at_begin.data() + depth * spaces_,
-            on.net.data()};
+  /// Valid until the next call.
+  [[nodiscard]] invocation at(const ring_thread& on, std::size_t depth) {
+    const open_invocation& open = on.open[depth];
+    std::fill(deltas_.begin(), deltas_.end(), 0);
+    for (std::size_t position = 0; position < on.spaces.size(); ++position) {
+      deltas_[on.spaces[position]] = on.nets[position] - (position < open.nets.size() ? open.nets[position] : 0);
+    }
+    return {static_cast<std::uint32_t>(on.index), static_cast<std::uint32_t>(depth), open.operation, open.begin, deltas_.data()};
   }
 
   /// Determines which operations have ended and which is new, from what the thread has open now.
@@ -41685,26 +41841,18 @@ class invocation_follower {
     std::size_t kept = 0;
     for (std::size_t depth = 0; depth < on.open.size(); ++depth) {
       if (kept < scopes.depth() && on.open[depth].number == scopes[kept].number) {
-        if (kept != depth) move(on, depth, kept);
+        if (kept != depth) on.open[kept] = std::move(on.open[depth]);
         ++kept;
       } else {
         ended(at(on, depth));
       }
     }
     on.open.resize(kept);
-    on.nets_at_begin.resize(kept * spaces_);
-    for (; kept < scopes.depth(); ++kept) {
-      on.open.push_back({scopes[kept].number, scopes[kept].operation, now});
-      on.nets_at_begin.insert(on.nets_at_begin.end(), on.net.begin(), on.net.end());
-    }
+    for (; kept < scopes.depth(); ++kept) on.open.push_back({scopes[kept].number, scopes[kept].operation, now, on.nets});
   }
 
-  void move(ring_thread& on, std::size_t from, std::size_t to) {
-    on.open[to] = on.open[from];
-    std::copy_n(on.nets_at_begin.data() + from * spaces_, spaces_, on.nets_at_begin.data() + to * spaces_);
-  }
-
-  std::size_t spaces_;
+  std::vector<std::int64_t> deltas_;  ///< of the invocation being reported
+  thread_numbers numbers_;
   std::vector<std::unique_ptr<ring_thread>> rings_;
   std::vector<page_thread> threads_;
   std::unordered_map<std::uint64_t, std::size_t> indices_;  ///< by number of the thread
@@ -47774,9 +47922,13 @@ struct page_data {
 /// The page of a trace, which `replay(visitor)` passes to a `trace_visitor`, twice and identically.
 template <class Replay>
 [[nodiscard]] page_data data_for_page_of_trace(Replay&& replay, const html_options& options) {
+  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;  // as for `profile_of` a trace file
   const auto survey = std::make_unique<run_survey>();
+  survey->fold().limit_work(fixed_steps);
   replay(*survey);
   survey->finish();
+  if (survey->fold().events().is_overworked())
+    raise("write_html: the trace would take too long, more than any of its size: it is damaged");
   profile of = build_profile_of(survey->fold(), survey->fold().take_facts());
   std::vector<std::uint8_t> spaces;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
