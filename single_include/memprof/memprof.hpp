@@ -38948,7 +38948,7 @@ inline void wait_for_last_words() noexcept {
   const std::int64_t until = monotonic_ns() + longest_ns;
   box.wants_last_words.store(true);
   box.wake.advance();
-  wait_for_session_thread([&box] { return box.has_last_words.load(); }, until);
+  wait_for_session_thread([] { return mailbox.has_last_words.load(); }, until);
 }
 
 /// Runs before each `fork`: leaves a profile of what was recorded so far, since the process may end right after it without
@@ -38964,7 +38964,7 @@ inline void leave_profile_before_fork() noexcept {
   if (now_ns < due_ns || !box.next_at_fork_ns.compare_exchange_strong(due_ns, INT64_MAX)) return;
   box.wants_profile_at_fork.store(true);
   box.wake.advance();
-  wait_for_session_thread([&box] { return !box.wants_profile_at_fork.load(); }, now_ns + longest_ns);
+  wait_for_session_thread([] { return !mailbox.wants_profile_at_fork.load(); }, now_ns + longest_ns);
 }
 
 /// Notes a signal that is to end the process. False if it should do so at once.
