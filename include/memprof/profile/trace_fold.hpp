@@ -11,6 +11,7 @@
 #include <memprof/trace/key_frame_collector.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -90,6 +91,7 @@ class trace_fold {
   /// By memory space id.
   [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
   [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_.all(); }
+  [[nodiscard]] std::array<const void*, 2> memory_of_facts() const noexcept { return facts_.memory(); }
   /// The same, for the last profile.
   [[nodiscard]] std::vector<fact_table> take_facts() noexcept { return facts_.take(); }
   /// Rows of facts that the trace lacks, or that are beyond the limits.

@@ -100,7 +100,7 @@ inline constinit void* reachable_backends = nullptr;
   }
   shared.capture = nullptr;
   reachable_backends = nullptr;
-  reachable_facts = nullptr;
+  reachable_facts = {};
   return backends;
 }
 

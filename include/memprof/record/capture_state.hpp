@@ -25,6 +25,7 @@
 #include <memprof/trace/trace.hpp>
 #include <memprof/version.hpp>
 
+#include <array>
 #include <atomic>
 #include <concepts>
 #include <cstddef>
@@ -35,8 +36,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A second pointer to the capture's facts: leak checkers do not search its pages for pointers.
-inline constinit const void* reachable_facts = nullptr;
+/// Second pointers to what holds the capture's facts: leak checkers do not search its pages for pointers.
+inline constinit std::array<const void*, 2> reachable_facts{};
 
 /// One capture: folds the incoming trace, and keeps it on request. Used under the registry's lock.
 struct capture_state {
@@ -98,7 +99,7 @@ struct capture_state {
   }
   void facts(const fact_table& table) {
     fold.facts({fitted(table)});
-    reachable_facts = fold.facts().data();
+    reachable_facts = fold.memory_of_facts();
     if (kept != nullptr) kept->facts(table);
     file.facts(table);
     file.commit();

@@ -50,8 +50,10 @@ class process_readings {
     row.profiler_bytes = at.profiler_bytes;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
-    if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2)
-      row.unrecorded_heap_bytes = std::max<std::int64_t>(0, reading.heap - heap_before_ - recorded_heap - most_cached);
+    if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2) {
+      const std::int64_t rest = reading.heap - heap_before_ - recorded_heap;
+      row.unrecorded_heap_bytes = rest > most_cached ? rest : 0;
+    }
     const bool is_first = is_empty();
     const auto keep = [&](std::size_t index, bool is_kept) {
       if (!is_kept && !is_first) return;

@@ -4,6 +4,7 @@
 #include <memprof/trace/fact_table.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -57,6 +58,8 @@ class fact_tables {
   /// In order of first arrival.
   [[nodiscard]] const std::vector<fact_table>& all() const noexcept { return tables_; }
   [[nodiscard]] std::vector<fact_table> take() noexcept { return std::move(tables_); }
+  /// The allocations that hold them.
+  [[nodiscard]] std::array<const void*, 2> memory() const noexcept { return {tables_.data(), states_.data()}; }
 
   [[nodiscard]] std::uint64_t missing_rows() const noexcept {
     std::uint64_t sum = missing_of_further_tables_;
