@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -48,7 +49,7 @@ class operation_follower {
       if (number == 0) return false;
       close_lost(on, outer, finish);
     }
-    if (on.scopes.empty()) spare_.give(on.scopes);
+    if (on.scopes.empty() && emptied_ != &on.scopes) provide(on.scopes);
     if (on.scopes.depth() >= scope_stack::max_depth) {
       ++on.unfollowed_scopes;
       ++too_deep_;
@@ -109,7 +110,7 @@ class operation_follower {
     operations_.count_finished(on.scopes.operation());
     on.scopes.close_innermost(
         [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
-    if (on.scopes.empty()) spare_.take(on.scopes);
+    if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
   }
 
   template <class Finish>
@@ -118,11 +119,24 @@ class operation_follower {
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
       finish(on.thread, scope, space, usage);
     });
-    if (on.scopes.empty()) spare_.take(on.scopes);
+    if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
+  }
+
+  // The stack that was emptied last keeps its memory until another one needs it, or is emptied: a thread whose operations follow
+  // one another neither hands it over nor gets it back.
+  [[gnu::noinline]] void provide(scope_stack& stack) noexcept {
+    if (stack.has_memory()) return;
+    if (spare_.empty() && emptied_ != nullptr && emptied_->empty()) spare_.take(*std::exchange(emptied_, nullptr));
+    spare_.give(stack);
+  }
+  [[gnu::noinline]] void release(scope_stack& emptied) noexcept {
+    if (emptied_ != nullptr && emptied_->empty()) spare_.take(*emptied_);
+    emptied_ = &emptied;
   }
 
   operation_tree operations_;
   spare_scope_stacks spare_;
+  scope_stack* emptied_ = nullptr;
   std::uint64_t unbalanced_ = 0;
   std::uint64_t too_deep_ = 0;
 };

@@ -152,6 +152,7 @@ class scope_stack {
       visit(table_->used[index], std::as_const(table_->scopes[table_->used[index]]));
   }
 
+  [[nodiscard]] bool has_memory() const noexcept { return table_ != nullptr || scopes_.bytes() != 0; }
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
 
@@ -201,9 +202,10 @@ class spare_scope_stacks {
     while (first_ != nullptr) scope_stack::destroy(std::exchange(first_, first_->next_spare));
   }
 
-  /// Hands spare memory to a stack without any.
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  /// Hands spare memory, if there is any, to a stack that has none.
   void give(scope_stack& to) noexcept {
-    if (first_ == nullptr || to.table_ != nullptr || to.scopes_.bytes() != 0) return;
+    if (first_ == nullptr) return;
     to.table_ = std::exchange(first_, first_->next_spare);
     to.scopes_ = std::move(to.table_->spare_scopes);
   }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -221,6 +222,23 @@ TEST_CASE("operations: one that ends on another thread than it began on is close
   CHECK(usage_in_cpu(made, "coroutine").allocated == 10);
   CHECK(usage_in_cpu(made, "next").allocated == 5);
   CHECK(made.operations.size() == 2);
+}
+
+TEST_CASE("operations: threads that are inside operations one after another share the memory for them") {
+  const auto bytes_after = [](std::uint32_t threads) {
+    ledger_driver driver;
+    for (std::uint32_t thread = 1; thread <= threads; ++thread) {
+      const auto address = std::uint64_t{0x100} * thread;
+      driver.begin("step", 1, {.thread = thread});
+      driver.allocate(address, 10, {.thread = thread});
+      driver.free(address, 0, {.thread = thread});
+      driver.end("step", 1, {.thread = thread});
+    }
+    CHECK(usage_in_cpu(driver.finished_profile(), "step").allocated == 10 * threads);
+    return driver.events.bytes();
+  };
+  const std::size_t of_one = bytes_after(1);
+  CHECK(bytes_after(1000) < of_one + 1000 * std::size_t{1024});  // one stack takes 8 KB
 }
 
 TEST_CASE("operations: those that nest too deeply count as part of the deepest that is followed, and the profile says so") {
