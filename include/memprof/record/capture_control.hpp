@@ -246,11 +246,17 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
 /// Serialises calls to backends. Never taken under the registry's lock, which the backends may take.
 [[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
 
+/// Capture `number`; null if it is not active, or if another version of the library began it. Under the lock.
+[[nodiscard]] inline capture_state* state_of_active(std::uint32_t number) noexcept {
+  return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
+}
+
 MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
-  if (active_capture() != number) return backends;
+  capture_state* const state = state_of_active(number);
+  if (state == nullptr) return backends;
   reachable_backends = backends.get();
-  state_of(abi_1::process_registry)->backends = std::move(backends);
+  state->backends = std::move(backends);
   return {};
 }
 
@@ -264,8 +270,7 @@ struct found_backends {
 /// The backends of capture `number`, if it is active and has any. With `takes_end`, they count as detached from now on.
 [[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
   const control_guard control;
-  if (number == 0 || active_capture() != number) return {};
-  capture_state* const state = state_of(abi_1::process_registry);
+  capture_state* const state = state_of_active(number);
   if (state == nullptr) return {};
   kept_backends& kept = state->backends;
   if (!kept.is_attached()) return {};
@@ -299,8 +304,8 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   const live_trace* file = nullptr;
   {
     const control_guard control;
-    const capture_state* const state = state_of(shared);
-    if (active_capture() == number && state != nullptr && state->file.is_gapped()) file = &state->file;
+    const capture_state* const state = state_of_active(number);
+    if (state != nullptr && state->file.is_gapped()) file = &state->file;
   }
   if (file != nullptr) file->wait_for_disk();
 }
@@ -344,17 +349,18 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   wait_for_file_of(number);
   const process_reading last_reading = read_process(heap_reading::always);
   const control_guard control;
-  if (active_capture() != number) return false;
+  capture_state* const state = state_of_active(number);
+  if (state == nullptr) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   snapshot_reader.store(nullptr, std::memory_order_relaxed);
   count_unfinished_records(shared);
   shared.drain(shared);
-  put_unrecorded_modules(*state_of(shared), unrecorded);
-  keep_reading(shared, *state_of(shared), last_reading);
-  put_process_memory(*state_of(shared));
-  end_trace(shared, *state_of(shared), name);
-  state_of(shared)->file.close(shared.rings.load(std::memory_order_relaxed));
+  put_unrecorded_modules(*state, unrecorded);
+  keep_reading(shared, *state, last_reading);
+  put_process_memory(*state);
+  end_trace(shared, *state, name);
+  state->file.close(shared.rings.load(std::memory_order_relaxed));
   shared.places = nullptr;
   disconnect_capture(shared);
   return true;
