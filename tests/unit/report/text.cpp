@@ -1,3 +1,4 @@
+#include <memprof/detail/error.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
@@ -417,10 +418,11 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   endless.anomalies.other_segments = 1;
   endless.anomalies.other_operations = 1200;
   endless.anomalies.other_names = 7;
-  CHECK(contains(memprof::to_text(endless, {.columns = 200}),
-                 "          1 segment without a row of their own: give the phases of each step the same names\n"
-                 "          1,200 operations without a row of their own: keep growing numbers out of their names, or set a higher limit\n"
-                 "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"));
+  CHECK(contains(
+      memprof::to_text(endless, {.columns = 200}),
+      "          1 segment without a row of their own: give the phases of each step the same names\n"
+      "          1,200 operations without a row of their own: keep growing numbers out of their names, or set a higher limit\n"
+      "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"));
   memprof::profile merged = training();
   merged.exact = false;
   merged.spaces.emplace_back().stands_for_others = true;
