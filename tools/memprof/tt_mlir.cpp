@@ -15,8 +15,8 @@
 #include <memprof/format/tt_log.hpp>
 #include <memprof/format/tt_log_json.hpp>
 #include <memprof/report/html.hpp>
-#include <memprof/trace/capture_info.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
