@@ -94,7 +94,7 @@ export async function follow(page, selector) {
     window.arrived = false;
     addEventListener('hashchange', () => (window.arrived = true), { once: true });
   });
-  await page.click(selector);
+  await eventually(() => page.click(selector));  // a busy browser may replace the link in between
   await page.waitForFunction(() => window.arrived);
   await settle(page);
 }
