@@ -13,23 +13,34 @@
 
 #include <scratch_folder.hpp>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -64,6 +75,20 @@ c_block aligned_block(std::int64_t bytes, bool is_touched = true) {
   return c_block{block};
 }
 
+/// As if the process had not asked `malloc` yet.
+void forget_cost_of_heap() { std::construct_at(&memprof::detail::process_heap_schedule); }
+
+/// Runs the function in a process of its own. Its status, as of `waitpid`.
+template <class Function>
+int status_of_child(Function&& run) {
+  const ::pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) ::_exit(run());
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return status;
+}
+
 process_memory row(const memprof::profile& profile, std::string_view moment) {
   for (process_memory& each : memprof::rows_of<process_memory>(profile.facts)) {
     if (each.moment == moment) return each;
@@ -74,8 +99,9 @@ process_memory row(const memprof::profile& profile, std::string_view moment) {
 
 }  // namespace
 
-#define REQUIRE_KNOWN_HEAP() \
-  if (!is_heap_known()) SKIP("malloc does not say what it holds")
+#define REQUIRE_KNOWN_HEAP()                                       \
+  if (!is_heap_known()) SKIP("malloc does not say what it holds"); \
+  forget_cost_of_heap()
 
 TEST_CASE("process memory: 20 MiB from posix_memalign beside 1000 B of operator new are named, with the cure") {
   REQUIRE_KNOWN_HEAP();
@@ -104,6 +130,7 @@ TEST_CASE("process memory: 20 MiB from posix_memalign beside 1000 B of operator 
 }
 
 TEST_CASE("process memory: a program that records what it allocates hears nothing of it") {
+  REQUIRE_KNOWN_HEAP();
   auto capture = memprof::begin_capture();
   {
     const std::vector<char> large(20 * mib, 'x');
@@ -267,28 +294,246 @@ TEST_CASE("process memory: snapshots cost no more than the schedule allows, with
   for (int step = 0; step < 10'000; ++step) memprof::snapshot("STEP");
   const auto spent = std::chrono::steady_clock::now() - begin;
   capture.end();
-  for (std::size_t index = 1; index < blocks.size(); index += 2) std::free(blocks[index]);
   CHECK(spent < std::chrono::seconds{2});  // 200 s if each snapshot asked malloc
   CHECK(row(capture.profile(), "last").heap_bytes > 0);
+  auto next = memprof::begin_capture();
+  next.end();
+  CHECK(row(next.profile(), "last").resident_bytes > 0);
+  CHECK(row(next.profile(), "last").heap_bytes == -1);  // or a thousand captures would take 20 s or more
+  for (std::size_t index = 1; index < blocks.size(); index += 2) std::free(blocks[index]);
 }
 
-TEST_CASE("process memory: a snapshot in a signal handler does not wait for malloc") {
-  auto capture = memprof::begin_capture();
-  delete new int;
-  static volatile std::sig_atomic_t may_wait = 1;
-  struct sigaction action {};
-  action.sa_handler = [](int) {
-    may_wait = memprof::detail::may_wait_for_malloc() ? 1 : 0;
-    memprof::snapshot("HANDLER");
+namespace {
+
+volatile std::sig_atomic_t may_wait = 1;
+void note_may_wait(int) { may_wait = memprof::detail::may_wait_for_malloc() ? 1 : 0; }
+void remove_and_note(int number) {
+  std::signal(number, SIG_DFL);
+  note_may_wait(number);
+}
+
+/// A handler of SIGUSR1 until the end of the scope.
+class handler_guard {
+ public:
+  handler_guard(void (*handler)(int), int flags) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    REQUIRE(::sigaction(SIGUSR1, &action, &before_) == 0);
+  }
+  handler_guard(const handler_guard&) = delete;
+  handler_guard& operator=(const handler_guard&) = delete;
+  ~handler_guard() { ::sigaction(SIGUSR1, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
+};
+
+/// Signals blocked on this thread until the end of the scope.
+class blocked_guard {
+ public:
+  explicit blocked_guard(std::initializer_list<int> numbers) {
+    sigset_t blocked;
+    ::sigemptyset(&blocked);
+    for (const int number : numbers) ::sigaddset(&blocked, number);
+    ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+  }
+  blocked_guard(const blocked_guard&) = delete;
+  blocked_guard& operator=(const blocked_guard&) = delete;
+  ~blocked_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+TEST_CASE("process memory: a signal handler does not wait for malloc, which it may have interrupted") {
+  struct kind {
+    const char* name;
+    void (*handler)(int);
+    int flags;
   };
-  struct sigaction before {};
-  REQUIRE(::sigaction(SIGUSR1, &action, &before) == 0);
-  CHECK(memprof::detail::may_wait_for_malloc());
+  const kind of = GENERATE(kind{"plain", note_may_wait, 0}, kind{"with SA_NODEFER", note_may_wait, SA_NODEFER},
+                           kind{"that removes itself", remove_and_note, 0},
+                           kind{"that the system removes", note_may_wait, static_cast<int>(SA_RESETHAND)});
+  const bool is_late = GENERATE(false, true);  // installed during the capture
+  CAPTURE(of.name, is_late);
+  std::optional<handler_guard> handler;
+  if (!is_late) handler.emplace(of.handler, of.flags);
+  auto capture = memprof::begin_capture();
+  CHECK(memprof::detail::may_wait_for_malloc() == (is_late || of.flags != SA_NODEFER));
+  if (is_late) handler.emplace(of.handler, of.flags);
+  may_wait = 1;
   ::raise(SIGUSR1);
-  ::sigaction(SIGUSR1, &before, nullptr);
+  CHECK(may_wait == 0);
+  handler.reset();
+  capture.end();
+}
+
+TEST_CASE("process memory: a handler that has removed itself is known from before the capture, whatever that blocked") {
+  const handler_guard handler{remove_and_note, 0};
+  std::optional<blocked_guard> at_begin{std::initializer_list<int>{SIGUSR1}};
+  auto capture = memprof::begin_capture();
+  at_begin.reset();
+  may_wait = 1;
+  ::raise(SIGUSR1);
   CHECK(may_wait == 0);
   capture.end();
 }
+
+TEST_CASE("process memory: a handler on a stack of its own is recognised, and others may wait meanwhile") {
+  const std::vector<char> memory(static_cast<std::size_t>(SIGSTKSZ) + 65'536);
+  stack_t before{};
+  stack_t stack{};
+  stack.ss_sp = const_cast<char*>(memory.data());
+  stack.ss_size = memory.size();
+  REQUIRE(::sigaltstack(&stack, &before) == 0);
+  auto capture = memprof::begin_capture();
+  {
+    const handler_guard handler{note_may_wait, SA_NODEFER | SA_ONSTACK};
+    CHECK(memprof::detail::may_wait_for_malloc());
+    may_wait = 1;
+    ::raise(SIGUSR1);
+    CHECK(may_wait == 0);
+    bool may_wait_without_stack = true;
+    std::thread{[&] {
+      const stack_t none{nullptr, SS_DISABLE, 0};  // a sanitizer gives its threads one
+      ::sigaltstack(&none, nullptr);
+      may_wait_without_stack = memprof::detail::may_wait_for_malloc();
+    }}.join();
+    CHECK_FALSE(may_wait_without_stack);
+  }
+  capture.end();
+  ::sigaltstack(&before, nullptr);
+}
+
+TEST_CASE("process memory: snapshots of a thread that blocks signals without handlers, as servers do, see the heap") {
+  REQUIRE_KNOWN_HEAP();
+  const blocked_guard blocked{SIGPIPE, SIGHUP, SIGRTMIN + 1};  // Catch2 handles SIGINT
+  auto capture = memprof::begin_capture();
+  std::thread{[] {
+    delete new int;
+    const c_block other = aligned_block(20 * mib);
+    memprof::snapshot("WORK");
+  }}.join();
+  capture.end();
+  CHECK(row(capture.profile(), "most_unrecorded").unrecorded_heap_bytes > 19 * mib);
+}
+
+TEST_CASE("process memory: begin, end and profile see the heap, whatever signals their thread blocks") {
+  REQUIRE_KNOWN_HEAP();
+  const handler_guard handler{note_may_wait, SA_NODEFER};
+  auto capture = memprof::begin_capture();
+  const blocked_guard blocked{SIGUSR1, SIGPIPE};
+  const c_block other = aligned_block(20 * mib);
+  CHECK(row(capture.profile(), "last").unrecorded_heap_bytes > 19 * mib);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  CHECK(row(profile, "first").heap_bytes > 0);
+  CHECK(row(profile, "last").unrecorded_heap_bytes > 19 * mib);
+}
+
+#if defined(__linux__)
+
+namespace {
+
+/// The number of the capture's file of /proc; -1: there is none.
+int number_of_status_file() {
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code failure;
+    const std::string path = std::filesystem::read_symlink(entry.path(), failure).string();
+    if (path.starts_with("/proc/") && path.ends_with("/status")) return std::stoi(entry.path().filename().string());
+  }
+  return -1;
+}
+
+/// Has the system kill this process if it opens a file.
+bool forbid_open() {
+  sock_filter code[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+#if defined(SYS_open)
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 2, 0),
+#endif
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("process memory: a program that may open no files since the capture began lives on, and is read") {
+  const int status = status_of_child([] {
+    auto capture = memprof::begin_capture();
+    if (!forbid_open()) return 77;
+    const std::vector<char> large(20 * mib, 'x');
+    memprof::snapshot("WORK");
+    const bool is_read = row(capture.profile(), "last").recorded_bytes >= 20 * mib;
+    capture.end();
+    return is_read ? 0 : 1;
+  });
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) SKIP("the system has no filters of calls");
+  CHECK(status == 0);
+}
+
+TEST_CASE("process memory: the file of /proc is open during the capture alone, and in no child") {
+  CHECK(number_of_status_file() == -1);
+  auto capture = memprof::begin_capture();
+  const int number = number_of_status_file();
+  REQUIRE(number >= 0);
+  CHECK((::fcntl(number, F_GETFD) & FD_CLOEXEC) != 0);
+  CHECK_THROWS(memprof::begin_capture());
+  CHECK(number_of_status_file() == number);
+  const int status = status_of_child([] {
+    if (number_of_status_file() != -1) return 1;
+    auto own = memprof::begin_capture();
+    const std::vector<char> large(100 * mib, 'x');
+    memprof::snapshot("WORK");
+    // The parent does not have them.
+    return row(own.profile(), "last").resident_bytes >= 100 * mib ? 0 : 2;
+  });
+  CHECK(status == 0);
+  capture.end();
+  CHECK(number_of_status_file() == -1);
+}
+
+TEST_CASE("process memory: a program that closes every file and opens others keeps them, unread") {
+  const memprof_tests::scratch_folder folder;
+  auto capture = memprof::begin_capture();
+  const int number = number_of_status_file();
+  REQUIRE(number >= 0);
+  delete new int;
+  memprof::snapshot("BEFORE");
+  int ends[2] = {-1, -1};
+  SECTION("a file") {
+    ends[0] = ::open(folder.file("own").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(::write(ends[0], "Pid:\nVmRSS:\t1 kB\n", 18) == 18);
+    REQUIRE(::lseek(ends[0], 0, SEEK_SET) == 0);
+  }
+  SECTION("a pipe") {
+    REQUIRE(::pipe(ends) == 0);
+    REQUIRE(::write(ends[1], "0123456789abcdef..", 18) == 18);
+  }
+  SECTION("the status of another process") {
+    ends[0] = ::open("/proc/1/status", O_RDONLY | O_CLOEXEC);
+    if (ends[0] < 0 || ::getpid() == 1) SKIP("there is no other process");
+  }
+  REQUIRE(::dup2(ends[0], number) == number);
+  const std::int64_t before = row(capture.profile(), "last").time_ns;
+  memprof::snapshot("AFTER");
+  capture.end();
+  CHECK(row(capture.profile(), "last").time_ns == before);
+  char text[100];
+  CHECK(::read(number, text, sizeof text) >= 18);
+  for (const int file : {number, ends[0], ends[1]}) {
+    if (file >= 0) CHECK(::close(file) == 0);
+  }
+}
+
+#endif
 
 TEST_CASE("process memory: a program that allocates nothing under capture hears that operator new was recorded") {
   auto capture = memprof::begin_capture();

@@ -145,8 +145,8 @@ inline void open_file(registry& shared, live_trace& file, const capture_options&
   file.give_up();
 }
 
-/// Prepares the process for a capture. Throws `memprof::error` if none is possible. Under the lock.
-inline void prepare_capture(registry& shared, const capture_options& options) {
+/// Throws `memprof::error` if no capture can begin in this process now.
+inline void check_is_free(const registry& shared) {
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
           ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
@@ -154,6 +154,10 @@ inline void prepare_capture(registry& shared, const capture_options& options) {
   if (shared.active_capture.load(std::memory_order_relaxed) != 0) {
     raise("begin_capture: a capture is already active in this process; end it first (end_capture, or its guard's end)");
   }
+}
+
+/// Prepares the process for a capture. Throws `memprof::error` if none is possible. Under the lock.
+inline void prepare_capture(registry& shared, const capture_options& options) {
   if (options.mode == run_mode::no_dispatch && !prepare_no_dispatch(shared)) {
     raise(
         "begin_capture: the system cannot reserve an address range for run_mode::no_dispatch; raise the limit on address space "
@@ -188,6 +192,21 @@ struct capture_state_deleter {
   return state;
 }
 
+/// Opens the process's status for a capture, and closes it if there will be none.
+class [[nodiscard]] open_status_guard {
+ public:
+  open_status_guard() noexcept { process_status.open(); }
+  open_status_guard(const open_status_guard&) = delete;
+  open_status_guard& operator=(const open_status_guard&) = delete;
+  ~open_status_guard() {
+    if (!is_kept_) process_status.close();
+  }
+  void keep() noexcept { is_kept_ = true; }
+
+ private:
+  bool is_kept_ = false;
+};
+
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
@@ -199,10 +218,13 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   }
   pin_module();
   const lock_guard serial{shared.backend_lock};
+  check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
   finish_file(shared);
   kept_backends of_last_capture;  // destroyed after the lock is released
   process_schedule.restart(monotonic_ns());
-  const process_reading first_reading = read_process(heap_reading::always);
+  process_handlers.restart();
+  open_status_guard status;
+  const process_reading first_reading = read_process(reading_by::allocating_call);
   process_info described;
   {
     const internal_guard hidden;
@@ -215,7 +237,6 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     of_last_capture = forget_capture(shared);
     number = shared.capture_count;
   }
-  // No other capture can begin meanwhile: that takes the backends' lock.
   auto made = make_capture(shared, options);
   open_file(shared, made->file, options, described, number);
   const internal_control_guard lock{shared};
@@ -238,6 +259,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   start_recording<no_pauses>(shared);
   connect_capture(shared);
   show_block_to_hooks();
+  status.keep();
   // Release pairs with the acquire in `record_segment_end`.
   snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
   return number;
@@ -310,6 +332,14 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   if (file != nullptr) file->wait_for_disk();
 }
 
+/// Whether `malloc` was asked when capture `number` began. Then it is asked when it ends, too; the schedule counts both, so that
+/// the captures that follow pay for it.
+[[nodiscard]] inline bool began_with_heap(std::uint32_t number) noexcept {
+  const control_guard control;
+  const capture_state* const state = state_of(abi_1::process_registry);
+  return active_capture() == number && state != nullptr && state->process.begin()->heap_bytes >= 0;
+}
+
 /// Whether another version of the library began the active or last capture; warns if so.
 [[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
   std::uint32_t begun_by = 0;
@@ -347,13 +377,14 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
   wait_for_file_of(number);
-  const process_reading last_reading = read_process(heap_reading::always);
+  const process_reading last_reading = read_process(reading_by::allocating_call, began_with_heap(number));
   const control_guard control;
   capture_state* const state = state_of_active(number);
   if (state == nullptr) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   snapshot_reader.store(nullptr, std::memory_order_relaxed);
+  process_status.close();
   count_unfinished_records(shared);
   shared.drain(shared);
   put_unrecorded_modules(*state, unrecorded);
@@ -394,7 +425,7 @@ bool read_session(std::uint32_t number, profile& result) {
   if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
-  const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(heap_reading::if_cheap);
+  const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(reading_by::allocating_call);
   const internal_control_guard lock{shared};
   capture_state* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;

@@ -5,6 +5,7 @@
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/record/ring_places.hpp>
+#include <memprof/record/status_file.hpp>
 
 #include <atomic>
 
@@ -59,6 +60,7 @@ inline void after_fork_in_child() noexcept {
   if (shared.places != nullptr) (void)::munmap(shared.places->mapping, shared.places->mapping_bytes);
   shared.places = nullptr;
   shared.trace_file.close();
+  process_status.leave_to_parent();
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->tail = ring->slots->published.load(std::memory_order_relaxed);
     ring->limit.store(nullptr, std::memory_order_relaxed);

@@ -78,7 +78,7 @@ inline void read_process_at_snapshot() noexcept {
   const std::int64_t begin_ns = monotonic_ns();
   if (!process_schedule.claim(begin_ns)) return;
   const errno_guard kept;
-  const process_reading reading = read_process(heap_reading::if_cheap);
+  const process_reading reading = read_process(reading_by::snapshot);
   process_schedule.finish(begin_ns, monotonic_ns());
   const control_guard control{shared};
   capture_state* const state = state_of(shared);

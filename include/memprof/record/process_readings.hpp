@@ -32,8 +32,9 @@ class process_readings {
     for (std::size_t index = 0; index < moments; ++index) rows_[index].moment = process_moments[index];
   }
 
-  void add(const process_reading& reading, const capture_moment& at) noexcept {
+  void add(process_reading reading, const capture_moment& at) noexcept {
     if (!reading.is_there()) return;
+    if (reading.heap == 0) reading.heap = reading.free_heap = -1;  // the program uses another `malloc`
     const std::int64_t recorded_heap = at.recorded_bytes + most_overhead_of_block * at.recorded_blocks;
     if (heap_before_ < 0 && reading.heap >= 0) heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
     const std::int64_t most_cached = most_cached_by_thread * std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);

@@ -2,6 +2,7 @@
 
 #include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/record/process_readings.hpp>
+#include <memprof/record/status_file.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/fact_payload.hpp>
 #include <memprof/trace/fact_table.hpp>
@@ -16,10 +17,12 @@ namespace memprof_tests::record_process_reading {
 
 using memprof::process_memory;
 using memprof::detail::capture_moment;
+using memprof::detail::heap_schedule;
 using memprof::detail::process_reading;
 using memprof::detail::process_readings;
 using memprof::detail::reading_of_status;
 using memprof::detail::reading_schedule;
+using memprof::detail::status_file;
 
 namespace {
 
@@ -61,7 +64,13 @@ TEST_CASE("process reading: what is missing, cut off or no number is unknown") {
 }
 
 TEST_CASE("process reading: this process is larger than nothing") {
-  const process_reading found = memprof::detail::read_process_status();
+  status_file file;
+  char text[status_file::most_bytes];
+  CHECK(file.read(text).empty());
+  file.open();
+  const process_reading found = reading_of_status(file.read(text));
+  file.close();
+  CHECK(file.read(text).empty());
 #if defined(__linux__)
   CHECK(found.resident > 0);
   CHECK(found.peak_resident >= found.resident);
@@ -146,6 +155,17 @@ TEST_CASE("process readings: another malloc than that which answers leaves the h
   CHECK(row(kept, 1).unrecorded_heap_bytes == -1);
 }
 
+TEST_CASE("process readings: an empty heap is not that of the program, even before anything is recorded") {
+  process_readings kept;
+  process_reading empty = reading(5000, 0);
+  empty.free_heap = 0;
+  kept.add(empty, {});
+  CHECK(row(kept, 1).heap_bytes == -1);
+  CHECK(row(kept, 1).free_heap_bytes == -1);
+  CHECK(row(kept, 1).heap_before_bytes == -1);
+  CHECK(row(kept, 1).unrecorded_heap_bytes == -1);
+}
+
 TEST_CASE("process readings: the record for the trace file is that of the table") {
   process_readings kept;
   kept.add(reading(5'000'000, 100'000), {123, 456, 7, 89, true});
@@ -187,15 +207,28 @@ TEST_CASE("reading schedule: a short run is read at each snapshot, a long one fo
   CHECK(spent <= 11 * ms);
 }
 
-TEST_CASE("reading schedule: a malloc that took 20 ms is left alone for 20 s") {
-  reading_schedule schedule;
-  schedule.restart(0);
-  CHECK(schedule.is_heap_due(0));
-  schedule.note_heap(0, 20 * ms);
-  CHECK_FALSE(schedule.is_heap_due(19'000 * ms));
-  CHECK(schedule.is_heap_due(20'020 * ms));
-  schedule.note_heap(0, ms / 2);
-  CHECK(schedule.is_heap_due(ms));
+TEST_CASE("heap schedule: malloc is asked for a thousandth of the time since it first was") {
+  heap_schedule schedule;
+  CHECK(schedule.is_due(0));
+  schedule.note(1000 * ms, 1020 * ms);
+  // 20 ms less the allowance of 5 ms.
+  CHECK_FALSE(schedule.is_due(15'999 * ms));
+  CHECK(schedule.is_due(16'000 * ms));
+  schedule.note(16'000 * ms, 16'010 * ms);
+  CHECK_FALSE(schedule.is_due(25'999 * ms));
+  CHECK(schedule.is_due(26'000 * ms));
+}
+
+TEST_CASE("heap schedule: calls that cost little are throttled once they add up") {
+  heap_schedule schedule;
+  std::int64_t spent = 0;
+  for (std::int64_t now = 0; now < 10'000 * ms; now += ms / 10) {
+    if (!schedule.is_due(now)) continue;
+    schedule.note(now, now + ms / 20);
+    spent += ms / 20;
+  }
+  CHECK(spent >= 14 * ms);
+  CHECK(spent <= 16 * ms);
 }
 
 }  // namespace memprof_tests::record_process_reading
