@@ -147,6 +147,25 @@ TEST_CASE("process memory: a program that records what it allocates hears nothin
   CHECK(row(profile, "most_recorded").recorded_bytes >= 20 * mib);
 }
 
+TEST_CASE("process memory: what malloc takes for the alignment of recorded blocks is not called unrecorded") {
+  REQUIRE_KNOWN_HEAP();
+  constexpr std::align_val_t huge_page{2 * mib};
+  const auto one = [&](bool may_throw) {
+    return may_throw ? ::operator new(mib, huge_page) : ::operator new(mib, huge_page, std::nothrow);
+  };
+  auto capture = memprof::begin_capture();
+  std::vector<void*> blocks;
+  for (int count = 0; count < 20; ++count) blocks.push_back(one(count % 2 == 0));  // 3 MiB each for malloc
+  memprof::snapshot("WORK");
+  for (void* const block : blocks) ::operator delete(block, huge_page);
+  const c_block other = aligned_block(20 * mib);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  CHECK(row(profile, "most_recorded").recorded_bytes >= 20 * mib);
+  CHECK(row(profile, "most_recorded").unrecorded_heap_bytes == 0);
+  CHECK(row(profile, "last").unrecorded_heap_bytes > 19 * mib);
+}
+
 TEST_CASE("process memory: blocks that nobody touched are counted, and never as resident") {
   REQUIRE_KNOWN_HEAP();
   constexpr std::int64_t much = std::int64_t{8} << 30;

@@ -21,6 +21,7 @@ struct capture_moment {
   std::int64_t recorded_blocks = 0;
   std::int64_t profiler_bytes = 0;
   bool records_operator_new = false;
+  std::int64_t alignment_bytes = 0;  ///< see `registry::alignment_bytes`
 };
 
 /// The readings of a capture that are kept (`process_moments`), however many there are. Adding one allocates nothing.
@@ -36,7 +37,10 @@ class process_readings {
     if (!reading.is_there()) return;
     if (reading.heap == 0) reading.heap = reading.free_heap = -1;  // the program uses another `malloc`
     const std::int64_t recorded_heap = at.recorded_bytes + most_overhead_of_block * at.recorded_blocks;
-    if (heap_before_ < 0 && reading.heap >= 0) heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+    if (heap_before_ < 0 && reading.heap >= 0) {
+      heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+      alignment_before_ = at.alignment_bytes;
+    }
     const std::int64_t most_cached = most_cached_by_thread * std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);
     process_memory row;
     row.time_ns = at.time_ns;
@@ -52,7 +56,8 @@ class process_readings {
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
     if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2) {
-      const std::int64_t rest = reading.heap - heap_before_ - recorded_heap;
+      const std::int64_t rest =
+          reading.heap - heap_before_ - recorded_heap - std::max<std::int64_t>(0, at.alignment_bytes - alignment_before_);
       row.unrecorded_heap_bytes = rest > most_cached ? rest : 0;
     }
     const bool is_first = is_empty();
@@ -105,6 +110,7 @@ class process_readings {
 
   std::array<process_memory, moments> rows_;
   std::int64_t heap_before_ = -1;
+  std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
   bool is_new_ = false;
   noted notable_;
 };

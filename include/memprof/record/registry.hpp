@@ -101,6 +101,9 @@ struct registry {
   /// The profiler's own blocks that the program may free; null before the first.
   std::atomic<detail::hidden_blocks*> hidden{nullptr};
 
+  /// Bytes that `malloc` may take for the alignment of the program's live aligned blocks, beside their own.
+  std::atomic<std::int64_t> alignment_bytes{0};
+
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
   label space_memories[max_spaces + 1] = {host_memory};  ///< by id; 0: the space has a memory to itself

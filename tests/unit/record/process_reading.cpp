@@ -91,6 +91,18 @@ TEST_CASE("process readings: what recorded blocks cost malloc is not called unre
   CHECK(row(kept, 4).heap_before_bytes == 100'000);
 }
 
+TEST_CASE("process readings: what malloc may keep for alignment is not called unrecorded, as far as it is of this capture") {
+  process_readings kept;
+  const auto add = [&](std::int64_t heap, std::int64_t alignment) {
+    kept.add(reading(50'000'000, heap), {.recorded_bytes = 0, .alignment_bytes = alignment});
+    return row(kept, 1).unrecorded_heap_bytes;
+  };
+  CHECK(add(10'000'000, 3'000'000) == 0);
+  CHECK(add(15'000'000, 7'000'000) == 1'000'000);
+  CHECK(add(14'000'000, 7'000'000) == 0);
+  CHECK(add(12'000'000, 1'000'000) == 2'000'000);  // older blocks are gone: what they had is unknown
+}
+
 TEST_CASE("process readings: freed blocks that malloc keeps for each thread are not called unrecorded") {
   process_readings kept;
   kept.add(reading(5'000'000, 100'000), {});
