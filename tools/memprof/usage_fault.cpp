@@ -63,6 +63,8 @@ std::string unknown_subcommand(const CLI::App& parent, const std::string& parent
   std::error_code failure;
   if (parent.get_parent() == nullptr && std::filesystem::exists(argument, failure)) {
     const std::string file = memprof::detail::on_one_line(argument);
+    if (std::filesystem::is_directory(argument, failure))
+      return parent_name + ": '" + file + "' is a folder, not a subcommand; name a file in it";
     return parent_name + ": '" + file + "' is a file, not a subcommand; did you mean '" + parent_name + " show " + file + "'?";
   }
   return parent_name + ": " +

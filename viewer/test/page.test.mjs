@@ -134,6 +134,32 @@ describe('answers', () => {
     });
   });
 
+  it('say why numbers are not exact as the summary does, whatever the reason', async () => {
+    const anomalies = (found) => runOf(training(), { exact: false, anomalies: found });
+    const space = (change) => {
+      const made = runOf(training(), { exact: false });
+      change(main(made.run));
+      return made;
+    };
+    const reasons = [
+      ['missing', anomalies({ missing_events: 3 }), 'No: events were lost', /3 events missing from the trace/],
+      ['rejected', anomalies({ rejected_events: 2 }), 'No: events were rejected', /2 events rejected/],
+      ['rows', anomalies({ missing_fact_rows: 4 }), 'No: tables of facts are incomplete', /4 rows of the tables of facts missing/],
+      ['untracked', space((of) => Object.assign(of.anomalies, { untracked_allocations: { count: 5, bytes: 5120 } })), 'No: the profiler ran out of memory', /5 allocations not tracked.*5\.00 KiB/],
+      ['shared', space((of) => Object.assign(of, { stands_for_others: true })), 'No: memory spaces share one', /beyond the 254th/],
+      ['libraries', runOf(training(), { exact: false, facts: { unrecorded_modules: [{ path: '/opt/plugin.so' }] } }), 'No: libraries were not recorded', /1 library not recorded/],
+      ['source', runOf(training(), { exact: false, facts: { not_captured: [{ source: 'CUDA', reason: 'no device' }] } }), 'No: CUDA was not captured', /1 source not captured/],
+      ['unknown', runOf(training(), { exact: false }), 'No: the profile does not say why', /./],
+    ];
+    for (const [name, made, value, line] of reasons) {
+      await on(`inexact-${name}`, made, {}, async (page) => {
+        assert.equal(await text(page, '[data-answer=exact] .value'), value);
+        assert.match(await text(page, '[data-answer=exact]'), line);
+        if (name === 'unknown') assert.match(await page.locator('#facts').innerText(), /not exact: the profile does not say why\./);
+      });
+    }
+  });
+
   it('say what spaces of one memory held together, where more than one held anything', async () => {
     const made = runOf(training(), {});
     const part = (owner, bytes) => ({ owner, bytes, blocks: bytes > 0 ? 1 : 0 });

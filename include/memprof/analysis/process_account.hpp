@@ -88,6 +88,10 @@ namespace detail {
     }
     if (found && detail::is_notable(found->reading.unrecorded_heap_bytes, found->reading.resident_bytes)) break;
   }
+  if (!found) return found;
+  for (const process_memory& row : rows_of<process_memory>(source.facts)) {  // a later reading may know
+    found->reading.records_operator_new = std::max(found->reading.records_operator_new, row.records_operator_new);
+  }
   return found;
 }
 

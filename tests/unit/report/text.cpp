@@ -656,11 +656,20 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   CHECK(text.find("Process   2.00 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 261 MiB other\n"
                   "          mappings, 148 MiB code and files\n") != std::string::npos);
   CHECK(text.find("Numbers   incomplete: exact for what was captured") != std::string::npos);
-  CHECK(text.find("410 MiB of heap not recorded: memory from malloc, calloc or posix_memalign") != std::string::npos);
+  CHECK(text.find("          410 MiB of heap not recorded: memory from malloc, calloc or posix_memalign, as in C\n"
+                  "          libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)\n") !=
+        std::string::npos);
   CHECK(text.find("Facts") == std::string::npos);
 
   reading.records_operator_new = 0;
   CHECK(with(reading).find("add #include <memprof/backend/new_delete.hpp>") != std::string::npos);
+  memprof::process_memory last = reading;
+  last.moment = "last";
+  last.records_operator_new = 1;
+  memprof::process_memory most = reading;
+  most.moment = "most_resident";
+  profile.facts = {memprof::to_table<memprof::process_memory>({most, last})};  // a later reading knows more
+  CHECK(to_text(profile).find("new_delete.hpp") == std::string::npos);
 
   reading.unrecorded_heap_bytes = 102 * mib;  // 5 % of 2 GiB are 102.4 MiB
   CHECK(with(reading).find("Process") == std::string::npos);
@@ -709,6 +718,13 @@ TEST_CASE("text: \"No allocations recorded\" names the cause and the line to add
                           "or allocate from a memprof::memory_resource.\n") != std::string::npos);
   CHECK(text_with(1).find("No allocations recorded.\n"
                           "operator new is recorded, but was not called during the capture:\n") != std::string::npos);
+  reading.moment = "most_resident";
+  reading.unrecorded_heap_bytes = 2 * mib;
+  CHECK(
+      text_with(1).find("No allocations recorded.\n"
+                        "operator new is recorded, but was not called during the capture; the memory below is from malloc.\n") !=
+      std::string::npos);
+  CHECK(text_with(1).find("hold the guard") == std::string::npos);
 }
 
 }  // namespace memprof_tests::report_text

@@ -156,6 +156,7 @@ tool_refuses(show "an unknown option" "^memprof show: unknown option '--elephant
 tool_refuses(show "a file too many" "^memprof show: unexpected argument 'other.json'. see 'memprof show --help'$" text.log other.json)
 tool_refuses(shwo "a misspelt subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" text.log)
 tool_refuses(text.log "a file in place of a subcommand" "^memprof: 'text.log' is a file, not a subcommand. did you mean 'memprof show text.log'[?]$")
+tool_refuses(/ "a folder in place of a subcommand" "^memprof: '/' is a folder, not a subcommand. name a file in it$")
 tool_refuses(help "the help of an unknown subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" shwo)
 tool_refuses(completion "another shell" "unknown shell 'nushell'. shells: bash, zsh$" nushell)
 tool_refuses(xyzzy "a subcommand like no other" "^memprof: unknown subcommand 'xyzzy'. see 'memprof --help'$" text.log)

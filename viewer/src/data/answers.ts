@@ -1,4 +1,4 @@
-import type { Space } from './contract';
+import type { Profile, Space } from './contract';
 import type { Model } from './model';
 import { liveAtEnd } from './live';
 import { hasUnrecordedHeap, processLine } from './process';
@@ -187,6 +187,7 @@ const words: Record<string, string> = {
   rejected_events: 'events rejected: impossible values, or out of memory',
   unbalanced_scopes: 'operations whose begin or end is missing',
   missing_events: 'events missing from the trace',
+  missing_fact_rows: 'rows of the tables of facts missing',
   too_deep_scopes: 'operations nested too deeply',
   unmatched_frees: 'frees of untracked blocks',
   replaced_allocations: 'allocations at the address of a live block',
@@ -194,6 +195,20 @@ const words: Record<string, string> = {
   untracked_allocations: 'allocations not tracked for lack of memory',
   overlapping_blocks: 'blocks that lie within others',
 };
+
+/** Why totals and peaks are not the program's, in a few words: the first that the summary names. */
+export function whyInexact(profile: Profile): string {
+  const { not_captured: notCaptured, unrecorded_modules: modules } = profile.facts;
+  const { dropped_events: dropped, reentrant_events: reentrant, missing_events: missing, rejected_events: rejected, missing_fact_rows: rows } = profile.anomalies;
+  if (notCaptured?.length) return `${shown(String(notCaptured[0].source))} was not captured`;
+  if (dropped > 0 || reentrant > 0 || missing > 0) return 'events were lost';
+  if (rejected > 0) return 'events were rejected';
+  if (rows > 0) return 'tables of facts are incomplete';
+  if (profile.spaces.some(({ anomalies }) => anomalies.untracked_allocations?.count > 0)) return 'the profiler ran out of memory';
+  if (profile.spaces.some((space) => space.stands_for_others)) return 'memory spaces share one';
+  if (modules?.length) return 'libraries were not recorded';
+  return 'the profile does not say why';
+}
 
 /** Reasons to doubt the numbers. */
 export function reservations(model: Model): string[] {
@@ -205,6 +220,7 @@ export function reservations(model: Model): string[] {
       lines.push(`${shown(space.name)}: ${count(tally.count)} ${words[key]}${tally.bytes > 0 ? ` (${bytes(tally.bytes)})` : ''}`);
     }
   }
+  if (model.profile.spaces.some((space) => space.stands_for_others)) lines.push('memory spaces beyond the 254th share one, where blocks at equal addresses count as one');
   const { approximations, not_captured: notCaptured, unknown_reads: unknownReads, unrecorded_modules: modules } = model.profile.facts;
   if (approximations?.length) lines.push(`${number(approximations.length, 'operation')} only estimated`);
   if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation but read by the program`);
@@ -219,7 +235,7 @@ function exactness(model: Model): Answer {
   const lines = reservations(model);
   const answer: Answer = { id: 'exact', question: 'Are the numbers exact?', value: 'Yes', mood: 'good', lines, view: 'facts', link: 'Facts' };
   if (!profile.exact) {
-    answer.value = 'No: events were lost';
+    answer.value = `No: ${whyInexact(profile)}`;
     answer.mood = 'bad';
   } else if (profile.provenance?.planned) {
     answer.value = 'No: planned, not measured';

@@ -254,6 +254,8 @@ export interface Profile {
 
 export interface Space {
   name: string;
+  /** Whether it stands for all spaces beyond the limit. */
+  stands_for_others?: boolean;
   cumulative_peak: number;
   cumulative_current: number;
   allocations: number;

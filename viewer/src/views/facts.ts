@@ -1,4 +1,4 @@
-import { reservations } from '../data/answers';
+import { reservations, whyInexact } from '../data/answers';
 import type { Model } from '../data/model';
 import { processLine } from '../data/process';
 import { h } from '../dom';
@@ -33,7 +33,7 @@ function remarks(model: Model): HTMLElement {
   const { provenance } = model.profile;
   if (provenance?.planned) lines.unshift('The bytes are what the compiler planned: nothing was measured.');
   if ((provenance?.rounding ?? 1) > 1) lines.unshift(`The bytes are rounded to about ${bytes(provenance!.rounding)}.`);
-  if (lines.length === 0) return h('p', { class: 'lead' }, model.profile.exact ? 'The numbers are exact and consistent; no events were lost.' : 'Events were lost.');
+  if (lines.length === 0) return h('p', { class: 'lead' }, model.profile.exact ? 'The numbers are exact and consistent; no events were lost.' : `The numbers are not exact: ${whyInexact(model.profile)}.`);
   return h('ul', { class: 'remarks' }, ...lines.map((line) => h('li', {}, line)));
 }
 

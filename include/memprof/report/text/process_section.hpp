@@ -61,10 +61,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard]] inline page_line unrecorded_heap_line(const process_account& of) {
   page_line line{short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "};
   if (of.reading.records_operator_new == 0)
-    return line.add("add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new");
+    return line.add(
+        "add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new (not malloc, as in C "
+        "libraries and arenas)");
   return line.add(
-      "memory from malloc, calloc or posix_memalign, as in C libraries; `heaptrack PROGRAM` records it for "
-      "`memprof report`");
+      "memory from malloc, calloc or posix_memalign, as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks "
+      "by "
+      "an event_sink)");
 }
 
 /// Why nothing was recorded, and the line to add; nothing if that is not known.
@@ -73,6 +76,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
   if (readings.empty()) return {};
   for (const process_memory& reading : readings) {
     if (reading.records_operator_new == 0) continue;
+    if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process)) {
+      // The numbers below say how much it is, and the cure.
+      return {"operator new is recorded, but was not called during the capture; the memory below is from malloc."};
+    }
     return {"operator new is recorded, but was not called during the capture:",
             "  hold the guard until the work is done: auto capture = memprof::begin_capture();"};
   }
