@@ -3,8 +3,8 @@
 #include <memprof/backend/new_delete.hpp>
 #include <memprof/memprof.hpp>
 
-#include <memprof/analysis/process_account.hpp>
 #include <memprof/profile/fact/process_memory.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/record/process_reading.hpp>
 #include <memprof/report/text.hpp>

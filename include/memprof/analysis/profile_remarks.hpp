@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/analysis/process_account.hpp>
 #include <memprof/profile/contradictions.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/run_mode.hpp>

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/analysis/process_account.hpp>
 #include <memprof/analysis/waterfall/operation_part.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/format/stack_table.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/memory_name.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/analysis/segments_by_name.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_format.hpp>
 

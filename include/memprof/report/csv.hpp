@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/analysis/segments_by_name.hpp>
 #include <memprof/detail/csv_text.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/segments_by_name.hpp>
 #include <memprof/trace/fact_table.hpp>
 
 #include <array>

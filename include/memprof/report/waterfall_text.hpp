@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/analysis/process_account.hpp>
 #include <memprof/analysis/waterfall.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/page_text.hpp>
 #include <memprof/report/text/quantity.hpp>

@@ -1,7 +1,7 @@
 #include <memprof/report/waterfall_text.hpp>
 
-#include <memprof/analysis/process_account.hpp>
 #include <memprof/profile/fact/process_memory.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/waterfall_json.hpp>
 

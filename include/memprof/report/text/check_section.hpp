@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memprof/analysis/process_account.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
@@ -8,6 +7,7 @@
 #include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/process_section.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/analysis/segments_by_name.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/peak_section.hpp>
 #include <memprof/report/text/quantity.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/analysis/segments_by_name.hpp>
+#include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/quantity.hpp>
 

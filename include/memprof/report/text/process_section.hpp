@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/analysis/process_account.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/quantity.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/analysis/segments_by_name.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/check_section.hpp>
 #include <memprof/report/text/checkpoint_section.hpp>
 #include <memprof/report/text/end_section.hpp>

@@ -1,4 +1,4 @@
-#include <memprof/analysis/segments_by_name.hpp>
+#include <memprof/profile/segments_by_name.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
