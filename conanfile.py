@@ -16,9 +16,10 @@ class MemprofConan(ConanFile):
     topics = ("memory", "profiler", "machine-learning", "header-only")
     settings = "os", "arch", "compiler", "build_type"
     # Each is a component of the CMake package, but for tools: the program memprof, which uses those of the others that are on.
+    # Where json is, the component toolkit is, too.
     options = {name: [True, False] for name in ("json", "zstd", "toml", "protozero", "tools")}
     default_options = {"json": True, "zstd": False, "toml": False, "protozero": False, "tools": False}
-    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "tools/*", "examples/nano_gpt/*"
+    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "toolkit/*", "tools/*", "examples/nano_gpt/*"
 
     def set_version(self):
         header = load(self, os.path.join(self.recipe_folder, "include", "memprof", "version.hpp"))
@@ -26,7 +27,8 @@ class MemprofConan(ConanFile):
         self.version = ".".join(numbers)
 
     def configure(self):
-        if self.options.tools or self.options.toml:  # TOML is for sessions, which leave JSON
+        # TOML is for sessions, which leave JSON; protozero for the toolkit, which has JSON.
+        if self.options.tools or self.options.toml or self.options.protozero:
             self.options.json.value = True
         self.package_type = "application" if self.options.tools else "header-library"
 

@@ -1,6 +1,17 @@
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers)
+# Headers beside those of the library; what is compiled, once in each project that uses it, beside the package's files.
+file(GLOB_RECURSE toolkit_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/toolkit ${PROJECT_SOURCE_DIR}/toolkit/*.hpp ${PROJECT_SOURCE_DIR}/toolkit/*.cpp)
+foreach(file IN LISTS toolkit_files)
+  cmake_path(GET file PARENT_PATH room)
+  if(file MATCHES "\\.hpp$")
+    set(folder ${CMAKE_INSTALL_INCLUDEDIR}/memprof/toolkit)
+  else()
+    set(folder ${package_directory}/toolkit)
+  endif()
+  install(FILES ${PROJECT_SOURCE_DIR}/toolkit/${file} DESTINATION ${folder}/${room} COMPONENT headers)
+endforeach()
 install(TARGETS memprof EXPORT memprof-targets COMPONENT headers)
 install(EXPORT memprof-targets NAMESPACE memprof:: DESTINATION ${package_directory} COMPONENT headers)
 
@@ -9,7 +20,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/memprof-config-version.cm
   COMPATIBILITY SameMinorVersion
   ARCH_INDEPENDENT)
 set(package_files memprof-config.cmake memprof-compiled.cmake memprof.cpp memprof-json.cmake memprof-torch.cmake memprof-torch-cuda.cmake memprof-toml.cmake
-  memprof-zstd.cmake memprof-protozero.cmake)
+  memprof-zstd.cmake memprof-toolkit.cmake)
 list(TRANSFORM package_files PREPEND ${PROJECT_SOURCE_DIR}/cmake/)
 install(
   FILES ${package_files} ${PROJECT_SOURCE_DIR}/cmake/memprof.dynamic-list ${PROJECT_BINARY_DIR}/memprof-config-version.cmake

@@ -3,7 +3,8 @@
 # find_package(memprof COMPONENTS json)        and memprof::json
 # find_package(memprof COMPONENTS zstd)        and memprof::zstd
 # find_package(memprof COMPONENTS toml)        and memprof::toml
-# find_package(memprof COMPONENTS protozero)   and memprof::protozero
+# find_package(memprof COMPONENTS toolkit)     and memprof::toolkit
+# find_package(memprof COMPONENTS protozero)   and memprof::toolkit, which then has a second name, memprof::protozero
 # find_package(memprof COMPONENTS torch)       and memprof::torch
 # find_package(memprof COMPONENTS torch_cuda)  and both memprof::torch and memprof::torch_cuda
 include(CMakeFindDependencyMacro)
@@ -21,8 +22,8 @@ foreach(component IN LISTS memprof_FIND_COMPONENTS)
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-zstd.cmake)
   elseif(component STREQUAL "toml")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-toml.cmake)
-  elseif(component STREQUAL "protozero")
-    include(${CMAKE_CURRENT_LIST_DIR}/memprof-protozero.cmake)
+  elseif(component MATCHES "^(toolkit|protozero)$")
+    include(${CMAKE_CURRENT_LIST_DIR}/memprof-toolkit.cmake)
   elseif(component MATCHES "^torch(_cuda)?$")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch.cmake)
     if(component STREQUAL "torch_cuda")
@@ -30,7 +31,7 @@ foreach(component IN LISTS memprof_FIND_COMPONENTS)
     endif()
   else()
     set(memprof_${component}_FOUND FALSE)
-    set(memprof_${component}_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: compiled, json, protozero, toml, torch, torch_cuda, zstd")
+    set(memprof_${component}_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: compiled, json, protozero, toml, toolkit, torch, torch_cuda, zstd")
   endif()
   if(NOT memprof_${component}_FOUND AND memprof_FIND_REQUIRED_${component})
     set(memprof_FOUND FALSE)

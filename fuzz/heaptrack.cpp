@@ -1,9 +1,9 @@
 // The reader of heaptrack recordings must turn any bytes into either an error that names the file or a consistent trace.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/heaptrack.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/heaptrack/heaptrack.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
 

@@ -3,9 +3,9 @@
 // ttnn to FOLDER_torch_snapshot and FOLDER_ttnn_graph.
 #include <memprof/memprof.hpp>
 
-#include <memprof/format/byte_sink.hpp>
-#include <memprof/format/torch_snapshot.hpp>
 #include <memprof/profile/folded_head.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/pytorch/snapshot.hpp>
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>

@@ -2,9 +2,9 @@
 // bounded memory. The last byte is not part of the file.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/torch_snapshot_reader.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/pytorch/snapshot_reader.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
 

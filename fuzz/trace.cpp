@@ -1,10 +1,10 @@
 // The reader of traces must handle any bytes, at worst with a quick error.
 #include <memprof/memprof.hpp>
 
-#include <memprof/analysis/allocation_sequence.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/trace/crc32c.hpp>
 #include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/trace_file.hpp>

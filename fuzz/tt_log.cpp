@@ -1,12 +1,12 @@
 // The reader of tt-mlir logs must turn any bytes into either an error that names the file or a consistent trace.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/byte_sink.hpp>
-#include <memprof/format/tt_json_check.hpp>
-#include <memprof/format/tt_log.hpp>
-#include <memprof/format/tt_log_json.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_json_check.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_log.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_log_json.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
 

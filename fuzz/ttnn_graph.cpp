@@ -2,9 +2,9 @@
 // bounded memory. The last byte is not part of the file: it says how blocks are placed on cores.
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/ttnn_graph.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/tenstorrent/ttnn_graph.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
 

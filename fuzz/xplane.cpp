@@ -1,10 +1,10 @@
 // The reader of XLA profiles must handle any bytes, at worst with a quick error.
-#include <memprof/analysis/hlo_attribution.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/xplane.hpp>
-#include <memprof/format/xplane_trace.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/analysis/hlo_attribution.hpp>
+#include <memprof/toolkit/format/xla/xplane.hpp>
+#include <memprof/toolkit/format/xla/xplane_trace.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
 

@@ -1,5 +1,5 @@
 // xplane_seeds FOLDER: writes the seeds for fuzzing XLA profiles: a program and a profile with everything that is read.
-#include <memprof/format/protobuf_writer.hpp>
+#include <memprof/toolkit/format/protobuf_writer.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -11,11 +11,16 @@ import pathlib
 import re
 import sys
 
-INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def path_of(name):
+    inside = name.removeprefix("memprof/")
+    return ROOT / inside if inside.startswith("toolkit/") else ROOT / "include" / name
 
 
 def included_by(name):
-    return re.findall(r"^\s*#\s*include <(memprof/[^>]+)>", (INCLUDE / name).read_text(), re.MULTILINE)
+    return re.findall(r"^\s*#\s*include <(memprof/[^>]+)>", path_of(name).read_text(), re.MULTILINE)
 
 
 def closures(names):

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Puts known bugs into the headers, one at a time, and requires that the tests notice: tests/mutants/mutants.toml.
+"""Puts known bugs into the code, one at a time, and requires that the tests notice: tests/mutants/mutants.toml.
 
-Each mutant is one changed header in a folder that the compiler searches first; the sources that should detect it are compiled
-against that. A mutant survives if all its tests pass. Those tests must pass without it: they are run first.
+Each mutant is one changed header in a folder that the compiler searches first, or one changed source of the toolkit; the sources that
+should detect it are compiled against that, and linked with the toolkit, of which what the change reaches is compiled again. A mutant survives if all its tests pass. Those tests must pass without it: they are run first.
 """
 import argparse
 import concurrent.futures
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -29,9 +30,14 @@ def arguments():
     return parser.parse_args()
 
 
+def path_of(name):
+    """Of a file that includes name as <memprof/...>: "trace/event.hpp", "toolkit/format/gzip.hpp"."""
+    return ROOT / name if name.startswith("toolkit/") else ROOT / "include/memprof" / name
+
+
 def mutated(mutant):
-    """The text of the changed header; raises ValueError if the list no longer matches the code."""
-    text = (ROOT / "include/memprof" / mutant["file"]).read_text()
+    """The text of the changed file; raises ValueError if the list no longer matches the code."""
+    text = path_of(mutant["file"]).read_text()
     count = text.count(mutant["old"])
     if count != 1:
         raise ValueError(f"its text occurs {count} times in {mutant['file']}")
@@ -47,23 +53,61 @@ def run(command, **options):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S, **options)
 
 
+def toolkit_sources():
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "toolkit").rglob("*.cpp"))
+
+
+def reached_from(path):
+    """The headers of memprof that a file includes, directly or not, by their names below memprof/."""
+    found = set()
+    pending = [path]
+    while pending:
+        names = re.findall(r"^\s*#\s*include <memprof/([^>]+)>", pending.pop().read_text(), re.MULTILINE)
+        pending += [path_of(name) for name in set(names) - found]
+        found.update(names)
+    return found
+
+
+def command_of(options, folder):
+    return [options.compiler, *shlex.split(options.flags), f"-I{folder / 'include'}", f"-I{ROOT / 'include'}",
+            f"-I{options.toolkit / 'include'}", f"-I{ROOT / 'tests'}", f"-I{ROOT / 'examples'}", "-isystem",
+            f"{options.packages}/include", f'-DMEMPROF_SOURCE_DIR="{ROOT}"', "-c"]
+
+
+def build_toolkit(options):
+    """The toolkit as it is, which most mutants do not reach: its headers as <memprof/toolkit/...>, and an archive."""
+    (options.toolkit / "include/memprof").mkdir(parents=True)
+    (options.toolkit / "include/memprof/toolkit").symlink_to(ROOT / "toolkit")
+    objects = [str(options.toolkit / (source.replace("/", "_") + ".o")) for source in toolkit_sources()]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        commands = [[*command_of(options, options.toolkit), str(ROOT / source), "-o", made]
+                    for source, made in zip(toolkit_sources(), objects)]
+        for done in pool.map(run, commands):
+            if done.returncode != 0:
+                sys.exit(f"the toolkit does not compile: {done.stdout[-2000:]}")
+    run(["ar", "rcs", str(options.toolkit / "libmemprof_toolkit.a"), *objects])
+
+
 def judge(options, mutant, folder):
     """(verdict, details): killed, survived, or stale if it does not compile or no longer matches the code."""
-    if mutant is not None and "text" in mutant:
-        header = folder / "include/memprof" / mutant["file"]
-        header.parent.mkdir(parents=True)
-        header.write_text(mutant["text"])
+    sources = [ROOT / "tests" / source for source in mutant["tests"] + ["replay.cpp"]]
+    if "text" in mutant:
+        changed = folder / "include/memprof" / mutant["file"]
+        changed.parent.mkdir(parents=True)
+        changed.write_text(mutant["text"])
+        if changed.suffix == ".cpp":
+            sources.append(changed)
+        else:
+            sources += [ROOT / source for source in toolkit_sources() if mutant["file"] in reached_from(ROOT / source)]
     objects = []
-    for source in mutant["tests"] + ["replay.cpp"]:
-        objects.append(str(folder / (source.replace("/", "_") + ".o")))
-        command = [options.compiler, *shlex.split(options.flags), f"-I{folder / 'include'}", f"-I{ROOT / 'include'}",
-                   f"-I{ROOT / 'tests'}", f"-I{ROOT / 'examples'}", "-isystem", f"{options.packages}/include",
-                   f'-DMEMPROF_SOURCE_DIR="{ROOT}"', "-c", str(ROOT / "tests" / source), "-o", objects[-1]]
-        done = run(command)
+    for source in sources:
+        objects.append(str(folder / f"{len(objects)}_{source.stem}.o"))
+        done = run([*command_of(options, folder), str(source), "-o", objects[-1]])
         if done.returncode != 0:
             return "stale", done.stdout[-2000:]
     program = str(folder / "tests")
-    done = run([options.compiler, *objects, *libraries(options.packages), "-rdynamic", "-o", program])
+    toolkit = str(options.toolkit / "libmemprof_toolkit.a")
+    done = run([options.compiler, *objects, toolkit, *libraries(options.packages), "-rdynamic", "-o", program])
     if done.returncode != 0:
         return "stale", done.stdout[-2000:]
     try:
@@ -93,6 +137,13 @@ def main():
                 faults += 1
                 print(f"stale     {each['what']}: {fault}")
         return 1 if faults else 0
+    with tempfile.TemporaryDirectory(prefix="memprof_toolkit_") as folder:
+        options.toolkit = pathlib.Path(folder)
+        build_toolkit(options)
+        return judge_all(options, mutants)
+
+
+def judge_all(options, mutants):
     counts = {"killed": 0, "survived": 0, "stale": 0}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         # All tests must pass without a mutant, or a failure would say nothing.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes single_include/memprof/memprof.hpp: everything in memprof that needs no build, in one file.
+"""Writes single_include/memprof/memprof.hpp: the library, which needs no build, in one file. The toolkit is not in it.
 
 scripts/single_header.py                   writes it from include/
 scripts/single_header.py --check           exits with 1 if it is out of date
@@ -229,8 +229,8 @@ def single_header():
         "//",
         "// Define before the include, where you want it; the header may be included again for more:",
         "//   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp",
-        "//   MEMPROF_WITH_ALL         analyses, formats, trace files, JSON: all that needs no other library",
-        "//   MEMPROF_WITH_JSON        reading profiles, the page, sessions: needs nlohmann/json",
+        "//   MEMPROF_WITH_ALL         reading trace files, writing JSON: all that needs no other library",
+        "//   MEMPROF_WITH_JSON        reading profiles, sessions: needs nlohmann/json",
         "//",
     ]
     output += [("// " + line).rstrip() for line in (ROOT / "LICENSE").read_text().rstrip("\n").split("\n")]

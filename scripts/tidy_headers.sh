@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Runs clang-tidy on every header of include/, in one unit so that the standard headers are parsed once. Headers based on libtorch
+# Runs clang-tidy on every header of include/ and toolkit/, in one unit so that the standard headers are parsed once. Headers based on libtorch
 # are included only if Torch_DIR is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unit=$(mktemp --suffix=.cpp)
-trap 'rm -f "$unit"' EXIT
+links=$(mktemp -d)  # has memprof/toolkit, so that the headers of the toolkit are <memprof/toolkit/...>
+trap 'rm -rf "$unit" "$links"' EXIT
+mkdir "$links/memprof"
+ln -s "$PWD/toolkit" "$links/memprof/toolkit"
 
 torch_includes=()
 without='^memprof/backend/torch'
@@ -13,5 +16,5 @@ if [[ -n ${Torch_DIR:-} ]]; then
   torch_includes=(-isystem "$include" -isystem "$include/torch/csrc/api/include")
   without='^memprof/backend/torch_cuda'  # needs the CUDA toolkit's headers as well
 fi
-(cd include && find memprof -name '*.hpp' | grep -v "$without" | LC_ALL=C sort | sed 's|.*|#include <&>|') >"$unit"
-clang-tidy --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -Iinclude "${torch_includes[@]}" 2>/dev/null
+{ (cd include && find memprof -name '*.hpp'); find toolkit -name '*.hpp' | sed 's|^|memprof/|'; } | grep -v "$without" | LC_ALL=C sort | sed 's|.*|#include <&>|' >"$unit"
+clang-tidy --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -Iinclude -I"$links" "${torch_includes[@]}" 2>/dev/null

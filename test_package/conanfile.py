@@ -19,6 +19,8 @@ class MemprofTestConan(ConanFile):
         cmake = CMake(self)
         options = self.dependencies["memprof"].options
         components = [name for name in ("json", "zstd", "toml", "protozero") if options.get_safe(name)]
+        if "json" in components:
+            components.append("toolkit")
         cmake.configure(variables={"COMPONENTS": ";".join(components)})
         cmake.build()
 

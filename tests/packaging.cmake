@@ -12,7 +12,9 @@ memprof_add_static_test("package: the build tree is one" ${configure_headers} -B
 set_tests_properties("package: the build tree is one" PROPERTIES FIXTURES_SETUP memprof_build_tree)
 memprof_add_consumer_test("find_package in the build tree" find_package
   -Dmemprof_DIR=${packages}/build_tree -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json)
-set_tests_properties("consumer: find_package in the build tree" PROPERTIES FIXTURES_REQUIRED memprof_build_tree)
+memprof_add_consumer_test("find_package of the toolkit in the build tree" find_package
+  -Dmemprof_DIR=${packages}/build_tree -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit)
+set_tests_properties("consumer: find_package in the build tree" "consumer: find_package of the toolkit in the build tree" PROPERTIES FIXTURES_REQUIRED memprof_build_tree)
 
 memprof_add_static_test("package: absolute folders, with a space in their names"
   ${consumers}/absolute_folders.sh ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR} ${version})

@@ -23,7 +23,7 @@ endfunction()
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 set(scripts ${PROJECT_SOURCE_DIR}/scripts)
-memprof_add_static_test("layers: no header includes upward" ${scripts}/check_layers.sh ${PROJECT_SOURCE_DIR}/include/memprof)
+memprof_add_static_test("layers: no file includes upward" ${scripts}/check_layers.sh ${PROJECT_SOURCE_DIR})
 memprof_add_static_test("mutants: each still fits the code" ${scripts}/mutants.py --check)
 memprof_add_static_test("single_header_is_current" ${scripts}/single_header.py --check)
 
@@ -38,7 +38,8 @@ foreach(program IN ITEMS strict single_header)
 endforeach()
 
 # A tree with one fault each, which the layer check must find.
-file(GLOB_RECURSE faulty_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/layers/*.hpp)
+file(GLOB_RECURSE faulty_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/layers/*.hpp
+  ${CMAKE_CURRENT_SOURCE_DIR}/layers/*.cpp)
 foreach(header IN LISTS faulty_headers)
   cmake_path(RELATIVE_PATH header BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/layers OUTPUT_VARIABLE name)
   string(REGEX REPLACE "/.*" "" tree ${name})
@@ -96,7 +97,7 @@ memprof_add_static_test("implementation.hpp: it compiles where MEMPROF_ENABLED i
 # A Release build prints no warning. ./dev test --long release builds the whole tool so; this is what its subcommands share.
 memprof_add_static_test("optimised: what the tool shares compiles without a warning"
   ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -DNDEBUG -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -S -o ${CMAKE_CURRENT_BINARY_DIR}/optimised.s
-  -I${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/language/optimised.cpp)
+  -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/toolkit_include ${CMAKE_CURRENT_SOURCE_DIR}/language/optimised.cpp)
 
 # What replaces operator new cannot be inline; the linker says where it belongs.
 memprof_add_failing_test("new_delete.hpp: in two files it names the cause" "multiple definition of .memprof_new_delete_belongs_in_exactly_one_cpp_file"
@@ -169,6 +170,8 @@ memprof_add_consumer_test("add_subdirectory" add_subdirectory
   -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_consumer_test("add_subdirectory with MEMPROF_JSON" add_subdirectory
   -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_JSON=ON)
+memprof_add_consumer_test("add_subdirectory with MEMPROF_TOOLKIT" add_subdirectory
+  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_TOOLKIT=ON)
 
 memprof_add_static_test("consumer: install"
   sh -c "rm -rf '${prefix}' && '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --prefix '${prefix}'")
@@ -207,6 +210,8 @@ memprof_add_consumer_test("find_package COMPONENTS json" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json)
 memprof_add_consumer_test("find_package COMPONENTS compiled" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=compiled)
+memprof_add_consumer_test("find_package COMPONENTS toolkit" find_package
+  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit)
 
 # memprof_add_refused_consumer_test(<name> <pattern> <option>...): find_package must refuse, and say why.
 function(memprof_add_refused_consumer_test name pattern)
@@ -230,6 +235,7 @@ set_tests_properties(
   "consumer: find_package"
   "consumer: find_package COMPONENTS json"
   "consumer: find_package COMPONENTS compiled"
+  "consumer: find_package COMPONENTS toolkit"
   "consumer: a later minor version is refused"
   "consumer: a later major version is refused"
   "consumer: an unknown component is refused"

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const option = process.argv.indexOf('--into');
-const folder = option > 0 ? process.argv[option + 1] : join(here, '../include/memprof/report');
+const folder = option > 0 ? process.argv[option + 1] : join(here, '../toolkit/page');
 /** MSVC ends at 16,380 bytes a literal. */
 const longestPiece = 15_000;
 const delimiter = 'memprof';
@@ -126,7 +126,7 @@ ${literals(tail)}
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const made = await template();
   const palette = JSON.parse(await readFile(join(here, 'src/palette.json'), 'utf8'));
-  const headers = [[join(folder, 'html/page_template.hpp'), headerOf(made)], [join(folder, 'palette.hpp'), paletteOf(palette)]];
+  const headers = [[join(folder, 'page_template.hpp'), headerOf(made)], [join(folder, 'palette.hpp'), paletteOf(palette)]];
   if (process.argv.includes('--check')) {
     for (const [header, text] of headers) {
       if ((await readFile(header, 'utf8').catch(() => '')) === text) continue;

@@ -7,14 +7,14 @@
 
 #include "training.hpp"
 
-#include <memprof/analysis/allocation_sequence.hpp>
-#include <memprof/analysis/cuda_alloc_conf.hpp>
-#include <memprof/analysis/memory_fit.hpp>
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_cuda.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/toolkit/analysis/allocation_sequence.hpp>
+#include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
+#include <memprof/toolkit/analysis/memory_fit.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <torch/torch.h>

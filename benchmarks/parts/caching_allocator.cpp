@@ -1,6 +1,6 @@
 #include "clock.hpp"
 
-#include <memprof/analysis/caching_allocator.hpp>
+#include <memprof/toolkit/analysis/caching_allocator.hpp>
 
 #include <benchmark/benchmark.h>
 

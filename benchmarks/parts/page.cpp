@@ -1,6 +1,6 @@
 #include "clock.hpp"
 
-#include <memprof/report/html.hpp>
+#include <memprof/toolkit/page/html.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>

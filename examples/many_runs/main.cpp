@@ -3,10 +3,10 @@
 // does with recordings. One commit takes more memory than its predecessors, and two ranks more than their peers:
 // outliers.sql finds them.
 #include <memprof/detail/error.hpp>
-#include <memprof/format/byte_sink.hpp>
-#include <memprof/format/tables.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/tables/tables.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>

@@ -6,7 +6,7 @@
 #include <memprof/memprof.hpp>
 #include <memprof/profile/write_json.hpp>
 #include <memprof/record/session.hpp>
-#include <memprof/report/html.hpp>
+#include <memprof/toolkit/page/html.hpp>
 
 #include <cstddef>
 #include <cstdio>

@@ -7,9 +7,9 @@
 #include <nano_gpt/random_stream.hpp>
 #include <nano_gpt/tensor_memory.hpp>
 
-#include <memprof/analysis/estimate/training_setup.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/toolkit/estimate/training_setup.hpp>
 
 #include <cstddef>
 #include <cstdint>

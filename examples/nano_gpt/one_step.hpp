@@ -2,9 +2,9 @@
 
 #include <nano_gpt/options.hpp>
 
-#include <memprof/analysis/estimate/decoder_model.hpp>
-#include <memprof/analysis/estimate/training_setup.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/estimate/decoder_model.hpp>
+#include <memprof/toolkit/estimate/training_setup.hpp>
 #include <memprof/trace/trace.hpp>
 
 namespace nano_gpt {

@@ -1,9 +1,9 @@
 // Converts the CSV log of RAPIDS Memory Manager's logging_resource_adaptor to a trace for `memprof show`, the model of PyTorch's
-// allocator and everything else. A reader of a foreign format need not be more than <memprof/format/rmm_log.hpp>: it passes what
-// it reads to a trace_writer.
-#include <memprof/format/rmm_log.hpp>
+// allocator and everything else. A reader of a foreign format need not be more than <memprof/toolkit/format/rmm/log.hpp>: it
+// passes what it reads to a trace_writer.
 #include <memprof/memprof.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/rmm/log.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
 #include <cstdio>

@@ -1,12 +1,12 @@
 #include <torch_gpt/cuda_capture.hpp>
 #include <torch_gpt/memory_report.hpp>
 
-#include <memprof/analysis/cuda_alloc_conf.hpp>
-#include <memprof/analysis/memory_fit.hpp>
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/profile/write_json.hpp>
-#include <memprof/report/memory_fit_text.hpp>
+#include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
+#include <memprof/toolkit/analysis/memory_fit.hpp>
+#include <memprof/toolkit/analysis/memory_fit_text.hpp>
 #include <memprof/trace/device_presets.hpp>
 
 #include <cstdio>

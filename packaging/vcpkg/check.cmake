@@ -93,7 +93,7 @@ set(CMAKE_CURRENT_LIST_DIR ${port})
 include(${port}/portfile.cmake)
 
 # What vcpkg's own checks after a build refuse.
-foreach(wanted IN ITEMS include/memprof/memprof.hpp share/memprof/copyright share/memprof/usage)
+foreach(wanted IN ITEMS include/memprof/memprof.hpp include/memprof/toolkit/format/gzip.hpp share/memprof/toolkit/format/gzip.cpp share/memprof/copyright share/memprof/usage)
   if(NOT EXISTS ${CURRENT_PACKAGES_DIR}/${wanted})
     message(FATAL_ERROR "the package lacks ${wanted}")
   endif()
@@ -124,6 +124,9 @@ endif()
 # And each component that there is.
 set(components ${FEATURES})
 list(REMOVE_ITEM components core tools)
+if("json" IN_LIST components)
+  list(APPEND components toolkit)
+endif()
 if(components)
   run(${CMAKE_COMMAND} -S ${port}/../../../../test_package -B ${OUT}/components -G Ninja -DCMAKE_PREFIX_PATH=${CURRENT_PACKAGES_DIR}
     "-DCOMPONENTS=${components}")

@@ -3,8 +3,11 @@
 #ifdef WITH_json
 #include <memprof/profile/json.hpp>
 #endif
+#ifdef WITH_toolkit
+#include <memprof/toolkit/page/base64.hpp>
+#endif
 #ifdef WITH_protozero
-#include <memprof/format/xplane.hpp>
+#include <memprof/toolkit/format/xla/xplane.hpp>
 #endif
 #ifdef WITH_toml
 #include <memprof/record/session_toml.hpp>
@@ -38,6 +41,9 @@ int main() {
   check(trace != nullptr, "there is no trace file");
 #ifdef WITH_json
   check(memprof::to_json(capture.profile()).at("format") == "memprof-profile", "json");
+#endif
+#ifdef WITH_toolkit
+  check(memprof::detail::base64("memprof") == "bWVtcHJvZg==", "toolkit");
 #endif
 #ifdef WITH_protozero
   check(memprof::xplane_kind_of(trace) == memprof::xplane_kind::none, "protozero");

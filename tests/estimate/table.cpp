@@ -1,7 +1,7 @@
 // The table of docs/estimate.md: the estimated peak of training steps beside that of examples/nano_gpt without dispatch. Fails if
 // one of them is off by more than 2 %.
-#include <memprof/analysis/estimate.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/estimate/estimate.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <nano_gpt/one_step.hpp>

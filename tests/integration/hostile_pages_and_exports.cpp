@@ -3,12 +3,12 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/detail/error.hpp>
-#include <memprof/format/chrome_trace.hpp>
-#include <memprof/format/perfetto.hpp>
-#include <memprof/format/pprof.hpp>
-#include <memprof/format/stack_fold.hpp>
-#include <memprof/format/timeline_events.hpp>
-#include <memprof/report/html/page.hpp>
+#include <memprof/toolkit/format/perfetto/chrome_trace.hpp>
+#include <memprof/toolkit/format/perfetto/perfetto.hpp>
+#include <memprof/toolkit/format/perfetto/timeline_events.hpp>
+#include <memprof/toolkit/format/pprof/pprof.hpp>
+#include <memprof/toolkit/format/stacks/stack_fold.hpp>
+#include <memprof/toolkit/page/page.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

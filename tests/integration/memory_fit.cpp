@@ -1,8 +1,8 @@
 // From a program's allocations through a capture's events to the answer whether they would fit on a GPU.
-#include <memprof/analysis/cuda_alloc_conf.hpp>
-#include <memprof/analysis/memory_fit.hpp>
 #include <memprof/memprof.hpp>
-#include <memprof/report/memory_fit_text.hpp>
+#include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
+#include <memprof/toolkit/analysis/memory_fit.hpp>
+#include <memprof/toolkit/analysis/memory_fit_text.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,8 +1,8 @@
 // A capture whose trace may take so many bytes: the newest events stay, and the profile of the trace is the capture's.
 #include <memprof/memprof.hpp>
 
-#include <memprof/analysis/allocation_sequence.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>

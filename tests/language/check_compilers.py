@@ -26,6 +26,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 INCLUDE = ROOT / "include"
+TOOLKIT = ROOT / "toolkit"
+LINKS = tempfile.TemporaryDirectory()  # has memprof/toolkit, so that the toolkit's headers are <memprof/toolkit/...>
 WARNINGS = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wuseless-cast -Wnull-dereference").split()
 OLDEST = {"g++": 12, "clang++": 14}
 STANDARDS = ("c++26", "c++2c", "c++23", "c++2b")  # the newest that the compiler knows
@@ -101,11 +103,20 @@ def readme_program():
     return re.search(r"<!-- program: \w+ -->\n```cpp\n(.*?)```", text, re.DOTALL)[1]
 
 
+def path_of(header):
+    return TOOLKIT / header.removeprefix("memprof/toolkit/") if header.startswith("memprof/toolkit/") else INCLUDE / header
+
+
+def header_names():
+    names = [str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.hpp")]
+    return sorted(names + [f"memprof/toolkit/{path.relative_to(TOOLKIT)}" for path in TOOLKIT.rglob("*.hpp")])
+
+
 def third_party_of(header, known):
     """Prefixes of what a header reaches that is neither memprof nor the standard library; "?" for libtorch and CUDA."""
     if header not in known:
         known[header] = set()
-        for name in re.findall(r"^ *# *include [<\"]([^>\"]+)", (INCLUDE / header).read_text(), re.MULTILINE):
+        for name in re.findall(r"^ *# *include [<\"]([^>\"]+)", path_of(header).read_text(), re.MULTILINE):
             if name.startswith("memprof/"):
                 known[header] |= third_party_of(name, known)
             elif re.match(r"(torch|ATen|c10|cuda)", name):
@@ -120,14 +131,14 @@ def headers(compiler, with_exceptions):
              if try_to([*compiler.command, "-std=c++20", *search_path(), "-fsyntax-only"], f"#include <{name}>\n").returncode == 0}
     if not with_exceptions:
         there -= set(NEEDS_EXCEPTIONS)
-    for header in sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.hpp")):
+    for header in header_names():
         if third_party_of(header, known) <= there:
             result.append(header)
     return result
 
 
 def search_path():
-    return [f"-I{INCLUDE}", "-isystem", str(ROOT / "build/packages/usr/include")]
+    return [f"-I{INCLUDE}", f"-I{LINKS.name}", "-isystem", str(ROOT / "build/packages/usr/include")]
 
 
 class Job:
@@ -180,6 +191,9 @@ def jobs_of(compiler, is_long):
             what = group[0] if is_long else f"{len(group)} headers"
             yield Job(compiler, " ".join([what, *given]), "".join(f"#include <{name}>\n" for name in group),
                       [*given, *warnings, "-fsyntax-only", *search_path()])
+        for source in sorted(TOOLKIT.rglob("*.cpp")) if is_long and not extra else []:
+            yield Job(compiler, " ".join([source.name, *given]), f'#include "{source}"\n',
+                      [*given, *warnings, "-fsyntax-only", *search_path()])
 
 
 def check(compilers, is_long):
@@ -204,6 +218,8 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", metavar="NAME")
     options = parser.parse_args()
+    (pathlib.Path(LINKS.name) / "memprof").mkdir()
+    (pathlib.Path(LINKS.name) / "memprof/toolkit").symlink_to(TOOLKIT)
     found = installed()
     if options.list:
         print("\n".join([each.name for each in found] + [f"absent: {name}" for name in absent(found)]))

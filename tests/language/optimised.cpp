@@ -1,16 +1,16 @@
 // Code that the subcommands of the tool share, compiled as for a Release build: g++ warns of some faults only when it optimises.
-#include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/format/byte_sink.hpp>
-#include <memprof/format/chrome_trace.hpp>
-#include <memprof/format/collapsed.hpp>
-#include <memprof/format/dhat.hpp>
-#include <memprof/format/massif.hpp>
-#include <memprof/format/perfetto.hpp>
-#include <memprof/format/pprof.hpp>
-#include <memprof/format/speedscope.hpp>
-#include <memprof/format/stack_table.hpp>
-#include <memprof/format/tables.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/memory_breakdown.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/perfetto/chrome_trace.hpp>
+#include <memprof/toolkit/format/perfetto/perfetto.hpp>
+#include <memprof/toolkit/format/pprof/pprof.hpp>
+#include <memprof/toolkit/format/stacks/collapsed.hpp>
+#include <memprof/toolkit/format/stacks/speedscope.hpp>
+#include <memprof/toolkit/format/stacks/stack_table.hpp>
+#include <memprof/toolkit/format/tables/tables.hpp>
+#include <memprof/toolkit/format/valgrind/dhat.hpp>
+#include <memprof/toolkit/format/valgrind/massif.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,5 @@
 // What of memprof needs no std::pmr, with libc++.
 #include <memprof/detail/byte_size.hpp>
-#include <memprof/format/tracker_log.hpp>
 #include <memprof/memprof.hpp>
 
 #include <cstdio>

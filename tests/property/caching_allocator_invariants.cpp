@@ -1,4 +1,4 @@
-#include <memprof/analysis/caching_allocator.hpp>
+#include <memprof/toolkit/analysis/caching_allocator.hpp>
 #include <property/random_requests.hpp>
 #include <property/sequence_settings.hpp>
 

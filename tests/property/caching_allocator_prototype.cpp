@@ -1,6 +1,6 @@
 // The model against another one: a throwaway that was found equal to PyTorch's own libc10_cuda, event by event. It lies beside
 // the project where that is developed; CMake says whether it is there.
-#include <memprof/analysis/caching_allocator.hpp>
+#include <memprof/toolkit/analysis/caching_allocator.hpp>
 #include <property/random_requests.hpp>
 #include <property/sequence_settings.hpp>
 

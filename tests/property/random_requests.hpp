@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/analysis/caching_allocator_options.hpp>
+#include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 #include <property/random_sequence.hpp>
 
 #include <array>

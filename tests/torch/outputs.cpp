@@ -1,10 +1,10 @@
 #include "captures.hpp"
 
 #include <memprof/backend/torch.hpp>
-#include <memprof/format/byte_sink.hpp>
-#include <memprof/format/session_profile.hpp>
-#include <memprof/format/session_trace.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/pie/session_profile.hpp>
+#include <memprof/toolkit/format/pie/session_trace.hpp>
 #include <memprof/trace/requires_grad.hpp>
 #include <memprof/trace/trace.hpp>
 

@@ -2,8 +2,8 @@
 // one must be those of the other. Settings are those of PYTORCH_CUDA_ALLOC_CONF; the device is as large as it is, or, on the
 // stand-in for CUDA, as STAND_IN_CUDA_BYTES says. Arguments: number of sequences, requests in each, and the fraction of the
 // device that may be used.
-#include <memprof/analysis/caching_allocator.hpp>
-#include <memprof/analysis/cuda_alloc_conf.hpp>
+#include <memprof/toolkit/analysis/caching_allocator.hpp>
+#include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
 
 #include <property/random_requests.hpp>
 #include <torch_cuda/bring_into_use.hpp>

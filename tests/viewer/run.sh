@@ -32,7 +32,7 @@ fi
 case $what in
   check)
     node_modules/.bin/tsc --noEmit
-    node build.mjs --check --into "$source/include/memprof/report"
+    node build.mjs --check --into "$source/toolkit/page"
     ;;
   chromium | firefox)
     MEMPROF_TEST_SCREENSHOTS=$folder/pages MEMPROF_TEST_NANO_GPT=${4:-} exec node test/run.mjs "$what"

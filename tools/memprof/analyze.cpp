@@ -9,17 +9,17 @@
 #include "text_output.hpp"
 #include "training_options.hpp"
 
-#include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/breakdown_json.hpp>
-#include <memprof/report/breakdown_text.hpp>
-#include <memprof/report/peak_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/breakdown_json.hpp>
+#include <memprof/toolkit/analysis/breakdown_text.hpp>
+#include <memprof/toolkit/analysis/memory_breakdown.hpp>
+#include <memprof/toolkit/page/peak_picture.hpp>
 #include <memprof/trace/device_description.hpp>
 
 #include <CLI/App.hpp>

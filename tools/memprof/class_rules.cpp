@@ -1,9 +1,9 @@
 #include "class_rules.hpp"
 
-#include <memprof/analysis/hlo_attribution.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/hlo_program.hpp>
+#include <memprof/toolkit/analysis/hlo_attribution.hpp>
+#include <memprof/toolkit/format/xla/hlo_program.hpp>
 #include <memprof/trace/category.hpp>
 
 #include <optional>

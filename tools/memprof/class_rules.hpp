@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/analysis/hlo_attribution.hpp>
+#include <memprof/toolkit/analysis/hlo_attribution.hpp>
 
 #include <string>
 

@@ -9,15 +9,15 @@
 #include "train_step.hpp"
 #include "training_options.hpp"
 
-#include <memprof/analysis/estimate.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
-#include <memprof/report/estimate_json.hpp>
-#include <memprof/report/estimate_picture.hpp>
-#include <memprof/report/estimate_text.hpp>
-#include <memprof/report/training_step_json.hpp>
-#include <memprof/report/training_step_text.hpp>
+#include <memprof/toolkit/estimate/estimate.hpp>
+#include <memprof/toolkit/estimate/estimate_json.hpp>
+#include <memprof/toolkit/estimate/estimate_text.hpp>
+#include <memprof/toolkit/estimate/training_step_json.hpp>
+#include <memprof/toolkit/estimate/training_step_text.hpp>
+#include <memprof/toolkit/page/estimate_picture.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 

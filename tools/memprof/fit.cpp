@@ -7,14 +7,14 @@
 #include "text_output.hpp"
 #include "training_options.hpp"
 
-#include <memprof/analysis/allocation_sequence.hpp>
-#include <memprof/analysis/estimate.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/record/memory_space.hpp>
-#include <memprof/report/fit_text.hpp>
-#include <memprof/report/training_step_text.hpp>
+#include <memprof/toolkit/analysis/allocation_sequence.hpp>
+#include <memprof/toolkit/estimate/estimate.hpp>
+#include <memprof/toolkit/estimate/fit_text.hpp>
+#include <memprof/toolkit/estimate/training_step_text.hpp>
 #include <memprof/trace/device_presets.hpp>
 #include <memprof/trace/run_mode.hpp>
 #include <memprof/trace/trace.hpp>

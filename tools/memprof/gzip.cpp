@@ -1,7 +1,7 @@
 #include "gzip.hpp"
 
-#include <memprof/format/gzip.hpp>
-#include <memprof/report/html/base64.hpp>
+#include <memprof/toolkit/format/gzip.hpp>
+#include <memprof/toolkit/page/base64.hpp>
 
 #include <string>
 #include <string_view>

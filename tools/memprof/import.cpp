@@ -11,19 +11,19 @@
 #if MEMPROF_TOOL_PROTOZERO
 #include "import_xplane.hpp"
 
-#include <memprof/format/xplane.hpp>
+#include <memprof/toolkit/format/xla/xplane.hpp>
 #endif
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/function_name.hpp>
-#include <memprof/format/heaptrack.hpp>
-#include <memprof/format/recorded_event_writer.hpp>
-#include <memprof/format/rmm_log.hpp>
-#include <memprof/format/torch_snapshot_reader.hpp>
-#include <memprof/format/tt_log_reader.hpp>
-#include <memprof/format/ttnn_graph.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/toolkit/format/function_name.hpp>
+#include <memprof/toolkit/format/heaptrack/heaptrack.hpp>
+#include <memprof/toolkit/format/pytorch/snapshot_reader.hpp>
+#include <memprof/toolkit/format/recorded_event_writer.hpp>
+#include <memprof/toolkit/format/rmm/log.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_log_reader.hpp>
+#include <memprof/toolkit/format/tenstorrent/ttnn_graph.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/trace.hpp>

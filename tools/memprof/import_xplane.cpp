@@ -2,11 +2,11 @@
 
 #include "class_rules.hpp"
 
-#include <memprof/analysis/hlo_attribution.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/xplane.hpp>
-#include <memprof/format/xplane_trace.hpp>
+#include <memprof/toolkit/analysis/hlo_attribution.hpp>
+#include <memprof/toolkit/format/xla/xplane.hpp>
+#include <memprof/toolkit/format/xla/xplane_trace.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>

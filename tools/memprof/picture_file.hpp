@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/report/gnuplot_text.hpp>
+#include <memprof/toolkit/page/gnuplot_text.hpp>
 
 #include <functional>
 #include <string>

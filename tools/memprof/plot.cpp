@@ -10,9 +10,9 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/run_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/page/run_picture.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

@@ -5,12 +5,12 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/tracker_line.hpp>
-#include <memprof/format/tracker_log.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/format/tenstorrent/tracker_line.hpp>
+#include <memprof/toolkit/format/tenstorrent/tracker_log.hpp>
 #include <memprof/trace/trace_file.hpp>
 #if MEMPROF_TOOL_ZSTD
 #include <memprof/trace/trace_zstd.hpp>  // lets every subcommand read packed traces

@@ -8,7 +8,7 @@
 #include "say_written.hpp"
 
 #include <memprof/detail/error.hpp>
-#include <memprof/report/html.hpp>
+#include <memprof/toolkit/page/html.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>

@@ -10,12 +10,12 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/terminal.hpp>
 #include <memprof/ledger/segment_history.hpp>
-#include <memprof/report/csv.hpp>
-#include <memprof/report/markdown.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/fact_lines.hpp>
 #include <memprof/report/text/fitted_options.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/format/tables/csv.hpp>
+#include <memprof/toolkit/format/tables/markdown.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

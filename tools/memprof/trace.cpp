@@ -8,8 +8,8 @@
 #include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
-#include <memprof/format/trace_source.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/definitions.hpp>

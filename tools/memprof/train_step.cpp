@@ -8,12 +8,12 @@
 #include "torch_step.hpp"
 #endif
 
-#include <memprof/analysis/estimate.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/estimate_text.hpp>
 #include <memprof/report/text/text_format.hpp>
-#include <memprof/report/training_step_text.hpp>
+#include <memprof/toolkit/estimate/estimate.hpp>
+#include <memprof/toolkit/estimate/estimate_text.hpp>
+#include <memprof/toolkit/estimate/training_step_text.hpp>
 #include <memprof/trace/dtype.hpp>
 #include <memprof/trace/run_mode.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/analysis/estimate/decoder_model.hpp>
-#include <memprof/analysis/estimate/decoder_shape.hpp>
+#include <memprof/toolkit/estimate/decoder_model.hpp>
+#include <memprof/toolkit/estimate/decoder_shape.hpp>
 
 #include <CLI/App.hpp>
 #include <cstdint>

@@ -3,11 +3,11 @@
 #include "complain.hpp"
 #include "option_values.hpp"
 
-#include <memprof/analysis/estimate/decoder_config_json.hpp>
 #include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/device_json.hpp>
+#include <memprof/toolkit/estimate/decoder_config_json.hpp>
 #include <memprof/trace/device_presets.hpp>
 #include <memprof/trace/dtype.hpp>
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/analysis/estimate/decoder_model.hpp>
-#include <memprof/analysis/estimate/decoder_shape.hpp>
-#include <memprof/analysis/estimate/training_setup.hpp>
-#include <memprof/analysis/estimate/training_step.hpp>
+#include <memprof/toolkit/estimate/decoder_model.hpp>
+#include <memprof/toolkit/estimate/decoder_shape.hpp>
+#include <memprof/toolkit/estimate/training_setup.hpp>
+#include <memprof/toolkit/estimate/training_step.hpp>
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/trace.hpp>
 

@@ -10,12 +10,12 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/byte_sink.hpp>
-#include <memprof/format/tt_json_check.hpp>
-#include <memprof/format/tt_log.hpp>
-#include <memprof/format/tt_log_json.hpp>
-#include <memprof/report/html.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_json_check.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_log.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_log_json.hpp>
+#include <memprof/toolkit/page/html.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/format/recorded_event_writer.hpp>
+#include <memprof/toolkit/format/recorded_event_writer.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <CLI/App.hpp>

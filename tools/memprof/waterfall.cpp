@@ -11,19 +11,19 @@
 #include "train_step.hpp"
 #include "training_options.hpp"
 
-#include <memprof/analysis/estimate.hpp>
-#include <memprof/analysis/waterfall.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/terminal.hpp>
-#include <memprof/format/stack_fold.hpp>
-#include <memprof/format/trace_source.hpp>
 #include <memprof/profile/json.hpp>
-#include <memprof/report/html.hpp>
 #include <memprof/report/text/fitted_options.hpp>
-#include <memprof/report/waterfall_html.hpp>
-#include <memprof/report/waterfall_json.hpp>
-#include <memprof/report/waterfall_text.hpp>
+#include <memprof/toolkit/analysis/waterfall.hpp>
+#include <memprof/toolkit/analysis/waterfall_json.hpp>
+#include <memprof/toolkit/analysis/waterfall_text.hpp>
+#include <memprof/toolkit/estimate/estimate.hpp>
+#include <memprof/toolkit/format/stacks/stack_fold.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
+#include <memprof/toolkit/page/html.hpp>
+#include <memprof/toolkit/page/waterfall_html.hpp>
 #include <memprof/trace/run_mode.hpp>
 #include <memprof/trace/trace.hpp>
 

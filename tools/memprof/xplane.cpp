@@ -8,14 +8,14 @@
 #include "recording.hpp"
 #include "text_output.hpp"
 
-#include <memprof/analysis/hlo_attribution.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/hlo_memory.hpp>
-#include <memprof/format/xplane.hpp>
-#include <memprof/format/xplane_trace.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/hlo_attribution.hpp>
+#include <memprof/toolkit/format/xla/hlo_memory.hpp>
+#include <memprof/toolkit/format/xla/xplane.hpp>
+#include <memprof/toolkit/format/xla/xplane_trace.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

@@ -3,13 +3,13 @@
 // where every byte of the difference has a name.
 #include <torch_gpt/model.hpp>
 
-#include <memprof/analysis/estimate.hpp>
-#include <memprof/analysis/waterfall.hpp>
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
-#include <memprof/format/stack_fold.hpp>
 #include <memprof/memprof.hpp>
-#include <memprof/report/waterfall_text.hpp>
+#include <memprof/toolkit/analysis/waterfall.hpp>
+#include <memprof/toolkit/analysis/waterfall_text.hpp>
+#include <memprof/toolkit/estimate/estimate.hpp>
+#include <memprof/toolkit/format/stacks/stack_fold.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <torch/torch.h>

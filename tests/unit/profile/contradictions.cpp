@@ -1,5 +1,5 @@
-#include <memprof/analysis/profile_remarks.hpp>
 #include <memprof/profile/contradictions.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

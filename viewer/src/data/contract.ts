@@ -1,5 +1,5 @@
 /**
- * What a page contains: the contract between `<memprof/report/html/...>`, which writes it, and the viewer, which reads it.
+ * What a page contains: the contract between `<memprof/toolkit/page/...>`, which writes it, and the viewer, which reads it.
  * DATA.md says how it is embedded and has the rules that types cannot express.
  *
  * All numbers are non-negative integers below 2^53 unless said otherwise. Bytes are bytes, times nanoseconds since the

@@ -14,7 +14,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The heading of the first line; format/summary_text.hpp looks for it.
+/// The heading of the first line; the toolkit's summary_text_reader looks for it.
 inline constexpr std::string_view run_heading = "memprof";
 
 /// "nano_gpt --steps 200, rank 0 of 4: 200 steps in 603 segments, 4.21 s".

@@ -1,5 +1,5 @@
-#include <memprof/format/tracker_log.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/toolkit/format/tenstorrent/tracker_log.hpp>
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <unit/report/tracker_log.hpp>
+#include <toolkit/analysis/tracker_log.hpp>
 
 namespace memprof_tests::report_text_segment_lines {
 

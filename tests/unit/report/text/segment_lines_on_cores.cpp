@@ -1,14 +1,14 @@
 #include <memprof/report/text/segment_lines.hpp>
 
-#include <memprof/format/tracker_log.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/toolkit/format/tenstorrent/tracker_log.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <unit/report/tracker_log.hpp>
+#include <toolkit/analysis/tracker_log.hpp>
 
 namespace memprof_tests::report_text_segment_lines_on_cores {
 

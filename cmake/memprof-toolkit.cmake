@@ -1,0 +1,62 @@
+# memprof::toolkit: what reads, analyses and draws recordings, <memprof/toolkit/...>. It is compiled once, in a static library that is
+# built with the program, by the program's compiler and flags. One file for both roads: add_subdirectory (through the option
+# MEMPROF_TOOLKIT) and find_package(memprof COMPONENTS toolkit). Where protozero is found, the toolkit reads profiles of XLA, and has
+# the second name memprof::protozero.
+#
+# Where nlohmann/json is missing there is no target, and memprof_toolkit_NOT_FOUND_MESSAGE says so; memprof_protozero_FOUND and
+# memprof_protozero_NOT_FOUND_MESSAGE are about the readers for XLA.
+set(memprof_toolkit_FOUND FALSE)
+set(memprof_protozero_FOUND FALSE)
+if(TARGET memprof::protozero)
+  set(memprof_protozero_FOUND TRUE)
+endif()
+if(TARGET memprof::toolkit)
+  set(memprof_toolkit_FOUND TRUE)
+  return()
+endif()
+
+include(${CMAKE_CURRENT_LIST_DIR}/memprof-compiled.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/memprof-json.cmake)
+if(NOT memprof_json_FOUND)
+  set(memprof_toolkit_NOT_FOUND_MESSAGE "${memprof_json_NOT_FOUND_MESSAGE}")
+  set(memprof_protozero_NOT_FOUND_MESSAGE "${memprof_json_NOT_FOUND_MESSAGE}")
+  return()
+endif()
+
+# In the source tree, in a build tree that serves as a package, and installed.
+foreach(folder IN ITEMS ../toolkit toolkit_include/memprof/toolkit toolkit)
+  set(toolkit_sources_folder ${CMAKE_CURRENT_LIST_DIR}/${folder})
+  if(EXISTS ${toolkit_sources_folder})
+    break()
+  endif()
+endforeach()
+file(GLOB_RECURSE toolkit_sources CONFIGURE_DEPENDS ${toolkit_sources_folder}/*.cpp)
+
+# protozero is headers alone, and has no package file.
+if(NOT DEFINED MEMPROF_PROTOZERO OR MEMPROF_PROTOZERO)
+  find_path(memprof_protozero_headers protozero/varint.hpp)
+  mark_as_advanced(memprof_protozero_headers)
+endif()
+if(memprof_protozero_headers AND (NOT DEFINED MEMPROF_PROTOZERO OR MEMPROF_PROTOZERO))
+  set(memprof_protozero_FOUND TRUE)
+else()
+  set(memprof_protozero_NOT_FOUND_MESSAGE
+    "protozero was not found (Debian: libprotozero-dev); set memprof_protozero_headers or CMAKE_PREFIX_PATH")
+  list(FILTER toolkit_sources EXCLUDE REGEX "/(format/protobuf_reader|format/xla/[a-z_]+|analysis/hlo_attribution)\\.cpp$")
+endif()
+
+add_library(memprof_toolkit STATIC EXCLUDE_FROM_ALL ${toolkit_sources})
+add_library(memprof::toolkit ALIAS memprof_toolkit)
+# What it needs of the library is not compiled in each of its files.
+target_link_libraries(memprof_toolkit PUBLIC memprof::json memprof::compiled)
+set_target_properties(memprof_toolkit PROPERTIES POSITION_INDEPENDENT_CODE ON) # shared libraries may link it
+if(memprof_toolkit_include_folder) # not installed beside the library's headers
+  target_include_directories(memprof_toolkit PUBLIC ${memprof_toolkit_include_folder})
+elseif(EXISTS ${CMAKE_CURRENT_LIST_DIR}/toolkit_include)
+  target_include_directories(memprof_toolkit PUBLIC ${CMAKE_CURRENT_LIST_DIR}/toolkit_include)
+endif()
+if(memprof_protozero_FOUND)
+  add_library(memprof::protozero ALIAS memprof_toolkit)
+  target_include_directories(memprof_toolkit SYSTEM PUBLIC ${memprof_protozero_headers})
+endif()
+set(memprof_toolkit_FOUND TRUE)

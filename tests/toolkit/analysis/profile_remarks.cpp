@@ -1,0 +1,105 @@
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
+
+#include <memprof/profile/fact/unrecorded_module.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+#include <vector>
+
+namespace memprof_tests::analysis_profile_remarks {
+
+using memprof::remarks_on;
+
+namespace {
+
+/// A complete profile with one empty space, of which there is nothing to remark.
+memprof::profile faultless() {
+  memprof::profile profile;
+  profile.exact = true;
+  profile.complete = true;
+  profile.spaces.emplace_back();
+  return profile;
+}
+
+std::vector<std::string> remarks_of(const memprof::profile& profile) { return remarks_on(profile, profile.spaces.front()); }
+
+}  // namespace
+
+TEST_CASE("profile remarks: what makes a profile's numbers doubtful is a remark") {
+  memprof::profile profile = faultless();
+  CHECK(remarks_of(profile).empty());
+  profile.exact = false;
+  profile.complete = false;
+  profile.mode = memprof::run_mode::no_dispatch;
+  CHECK(remarks_of(profile).size() == 3);
+}
+
+TEST_CASE("profile remarks: those of the source come first, and a log that breaks off is no capture that had not ended") {
+  memprof::profile profile = faultless();
+  profile.complete = false;
+  profile.provenance.format = "tracker_log";
+  profile.provenance.remarks = {"the final totals are missing"};
+  CHECK(remarks_of(profile) == std::vector<std::string>{"the final totals are missing"});
+}
+
+TEST_CASE("profile remarks: rounded numbers do not contradict each other here, their reader compares them") {
+  memprof::profile profile = faultless();
+  profile.spaces.front().cumulative_current = 1;
+  CHECK(remarks_of(profile).size() > 0);
+  profile.provenance.rounding = 10486;
+  CHECK(remarks_of(profile).empty());
+}
+
+TEST_CASE("profile remarks: libraries whose events are missing are named, with what to do") {
+  memprof::profile profile = faultless();
+  profile.exact = false;
+  profile.facts = {memprof::to_table<memprof::unrecorded_module>({{"/opt/plugin.so"}})};
+  const std::vector<std::string> remarks = remarks_of(profile);
+  REQUIRE(remarks.size() == 2);
+  CHECK(remarks[1] ==
+        "what /opt/plugin.so allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+}
+
+TEST_CASE("profile remarks: the first allocation beyond the capacity is one, the capacity alone is none") {
+  memprof::profile profile = faultless();
+  profile.segments = {{"FORWARD_PASS", 0, 0}};
+  memprof::space_profile& space = profile.spaces.front();
+  space.segments.resize(1);
+  space.segments[0].segment = "FORWARD_PASS";
+  space.capacity = 1000;
+  CHECK(remarks_of(profile).empty());
+  space.first_shortfall.requested = 250;
+  space.first_shortfall.free = 100;
+  space.first_shortfall.segment = 0;
+  space.first_shortfall.operation = "attention";
+  CHECK(remarks_of(profile) ==
+        std::vector<std::string>{
+            "an allocation of 250 bytes in operation attention in segment FORWARD_PASS was the first to exceed "
+            "the capacity: 100 bytes were free"});
+}
+
+TEST_CASE("profile remarks: the capacity of each core is one, and a shortfall names the core") {
+  memprof::profile profile = faultless();
+  memprof::space_profile& space = profile.spaces.front();
+  space.name = "l1";
+  space.capacity = 1000;
+  space.capacity_is_per_core = true;
+  space.first_shortfall.requested = 250;
+  space.first_shortfall.free = 100;
+  space.first_shortfall.core = "3-1";
+  const std::vector<std::string> remarks = remarks_of(profile);
+  REQUIRE(remarks.size() == 2);
+  CHECK(remarks[0] ==
+        "each core has 1000 bytes of l1, but the bytes here are totals across all cores: the device memory is not taken from "
+        "the profile");
+  CHECK(remarks[1] == "an allocation of 250 bytes on core 3-1 was the first to exceed the capacity: 100 bytes were free");
+}
+
+TEST_CASE("profile remarks: what contradicts itself in a profile is one") {
+  memprof::profile profile = faultless();
+  profile.spaces.front().cumulative_peak = 100;
+  CHECK(remarks_of(profile) ==
+        std::vector<std::string>{"the profile contradicts itself: live_at_peak.bytes is 0, but cumulative_peak is 100"});
+}
+
+}  // namespace memprof_tests::analysis_profile_remarks

@@ -1,0 +1,116 @@
+#include <memprof/toolkit/estimate/fit_search.hpp>
+#include <memprof/toolkit/estimate/fit_text.hpp>
+
+#include <memprof/trace/device_presets.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdint>
+#include <string>
+
+namespace memprof_tests::analysis_estimate_fit_search {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using memprof::decoder_model;
+using memprof::find_fit;
+using memprof::fit_answer;
+using memprof::sought_size;
+using memprof::training_setup;
+
+namespace {
+
+const decoder_model model{.layers = 2, .d_model = 16, .heads = 2, .vocabulary = 32};
+
+/// A device whose tensors are as large as their elements.
+memprof::device_description device_with(std::int64_t capacity, const char* space = "dram") {
+  memprof::device_description device;
+  device.name = "card";
+  device.add({.name = space, .capacity = capacity});
+  return device;
+}
+
+std::int64_t peak(const training_setup& setup) { return estimate_training_step(model, setup).space().cumulative_peak; }
+
+}  // namespace
+
+TEST_CASE("fit: the largest batch is the one that a linear peak has room for") {
+  // Every activation has the batch as a factor, so the peak is a + b * batch.
+  const std::int64_t one = peak({.batch_size = 1, .seq_len = 32});
+  const std::int64_t slope = peak({.batch_size = 2, .seq_len = 32}) - one;
+  REQUIRE(peak({.batch_size = 1000, .seq_len = 32}) == one + 999 * slope);
+  for (const std::int64_t batch : {1, 2, 3, 7, 64, 1000}) {
+    for (const std::int64_t spare : {std::int64_t{0}, slope - 1}) {
+      const std::int64_t capacity = one + (batch - 1) * slope + spare;
+      const fit_answer answer = find_fit(model, {.seq_len = 32, .device = device_with(capacity)}, sought_size::batch_size);
+      CHECK(answer.size == batch);
+      CHECK(answer.need == memprof::step_need{one + (batch - 1) * slope, std::nullopt, true});
+      CHECK(answer.one_more == memprof::step_need{one + batch * slope, std::nullopt, false});
+    }
+  }
+  const fit_answer none = find_fit(model, {.seq_len = 32, .device = device_with(one - 1)}, sought_size::batch_size);
+  CHECK(none.size == 0);
+  CHECK(none.need == memprof::step_need{one, std::nullopt, false});
+  CHECK(!none.one_more);
+}
+
+TEST_CASE("fit: the longest sequence fits, and one longer does not, by trying all") {
+  constexpr std::int64_t capacity = 1'000'000;
+  std::int64_t longest = 0;
+  while (peak({.batch_size = 2, .seq_len = longest + 1}) <= capacity) ++longest;
+  const training_setup setup{.batch_size = 2, .device = device_with(capacity)};
+  CHECK(find_fit(model, setup, sought_size::seq_len).size == longest);
+  // A model may be made for no more.
+  const fit_answer bounded = find_fit(model, setup, sought_size::seq_len, longest - 3);
+  CHECK(bounded.size == longest - 3);
+  CHECK(!bounded.one_more);
+}
+
+TEST_CASE("fit: a CUDA device is compared with what the caching allocator reserves, by trying all") {
+  training_setup setup{.seq_len = 64, .device = device_with(64 << 20, "cuda:0")};
+  std::int64_t largest = 0;
+  for (setup.batch_size = 1; memprof::need_of(model, setup).fits; ++setup.batch_size) largest = setup.batch_size;
+  const fit_answer answer = find_fit(model, setup, sought_size::batch_size);
+  CHECK(answer.size == largest);
+  REQUIRE(answer.need.reserved);
+  CHECK(*answer.need.reserved >= answer.need.peak);
+  CHECK(*answer.need.reserved <= 64 << 20);
+  CHECK(*answer.need.reserved % (2 << 20) == 0);  // segments
+  REQUIRE(answer.one_more);
+  CHECK(*answer.one_more->reserved > 64 << 20);
+  // Without the allocator more would fit.
+  setup.device = device_with(64 << 20);
+  CHECK(find_fit(model, setup, sought_size::batch_size).size > largest);
+}
+
+TEST_CASE("fit: recomputing blocks never fits less") {
+  for (const std::int64_t capacity : {200'000, 1'000'000, 30'000'000}) {
+    training_setup setup{.seq_len = 48, .device = device_with(capacity)};
+    const std::int64_t kept = find_fit(model, setup, sought_size::batch_size).size;
+    setup.recompute_blocks = true;
+    CHECK(find_fit(model, setup, sought_size::batch_size).size >= kept);
+  }
+}
+
+TEST_CASE("fit: a device without a capacity is refused") {
+  CHECK_THROWS_MATCHES((void)find_fit(model, {}, sought_size::batch_size), memprof::error,
+                       MessageMatches(ContainsSubstring("the device has no capacity")));
+}
+
+TEST_CASE("fit: the table says what fits and what one more would need") {
+  constexpr std::int64_t gib = std::int64_t{1} << 30;
+  const std::vector<memprof::fit_row> rows{
+      {"all kept", {.size = 0, .need = {10 * gib, 11 * gib, false}, .one_more = {}}},
+      {"blocks recomputed",
+       {.size = 3, .need = {6 * gib, 7 * gib, true}, .one_more = memprof::step_need{8 * gib, 9 * gib, false}}},
+      {"bounded", {.size = 5, .need = {gib, {}, true}, .one_more = {}}}};
+  CHECK(memprof::to_text(rows, "Largest batch") ==
+        "Activations       | Largest batch | Peak GiB | Reserved GiB | One more: peak | Reserved\n"
+        "------------------+---------------+----------+--------------+----------------+---------\n"
+        "all kept          | none          |       -  |       -      |  10.000        |  11.000 \n"
+        "blocks recomputed | 3             |   6.000  |   7.000      |   8.000        |   9.000 \n"
+        "bounded           | 5             |   1.000  |       -      |       -        |       - \n");
+}
+
+}  // namespace memprof_tests::analysis_estimate_fit_search

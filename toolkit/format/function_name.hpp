@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memprof/config.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How readers of other tools' recordings name operations after stack frames.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Which frames of a recorded stack become operations.
+enum class stack_frames : std::uint8_t {
+  own,  ///< without functions of the C++ standard library and allocators, so that a block belongs to who asked for it
+  all
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The name of a C++ function without its arguments, template arguments and return type: `at::_ops::add_Tensor::call`. Python
+/// names stay as they are.
+[[nodiscard]] std::string short_function_name(std::string_view name);
+
+/// Whether the function with this short name is of the C++ standard library, or allocates for whoever calls it: a frame that does
+/// not say who asked for memory.
+[[nodiscard]] bool is_library_function(std::string_view name);
+
+/// The operation of a stack frame: `function (file:line)`, with the file's base name and a short function name. An empty file and
+/// "??" are left out.
+[[nodiscard]] std::string frame_name(std::string_view function, std::string_view file, std::string_view line);
+
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,0 +1,300 @@
+#pragma once
+
+#include <memprof/detail/error.hpp>
+#include <memprof/ledger/category_tag.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_follower.hpp>
+#include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/range_deallocation.hpp>
+#include <memprof/ledger/scope_stack.hpp>
+#include <memprof/toolkit/format/thread_numbers.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// A block of a trace with everything known about it, for formats that keep single blocks.
+struct replayed_block {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;      ///< on cores: across all of them
+  std::uint64_t ordinal = 0;    ///< of its allocation in its space, from 1
+  std::int64_t time_ns = 0;     ///< of its allocation
+  std::uint32_t thread = 0;     ///< that allocated it
+  std::uint32_t operation = 0;  ///< the innermost open one at its allocation: a node of `replay_state::operations`; 0: none
+  label annotation = 0;         ///< `name\x1fshape\x1fdtype[\x1frequires_grad]`
+  label stream = 0;             ///< `stream\x1fpool`
+  std::uint32_t cores = 0;      ///< packed `core_range`, if `is_on_cores`
+  std::uint8_t space = 0;
+  memprof::category category = category::other;
+  bool is_on_cores = false;
+  bool is_circular_buffer = false;
+  bool is_awaited = false;  ///< freed, and streams may still use it
+};
+
+/// The state of a trace up to the current event.
+struct replay_state {
+  std::int64_t now_ns = 0;
+  std::uint64_t segment = 0;  ///< the number of segments that have ended
+  capture_info info;
+  label_table names;
+  label space_names[any_space + 1] = {};
+  detail::operation_follower follower;
+
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower.operations(); }
+  [[nodiscard]] std::string_view space_name(std::uint8_t space) const noexcept { return names.text(space_names[space]); }
+};
+
+/// The callbacks of `trace_replay`. Handlers derive from it and hide those they need.
+struct replay_handler {
+  /// A block was allocated.
+  void on_allocation(const replay_state&, const replayed_block&) {}
+  /// A block was freed.
+  void on_deallocation(const replay_state&, const replayed_block&, std::uint32_t /*thread*/) {}
+  /// A block got a name, or a category other than `before`, which applied since its allocation.
+  void on_annotation(const replay_state&, const replayed_block&, category /*before*/) {}
+  /// Operations began or ended on a thread; `open` are those open now.
+  void on_operations(const replay_state&, std::uint32_t /*thread*/, const detail::scope_stack& /*open*/) {}
+  void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
+  void on_segment_end(const replay_state&, label /*name*/) {}
+  /// A checkpoint, at which the live blocks are wanted; the name is 0 for a periodic one.
+  void on_checkpoint(const replay_state&, label /*name*/) {}
+  /// A free of a block that is not live.
+  void on_unmatched_free(const replay_state&, const event&, std::uint32_t /*thread*/) {}
+  /// `reserve`, `release`, `out_of_memory` or `complete_deallocation`.
+  void on_allocator_event(const replay_state&, const event&, std::uint32_t /*thread*/) {}
+};
+
+/// Folds a trace by the rules of the ledger and hands single blocks, with operation, category and time, to a handler: the basis
+/// of formats with more detail than a profile. Takes memory for what is live, for operations and names.
+///
+/// Times need the clock readings of the whole trace: see `clock_visitor`.
+template <class Handler>
+class trace_replay {
+ public:
+  trace_replay(Handler& handler, const clock_readings& clock) : handler_(handler), clock_(clock) {}
+  trace_replay(const trace_replay&) = delete;
+  trace_replay& operator=(const trace_replay&) = delete;
+
+  [[nodiscard]] const replay_state& state() const noexcept { return state_; }
+  /// Calls `visit(const replayed_block&)` for each live block of a space, in no particular order.
+  template <class Visitor>
+  void for_each_live(std::uint8_t space, Visitor&& visit) const {
+    if (spaces_[space] == nullptr) return;
+    spaces_[space]->live.for_each([&](const detail::block& entry) { visit(spaces_[space]->slots[entry.owner]); });
+  }
+
+  // --- a trace_visitor ----------------------------------------------------------------------------------------------
+
+  void info(const capture_info& info) { state_.info = info; }
+  void name(label id, std::string_view text) {
+    if (id == state_.names.size() + 1) state_.names.append(text);
+  }
+  void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
+  void facts(fact_part&&) {}
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    detail::followed_thread& on = thread_in(ring);
+    for (const event* next = first; next != last; ++next) {
+      if (next->stamp > stamp_) {
+        stamp_ = next->stamp;
+        state_.now_ns = clock_.to_ns(stamp_);
+      }
+      apply(*next, on, ring);
+    }
+  }
+
+ private:
+  static constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint8_t, const detail::scope_usage&) {};
+
+  struct space_blocks {
+    detail::live_blocks live;  ///< `owner` is the index of the slot
+    std::vector<replayed_block> slots;
+    std::vector<std::uint32_t> unused;
+    std::uint64_t ordinal = 0;
+    std::uint64_t allocated = 0;
+  };
+
+  [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
+    std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
+    if (thread == nullptr) {
+      thread = std::make_unique<detail::followed_thread>(ring);
+      numbers_.add(ring, ring);
+    }
+    return *thread;
+  }
+  [[nodiscard]] space_blocks& blocks_of(std::uint8_t space) {
+    if (spaces_[space] == nullptr) spaces_[space] = std::make_unique<space_blocks>();
+    return *spaces_[space];
+  }
+
+  void apply(const event& happened, detail::followed_thread& on, std::uint32_t ring) {
+    switch (happened.kind) {
+      case event_kind::allocate:
+      case event_kind::allocate_on_stream:
+      case event_kind::allocate_on_cores: allocate(happened, on); break;
+      case event_kind::deallocate:
+      case event_kind::deallocate_on_stream:
+      case event_kind::deallocate_on_cores: deallocate(happened, on); break;
+      case event_kind::deallocate_range: deallocate_range(happened, on); break;
+      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
+      case event_kind::annotate: annotate(happened); break;
+      case event_kind::scope_begin:
+        if (state_.follower.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
+        break;
+      case event_kind::scope_end: end_scope(happened, on); break;
+      case event_kind::thread_begin: {
+        const std::uint32_t before = on.thread;
+        state_.follower.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
+        handler_.on_operations(state_, on.thread, on.scopes);
+        numbers_.change(before, on.thread, ring);
+        handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
+        break;
+      }
+      case event_kind::segment_end:
+        handler_.on_segment_end(state_, happened.label);
+        ++state_.segment;
+        break;
+      case event_kind::checkpoint: handler_.on_checkpoint(state_, happened.label); break;
+      case event_kind::reserve:
+      case event_kind::release:
+      case event_kind::out_of_memory:
+      case event_kind::complete_deallocation:
+        if (happened.space != any_space) handler_.on_allocator_event(state_, happened, on.thread);
+        break;
+      default: break;
+    }
+  }
+
+  void allocate(const event& happened, const detail::followed_thread& on) {
+    if (happened.space == any_space || happened.address == 0) return;
+    replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, on.scopes.operation()};
+    made.space = happened.space;
+    std::uint16_t tag = happened.tag;
+    if (happened.kind == event_kind::allocate_on_cores) {
+      const core_range cores = core_range::unpacked(happened.label);
+      tag &= 0xFFU;
+      if (!cores.is_valid() || happened.tag >> 8U > static_cast<unsigned>(buffer_kind::circular_buffer) ||
+          __builtin_mul_overflow(happened.bytes, cores.count(), &made.bytes))
+        return;
+      made.is_on_cores = true;
+      made.is_circular_buffer = happened.tag >> 8U != 0;
+      made.cores = happened.label;
+    } else if (happened.kind == event_kind::allocate_on_stream) {
+      made.stream = happened.label;
+    }
+    made.category = static_cast<category>(detail::category_of(detail::is_category(tag) ? tag : on.scopes.tag()));
+    space_blocks& blocks = blocks_of(happened.space);
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (made.bytes > most - blocks.allocated) return;
+    blocks.allocated += made.bytes;
+    if (blocks.live.find(happened.address)) remove(blocks, happened.address, on.thread);
+    const detail::live_blocks::insertion entry = blocks.live.insert(happened.address);
+    if (entry.entry == nullptr) detail::raise("trace_replay: out of memory for the table of live blocks");
+    made.ordinal = ++blocks.ordinal;
+    if (blocks.unused.empty()) {
+      entry.entry->owner = blocks.slots.size();
+      blocks.slots.push_back(made);
+    } else {
+      entry.entry->owner = blocks.unused.back();
+      blocks.unused.pop_back();
+      blocks.slots[entry.entry->owner] = made;
+    }
+    handler_.on_allocation(state_, made);
+  }
+
+  void deallocate(const event& happened, const detail::followed_thread& on) {
+    if (happened.space == any_space) return;
+    const bool is_awaited = happened.kind == event_kind::deallocate_on_stream && happened.tag != 0;
+    if (remove(blocks_of(happened.space), happened.address, on.thread, is_awaited)) return;
+    if (happened.address != 0) handler_.on_unmatched_free(state_, happened, on.thread);
+  }
+
+  bool remove(space_blocks& blocks, std::uint64_t address, std::uint32_t thread, bool is_awaited = false) {
+    const detail::live_blocks::place found = blocks.live.find(address);
+    if (!found) return false;
+    const auto slot = static_cast<std::uint32_t>(found->owner);
+    blocks.live.erase(found);
+    blocks.unused.push_back(slot);
+    blocks.slots[slot].is_awaited = is_awaited;
+    handler_.on_deallocation(state_, blocks.slots[slot], thread);
+    return true;
+  }
+
+  void deallocate_range(const event& happened, const detail::followed_thread& on) {
+    if (happened.space == any_space) return;
+    space_blocks& blocks = blocks_of(happened.space);
+    std::vector<std::uint64_t> addresses;
+    blocks.live.for_each([&](const detail::block& entry) {
+      if (detail::is_in_range(happened, entry.address)) addresses.push_back(entry.address);
+    });
+    for (const std::uint64_t address : addresses) remove(blocks, address, on.thread);
+  }
+
+  void deallocate_circular_buffers(const event& happened, const detail::followed_thread& on) {
+    const core_range cores = core_range::unpacked(happened.label);
+    if (happened.space == any_space || !cores.is_valid()) return;
+    space_blocks& blocks = blocks_of(happened.space);
+    std::vector<std::uint64_t> ended;
+    blocks.live.for_each([&](const detail::block& entry) {
+      const replayed_block& live = blocks.slots[entry.owner];
+      if (live.is_circular_buffer && core_range::unpacked(live.cores).overlaps(cores)) ended.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended) remove(blocks, address, on.thread);
+  }
+
+  void annotate(const event& happened) {
+    if (happened.tag > category_names.size()) return;
+    const std::size_t first = happened.space == any_space ? 0 : happened.space;
+    const std::size_t last = happened.space == any_space ? any_space : first + 1U;
+    for (std::size_t space = first; space < last; ++space) {
+      if (spaces_[space] == nullptr) continue;
+      const detail::live_blocks::place found = spaces_[space]->live.find(happened.address);
+      if (!found) continue;
+      replayed_block& named = spaces_[space]->slots[found->owner];
+      const category before = named.category;
+      if (happened.label != 0) named.annotation = happened.label;
+      if (happened.tag != 0) named.category = static_cast<category>(happened.tag - 1U);
+      handler_.on_annotation(state_, named, before);
+      return;
+    }
+  }
+
+  void end_scope(const event& happened, detail::followed_thread& on) {
+    detail::followed_thread* ended_on = &on;
+    state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::followed_thread* {
+      const std::uint32_t ring = numbers_.ring_of(number);
+      return ring == detail::thread_numbers::no_ring ? nullptr : ended_on = threads_.at(ring).get();
+    });
+    handler_.on_operations(state_, ended_on->thread, ended_on->scopes);
+  }
+
+  Handler& handler_;
+  const clock_readings& clock_;
+  std::uint64_t stamp_ = 0;
+  replay_state state_;
+  std::unique_ptr<space_blocks> spaces_[any_space + 1];
+  std::unordered_map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
+  detail::thread_numbers numbers_;
+};
+
+/// Anything that can replay a trace to a visitor repeatedly: a `trace`, a `trace_file`.
+template <class T>
+concept trace_source = requires(const T& source, trace_replay<replay_handler>& visitor) {
+  source.visit(visitor);
+};
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The blocks of one space over a stretch of a trace, in a bounded number of rows: those live at the greatest total, then those
+/// with the most bytes times events.
+class frame_blocks {
+ public:
+  struct row {
+    moment begin;
+    moment end;
+    std::uint64_t address;
+    std::int64_t bytes;
+    std::uint32_t slot;  ///< of its owner
+    label annotation;
+    bool stays;  ///< it was not freed within the stretch
+  };
+
+  /// `mark`: the bit of `followed_block::marks` that says, for this stretch, that a block was live at the greatest total.
+  frame_blocks(const moment& begin, std::size_t max_rows, std::uint32_t mark) : begin_(begin), max_rows_(max_rows), mark_(mark) {}
+
+  /// Counts a block that was there or began. Its row is made when it ends.
+  void count_block() { ++count_; }
+
+  /// Marks what is live now as live at the greatest total. `for_each(visit)` visits the blocks, all of them.
+  template <class ForEach>
+  void mark_peak(ForEach&& for_each) {
+    std::vector<followed_block*> live;
+    for_each([&](followed_block& block) {
+      block.marks &= ~mark_;
+      live.push_back(&block);
+    });
+    if (live.size() > max_rows_) {
+      std::nth_element(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(max_rows_), live.end(),
+                       [](const followed_block* left, const followed_block* right) {
+                         return left->bytes != right->bytes ? left->bytes > right->bytes : left->born.event < right->born.event;
+                       });
+      live.resize(max_rows_);
+    }
+    for (followed_block* const block : live) block->marks |= mark_;
+  }
+
+  void ended(const followed_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, false); }
+  /// The same for a block that is live when the stretch ends.
+  void stayed(const followed_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, true); }
+
+  /// Call after the last event.
+  void finish() {
+    const std::size_t room = max_rows_ - std::min(max_rows_, at_peak_.size());
+    if (rows_.size() > room) keep_largest(room);
+    rows_.insert(rows_.end(), at_peak_.begin(), at_peak_.end());
+    at_peak_.clear();
+    std::sort(rows_.begin(), rows_.end(), [](const row& left, const row& right) {
+      return left.begin.event != right.begin.event ? left.begin.event < right.begin.event : left.address < right.address;
+    });
+  }
+
+  [[nodiscard]] const std::vector<row>& rows() const noexcept { return rows_; }
+  /// All blocks of the stretch, including those without a row.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+
+ private:
+  void offer(const followed_block& block, std::size_t slot, const moment& end, bool stays) {
+    const moment begin = block.born.event < begin_.event ? begin_ : block.born;
+    const row offered{begin, end, block.address, block.bytes, static_cast<std::uint32_t>(slot), block.annotation, stays};
+    if ((block.marks & mark_) != 0) {
+      at_peak_.push_back(offered);
+    } else if (weight_of(offered) > least_kept_ || rows_.size() < max_rows_) {
+      rows_.push_back(offered);
+      if (rows_.size() == 2 * max_rows_) keep_largest(max_rows_);
+    }
+  }
+
+  void keep_largest(std::size_t count) {
+    const auto heavier = [](const row& left, const row& right) {
+      const double of_left = weight_of(left);
+      const double of_right = weight_of(right);
+      return of_left != of_right ? of_left > of_right : left.begin.event < right.begin.event;
+    };
+    if (count != 0) {
+      const auto last = rows_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+      std::nth_element(rows_.begin(), last, rows_.end(), heavier);
+      least_kept_ = weight_of(*last);
+    }
+    rows_.resize(count);
+  }
+
+  [[nodiscard]] static double weight_of(const row& block) noexcept {
+    return static_cast<double>(block.bytes) * static_cast<double>(block.end.event - block.begin.event);
+  }
+
+  moment begin_;
+  std::size_t max_rows_;
+  std::uint32_t mark_;
+  std::uint64_t count_ = 0;
+  double least_kept_ = -1;
+  std::vector<row> rows_;
+  std::vector<row> at_peak_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
