@@ -117,9 +117,12 @@ TEST_CASE("own allocations: a profile that the program was given and destroys fr
 
 TEST_CASE("own allocations: an error that the program catches frees nothing of the program's") {
   const memprof::space_profile cpu = recorded_in([](memprof::capture_guard&) {
-    try {
-      (void)memprof::begin_capture();
-    } catch (const memprof::error&) {
+    for (const std::uint32_t largest_blocks : {10U, 1'000'000U}) {
+      try {
+        (void)memprof::begin_capture({.largest_blocks = largest_blocks});
+        FAIL("a second capture");
+      } catch (const memprof::error&) {
+      }
     }
     ::operator delete(::operator new(10));
   });

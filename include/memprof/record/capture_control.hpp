@@ -208,17 +208,22 @@ class [[nodiscard]] open_status_guard {
 };
 
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
-  check(options);
+  {
+    const internal_guard hidden;
+    check(options);
+  }
   registry& shared = abi_1::process_registry;
   if (!may_take_lock(shared, abi_1::this_thread)) {
     raise(
         "begin_capture: this thread is inside another call of memprof: a signal handler interrupted that and calls "
-        "begin_capture, "
-        "or left it by siglongjmp; begin the capture elsewhere");
+        "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
   const lock_guard serial{shared.backend_lock};
-  check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
+  {
+    const internal_guard hidden;
+    check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
+  }
   finish_file(shared);
   kept_backends of_last_capture;  // destroyed after the lock is released
   process_schedule.restart(monotonic_ns());
