@@ -140,7 +140,7 @@ endforeach()
 
 # The prototype of the caching allocator's model is not part of the project; its test is skipped where it is not there.
 set(prototypes ${PROJECT_SOURCE_DIR}/../shared/prototypes/cuda)
-if(EXISTS ${prototypes}/cca_sim.hpp)
+if(EXISTS ${prototypes}/cca_sim.hpp AND TARGET memprof_property_caching_allocator_prototype)
   target_include_directories(memprof_property_caching_allocator_prototype SYSTEM PRIVATE ${prototypes})
   target_compile_definitions(memprof_property_caching_allocator_prototype PRIVATE MEMPROF_CACHING_ALLOCATOR_PROTOTYPE)
 endif()
