@@ -2,11 +2,9 @@
 
 #include <memprof/config.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <utility>
 
 /// @file
 /// The blocks of a caching allocator, and the pools of free ones.
@@ -67,17 +65,7 @@ class block_pool {
   /// Free blocks not backed by memory, by stream and address.
   [[nodiscard]] const free_block_map& unmapped() const noexcept { return unmapped_; }
 
-  void add(cached_block& block) {
-    free_block_map& blocks = block.is_mapped ? free_ : unmapped_;
-    block.free_since = searches_;
-    if (spare_.empty()) {
-      block.position = blocks.emplace(key_of(block), &block).first;
-      return;
-    }
-    spare_.key() = key_of(block);
-    spare_.mapped() = &block;
-    block.position = blocks.insert(std::move(spare_)).position;
-  }
+  void add(cached_block& block);
 
   void remove(const cached_block& block) { spare_ = (block.is_mapped ? free_ : unmapped_).extract(block.position); }
 
@@ -86,9 +74,7 @@ class block_pool {
   [[nodiscard]] std::int64_t age(const cached_block& block) const noexcept { return searches_ - block.free_since; }
 
  private:
-  [[nodiscard]] static free_block_key key_of(const cached_block& block) noexcept {
-    return {block.stream, block.is_mapped ? block.bytes : 0, block.address};
-  }
+  [[nodiscard]] static free_block_key key_of(const cached_block& block) noexcept;
 
   bool is_small_;
   std::int64_t searches_ = 0;
@@ -100,19 +86,8 @@ class block_pool {
 /// Storage for blocks: their addresses are stable, and storage is reused.
 class block_store {
  public:
-  [[nodiscard]] cached_block& take() {
-    if (unused_ == nullptr) return blocks_.emplace_back();
-    cached_block& taken = *unused_;
-    unused_ = taken.next;
-    taken = {};
-    return taken;
-  }
-
-  void give_back(cached_block& block) noexcept {
-    block.pool = nullptr;
-    block.next = unused_;
-    unused_ = &block;
-  }
+  [[nodiscard]] cached_block& take();
+  void give_back(cached_block& block) noexcept;
 
   /// Calls `visit(const cached_block&)` for each block, in no particular order.
   template <class Visitor>

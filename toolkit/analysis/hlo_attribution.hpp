@@ -5,16 +5,13 @@
 #include <memprof/toolkit/format/xla/hlo_program.hpp>
 #include <memprof/trace/category.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <regex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -38,46 +35,21 @@ struct hlo_class_rules {
 
 /// The rules for JAX programs that scan over a carry: `kv_cache`, `model_params`, `other_carry_state` and `other_parameter`, all
 /// of them parameters, and words that occur only in training. `\b` treats `_` as a letter: `grad_x` does not match.
-[[nodiscard]] inline hlo_class_rules default_hlo_class_rules() {
-  constexpr auto kind = std::regex::ECMAScript | std::regex::optimize;
-  hlo_class_rules rules;
-  rules.classes.push_back(
-      {"kv_cache", hlo_group::parameter, std::regex{R"(^init_carry\[[23]\]$)", kind}, category::kv_cache, true});
-  rules.classes.push_back({"model_params", hlo_group::parameter, std::regex{R"(^params\[')", kind}, category::parameter, true});
-  rules.classes.push_back(
-      {"other_carry_state", hlo_group::parameter, std::regex{R"(^init_carry\[)", kind}, category::other, false});
-  rules.classes.push_back({"other_parameter", hlo_group::parameter, std::regex{""}, category::input, false});
-  rules.markers =
-      std::regex{R"(\bgrad(ient)?s?\b|backward|optimizer|adam|momentum|rmsprop|weight_decay)", kind | std::regex::icase};
-  return rules;
-}
+[[nodiscard]] hlo_class_rules default_hlo_class_rules();
 
 namespace detail {
 
 /// Whether the pattern occurs in the text. libstdc++ uses stack for each character, so of a long text only the beginning is
 /// searched.
-[[nodiscard]] inline bool is_found(const std::regex& pattern, std::string_view text) {
-  constexpr std::size_t longest = 2048;
-  text = text.substr(0, longest);
-  return std::regex_search(text.begin(), text.end(), pattern);
-}
+[[nodiscard]] bool is_found(const std::regex& pattern, std::string_view text);
 
 }  // namespace detail
 
 /// The index of the block's class; the number of classes if it has none.
-[[nodiscard]] inline std::size_t class_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name) {
-  const auto found = std::find_if(rules.classes.begin(), rules.classes.end(), [&](const hlo_class_rule& rule) {
-    return (!rule.group || *rule.group == group) && detail::is_found(rule.op_name, op_name);
-  });
-  return static_cast<std::size_t>(found - rules.classes.begin());
-}
+[[nodiscard]] std::size_t class_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name);
 
 /// The category of a block's class, else of its group.
-[[nodiscard]] inline category category_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name) {
-  const std::size_t found = class_of(rules, group, op_name);
-  if (found < rules.classes.size()) return rules.classes[found].category;
-  return group == hlo_group::temporary ? category::temporary : group == hlo_group::parameter ? category::input : category::other;
-}
+[[nodiscard]] category category_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name);
 
 /// A block live at the peak, and its purpose.
 struct hlo_attributed_block {
@@ -101,61 +73,8 @@ struct hlo_attribution {
 /// XLA's viewer puts smaller blocks into one row.
 inline constexpr std::int64_t small_hlo_block = 16384;
 
-namespace detail {
-
-/// Compares the sums of rows with those of the simulation.
-inline void check_sums(const hlo_memory& memory, hlo_attribution& found) {
-  const heap_simulation& simulated = found.simulation;
-  std::int64_t rows = found.small;
-  for (const std::int64_t bytes : found.groups) rows += bytes;
-  const std::int64_t missing = simulated.peak - rows;
-  if (std::abs(missing) > simulated.peak / 1'000'000 + 1024) {
-    // Memory that lives from begin to end counts with its allocation, but its row counts with the largest value in it.
-    std::int64_t unused = 0;
-    for (const hlo_live_buffer& live : simulated.live_at_peak) {
-      const hlo_buffer& buffer = memory.program().buffers[live.owner];
-      if (live.is_indefinite) unused += memory.program().allocations[buffer.allocation].bytes - buffer.bytes;
-    }
-    const std::string sums = "blocks at the peak add up to " + std::to_string(rows) + " bytes, but the peak is " +
-                             std::to_string(simulated.peak) + ": ";
-    found.remarks.push_back(
-        sums + (missing == unused ? "allocations are larger than the largest value in them" : "the program contradicts itself"));
-  }
-  const std::int64_t parameters = simulated.parameters - found.group(hlo_group::parameter);
-  if (parameters < 0 || parameters > found.small)
-    found.remarks.push_back("listed parameters add up to " + std::to_string(found.group(hlo_group::parameter)) +
-                            " bytes, but the allocations of parameters to " + std::to_string(simulated.parameters) +
-                            ": more is missing than small blocks hold");
-}
-
-}  // namespace detail
-
 /// Finds what is live at the peak in a space and its purpose, including what lives from begin to end, which XLA's viewer lists
 /// only for space 0. Throws `memprof::error` if the program contradicts itself.
-[[nodiscard]] inline hlo_attribution attribute(const hlo_memory& memory, std::int64_t space, const hlo_class_rules& rules) {
-  hlo_attribution found;
-  found.simulation = memory.simulate(space);
-  found.classes.resize(rules.classes.size());
-  for (const hlo_live_buffer& live : found.simulation.live_at_peak) {
-    const std::int64_t bytes = memory.program().buffers[live.shown].bytes;
-    if (bytes < small_hlo_block) {
-      found.small += bytes;
-      continue;
-    }
-    hlo_block block = memory.block(live.shown);
-    found.groups[static_cast<std::size_t>(block.group)] += bytes;
-    const std::size_t of_class = class_of(rules, block.group, block.op_name);
-    if (of_class < rules.classes.size()) found.classes[of_class] += bytes;
-    if (detail::is_found(rules.markers, block.instruction) || detail::is_found(rules.markers, block.op_name) ||
-        detail::is_found(rules.markers, block.shape))
-      ++found.markers;
-    found.rows.push_back({std::move(block), of_class});
-  }
-  std::stable_sort(found.rows.begin(), found.rows.end(), [](const hlo_attributed_block& left, const hlo_attributed_block& right) {
-    return left.block.bytes > right.block.bytes;
-  });
-  detail::check_sums(memory, found);
-  return found;
-}
+[[nodiscard]] hlo_attribution attribute(const hlo_memory& memory, std::int64_t space, const hlo_class_rules& rules);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,24 +1,15 @@
 #pragma once
 
-#include <memprof/detail/error.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
-#include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/trace/category.hpp>
-#include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/run_mode.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -26,6 +17,8 @@
 /// their peaks differ attributed to an operation.
 
 namespace memprof::inline MEMPROF_ABI {
+
+struct stack_table;
 
 /// What one operation held in one category at a peak.
 struct held_bytes {
@@ -56,15 +49,9 @@ struct waterfall_bytes {
   std::vector<std::int64_t> bytes;
 
   [[nodiscard]] std::int64_t change(std::size_t column) const { return bytes[column] - bytes[column - 1]; }
-  [[nodiscard]] bool differs() const {
-    return std::any_of(bytes.begin(), bytes.end(), [&](std::int64_t each) { return each != bytes.front(); });
-  }
+  [[nodiscard]] bool differs() const;
   /// The greatest absolute change.
-  [[nodiscard]] std::int64_t greatest_change() const {
-    std::int64_t greatest = 0;
-    for (std::size_t column = 1; column < bytes.size(); ++column) greatest = std::max(greatest, std::abs(change(column)));
-    return greatest;
-  }
+  [[nodiscard]] std::int64_t greatest_change() const;
 };
 
 /// An operation. If `paths` is 0, the column has no such operation.
@@ -92,184 +79,17 @@ struct waterfall {
   std::vector<waterfall_category> categories;
 
   /// The peaks.
-  [[nodiscard]] waterfall_bytes total() const {
-    waterfall_bytes peaks;
-    for (const waterfall_column& column : columns) peaks.bytes.push_back(column.peak);
-    return peaks;
-  }
+  [[nodiscard]] waterfall_bytes total() const;
 };
 
 /// The account that a profile has of a space. `stacks` is the table of the same run: `stack_table_of(profile)`, or that of its
 /// trace, which has categories. Throws `memprof::error` if the operations do not add up to the peak, for example because they are
 /// unknown.
-[[nodiscard]] inline waterfall_column column_of(std::string title, const profile& source, const space_profile& space,
-                                                const stack_table& stacks) {
-  waterfall_column column;
-  column.title = std::move(title);
-  column.file = source.provenance.file;
-  column.space = space.name;
-  column.mode = source.mode;
-  column.peak = space.cumulative_peak;
-  column.operation = space.peak_operation;
-  column.has_categories = stacks.has_categories;
-  column.by_category = space.live_at_peak.by_category;
-  if (!detail::is_device_name(space.name)) column.process = process_account_of(source);
-  const auto segment = static_cast<std::size_t>(space.peak_segment);
-  if (space.peak_segment >= 0 && segment < source.segments.size()) column.segment = source.segments[segment].name;
-  std::int64_t sum = 0;
-  for (const stack_row& row : stacks.rows) {
-    if (stacks.spaces[row.space].name != space.name || (row.peak_blocks | row.peak_bytes) == 0) continue;
-    held_bytes& held = column.held.emplace_back();
-    for (const std::uint32_t node : stacks.path(row.operation)) held.path.push_back(stacks.operations[node].name);
-    held.category = row.category;
-    held.bytes = row.peak_bytes;
-    held.blocks = row.peak_blocks;
-    if (row.peak_bytes < 0 || __builtin_add_overflow(sum, row.peak_bytes, &sum)) sum = -1;
-    if (sum < 0) break;
-  }
-  if (sum == column.peak && (column.peak == 0 || space.live_at_peak.bytes == column.peak)) return column;
-  detail::raise("the operations of " + (column.file.empty() ? column.title : "'" + column.file + "'") +
-                " do not add up to the peak of " + space.name + ": what was live then is missing or was cut");
-}
-
-namespace detail {
-
-/// A name with its numbers replaced by '*', so that layers that differ only in a number look alike: "h.11/attn" is "h.*/attn".
-/// Digits after a letter belong to the name.
-[[nodiscard]] inline std::string with_folded_layers(std::string_view name) {
-  const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
-  const auto is_letter = [](char character) {
-    return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
-  };
-  std::string result;
-  for (std::size_t index = 0; index < name.size();) {
-    std::size_t end = index;
-    while (end < name.size() && is_digit(name[end])) ++end;
-    if (end == index) {
-      result += name[index++];
-      continue;
-    }
-    if (index != 0 && is_letter(name[index - 1])) {
-      result += name.substr(index, end - index);
-    } else {
-      result += '*';
-    }
-    index = end;
-  }
-  return result;
-}
-
-/// Collects the rows of a waterfall.
-class waterfall_builder {
- public:
-  waterfall_builder(const std::vector<waterfall_column>& columns, const std::vector<part_rule>& rules)
-      : columns_{columns}, rules_{rules}, has_categories_{std::all_of(columns.begin(), columns.end(), [](const auto& column) {
-          return column.has_categories;
-        })} {
-    find_layers();
-    for (std::size_t column = 0; column < columns_.size(); ++column) {
-      for (const held_bytes& held : columns_[column].held) add(column, held);
-    }
-  }
-
-  [[nodiscard]] std::vector<waterfall_part> parts() const {
-    std::vector<waterfall_part> result;
-    for (const auto& [name, rows] : parts_) {
-      waterfall_part& part = result.emplace_back();
-      part.name = name;
-      part.bytes.resize(columns_.size());
-      for (const auto& [operation, found] : rows) {
-        waterfall_row& row = part.rows.emplace_back(found.row);
-        for (const auto& paths : found.paths) row.paths.push_back(static_cast<std::int64_t>(paths.size()));
-        for (std::size_t column = 0; column < columns_.size(); ++column) part.bytes[column] += row.bytes[column];
-      }
-      sort_rows(part.rows);
-    }
-    sort_rows(result);
-    return result;
-  }
-
- private:
-  struct collected {
-    waterfall_row row;
-    std::vector<std::set<std::vector<std::string>>> paths;
-  };
-
-  [[nodiscard]] operation_place place(const held_bytes& held) const {
-    operation_place found = place_of(held.path, has_categories_ ? held.category : category::other, rules_);
-    for (std::string* const name : {&found.part, &found.operation}) {
-      if (const std::string folded = with_folded_layers(*name); layers_.count(folded) != 0) *name = folded;
-    }
-    return found;
-  }
-
-  /// Finds names that differ only in a number within one column.
-  void find_layers() {
-    for (const waterfall_column& column : columns_) {
-      std::map<std::string, std::string> first_of;
-      for (const held_bytes& held : column.held) {
-        const operation_place found = place_of(held.path, has_categories_ ? held.category : category::other, rules_);
-        for (const std::string& name : {found.part, found.operation}) {
-          const std::string folded = with_folded_layers(name);
-          if (first_of.try_emplace(folded, name).first->second != name) layers_.insert(folded);
-        }
-      }
-    }
-  }
-
-  void add(std::size_t column, const held_bytes& held) {
-    const operation_place at = place(held);
-    collected& found = parts_[at.part][at.operation];
-    if (found.paths.empty()) {
-      found.row.operation = at.operation;
-      found.row.bytes.resize(columns_.size());
-      found.row.blocks.resize(columns_.size());
-      found.paths.resize(columns_.size());
-    }
-    found.row.bytes[column] += held.bytes;
-    found.row.blocks[column] += held.blocks;
-    found.paths[column].insert(held.path);
-  }
-
-  template <class Row>
-  static void sort_rows(std::vector<Row>& rows) {
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& left, const Row& right) {
-      const std::int64_t of_left = left.greatest_change();
-      const std::int64_t of_right = right.greatest_change();
-      if (of_left != of_right) return of_left > of_right;
-      return *std::max_element(left.bytes.begin(), left.bytes.end()) > *std::max_element(right.bytes.begin(), right.bytes.end());
-    });
-  }
-
-  const std::vector<waterfall_column>& columns_;
-  const std::vector<part_rule>& rules_;
-  bool has_categories_;
-  std::set<std::string> layers_;
-  std::map<std::string, std::map<std::string, collected>> parts_;
-};
-
-}  // namespace detail
+[[nodiscard]] waterfall_column column_of(std::string title, const profile& source, const space_profile& space,
+                                         const stack_table& stacks);
 
 /// Puts accounts of one step side by side. Categories determine the part of an operation only if all columns have them. Takes
 /// time linear in the operations times `rules`. Throws `memprof::error` for fewer than two columns.
-[[nodiscard]] inline waterfall make_waterfall(std::vector<waterfall_column> columns, const std::vector<part_rule>& rules = {}) {
-  if (columns.size() < 2) detail::raise("a waterfall needs at least two columns");
-  waterfall result;
-  result.columns = std::move(columns);
-  result.parts = detail::waterfall_builder{result.columns, rules}.parts();
-  for (std::size_t column = 0; column < result.columns.size(); ++column) {
-    for (const owned_bytes& held : result.columns[column].by_category) {
-      auto row = std::find_if(result.categories.begin(), result.categories.end(),
-                              [&](const waterfall_category& known) { return known.name == held.owner; });
-      if (row == result.categories.end()) {
-        row = result.categories.emplace(row);
-        row->name = held.owner;
-        row->bytes.resize(result.columns.size());
-      }
-      row->bytes[column] += held.bytes;
-    }
-  }
-  return result;
-}
+[[nodiscard]] waterfall make_waterfall(std::vector<waterfall_column> columns, const std::vector<part_rule>& rules = {});
 
 }  // namespace memprof::inline MEMPROF_ABI

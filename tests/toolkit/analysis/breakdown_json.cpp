@@ -9,6 +9,7 @@
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace memprof_tests::report_breakdown_json {

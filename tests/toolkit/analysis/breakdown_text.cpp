@@ -1,5 +1,6 @@
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
 
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/memory_breakdown.hpp>
 #include <memprof/toolkit/format/tenstorrent/model_parameters.hpp>
 #include <memprof/toolkit/format/tenstorrent/tracker_log.hpp>

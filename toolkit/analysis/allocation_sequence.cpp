@@ -1,0 +1,217 @@
+#include <memprof/config.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/heap.hpp>
+#include <memprof/ledger/frame_parts.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_follower.hpp>
+#include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/range_deallocation.hpp>
+#include <memprof/toolkit/analysis/allocation_sequence.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/frame_bytes.hpp>
+#include <memprof/trace/key_frame_collector.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace {
+
+constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint8_t, const detail::scope_usage&) {};
+
+}  // namespace
+
+void allocation_sequence::name(label id, std::string_view text) noexcept {
+  if (id == names_.size() + 1) names_.append(text);
+}
+
+void allocation_sequence::space(const space_definition& space) noexcept {
+  if (!space_name_.empty() && names_.text(space.name) == space_name_) space_ = space.id;
+}
+
+void allocation_sequence::events(const event* first, const event* last, std::uint32_t ring) {
+  detail::followed_thread& on = thread_in(ring);
+  for (const event* next = first; next != last; ++next, ++events_) {
+    switch (next->kind) {
+      case event_kind::allocate:
+      case event_kind::allocate_on_stream:
+        if (next->space == space_) allocate(*next, on);
+        break;
+      case event_kind::deallocate:
+      case event_kind::deallocate_on_stream:
+        if (next->space == space_) deallocate(next->address, on);
+        break;
+      case event_kind::deallocate_range:
+        if (next->space == space_) deallocate_range(*next, on);
+        break;
+      case event_kind::scope_begin: (void)follower_.begin(on, *next, 0, no_usage); break;
+      case event_kind::scope_end:
+        follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
+        break;
+      case event_kind::gap: is_missing_events_ = true; break;
+      case event_kind::thread_begin: follower_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
+      default: break;  // memory of single cores has no caching allocator
+    }
+  }
+}
+
+bool allocation_sequence::key_frame(const key_frame_part& part) {
+  if ((!is_missing_events_ && events_ != 0) || !frame_.add(part)) return true;
+  const bool is_sound = take_frame();
+  frame_.clear();
+  return is_sound;
+}
+
+detail::followed_thread& allocation_sequence::thread_in(std::uint32_t ring) {
+  std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
+  if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
+  return *thread;
+}
+
+detail::followed_thread* allocation_sequence::thread_of_number(std::uint32_t number) {
+  for (const auto& [ring, thread] : threads_) {
+    if (thread->thread == number) return thread.get();
+  }
+  return nullptr;
+}
+
+bool allocation_sequence::take_frame() {
+  using detail::frame_parts;
+  using detail::frame_section;
+  detail::frame_reader in{frame_.data(), frame_.size()};
+  std::uint32_t revision = 0;
+  in.number(revision);
+  if (revision > detail::frame_revision) return true;
+  follower_ = detail::operation_follower{};
+  threads_.clear();
+  in.section(frame_section::operations, [&] { frame_parts::operations(in, follower_); });
+  detail::live_blocks found;
+  while (!in.is_at_end() && !in.has_failed()) {
+    switch (in.next_section()) {
+      case frame_section::blocks: in.section(frame_section::blocks, [&] { take_blocks(in, found); }); break;
+      case frame_section::threads: in.section(frame_section::threads, [&] { take_threads(in); }); break;
+      default: in.skip_section(); break;
+    }
+  }
+  if (in.has_failed()) return false;
+  go_on_with(found);
+  is_missing_events_ = false;
+  return true;
+}
+
+void allocation_sequence::take_blocks(detail::frame_reader& in, detail::live_blocks& found) {
+  std::uint8_t space = 0;
+  in.number(space);
+  std::uint64_t born = 0;
+  detail::live_blocks of_others;
+  detail::frame_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](detail::block& held) {
+    std::int64_t distance = 0;
+    std::uint32_t thread = 0;
+    std::uint32_t node = 0;
+    std::uint32_t category = 0;
+    label annotation = 0;
+    in.amounts(held.bytes);
+    in.numbers(distance, thread, node, category, annotation);
+    in.require(node < follower_.operations().size());
+    held.born_thread = born += static_cast<std::uint64_t>(distance);
+    held.owner = node;
+  });
+}
+
+void allocation_sequence::take_threads(detail::frame_reader& in) {
+  std::size_t count = 0;
+  in.number(count);
+  for (; count != 0 && !in.has_failed(); --count) {
+    std::uint32_t ring = 0;
+    in.number(ring);
+    if (in.has_failed()) return;
+    detail::followed_thread& on = thread_in(ring);
+    in.require(on.scopes.empty());
+    in.numbers(on.thread, on.unfollowed_scopes);
+    detail::frame_parts::open_operations(in, on.scopes, follower_.operations().size());
+  }
+}
+
+void allocation_sequence::go_on_with(detail::live_blocks& found) {
+  std::vector<detail::block> gone;
+  live_.for_each([&](const detail::block& held) {
+    const detail::live_blocks::place now = found.find(held.address);
+    if (!now || now->bytes != held.bytes) gone.push_back(held);
+  });
+  for (const detail::block& held : gone) {
+    free_block(held.owner, 0);
+    live_.erase(live_.find(held.address));
+  }
+  std::vector<detail::block> come;
+  found.for_each([&](const detail::block& held) {
+    if (!live_.find(held.address)) come.push_back(held);
+  });
+  detail::sort_rows(come.data(), come.size(), [](const detail::block& left, const detail::block& right) {
+    return left.born_thread != right.born_thread ? left.born_thread < right.born_thread : left.address < right.address;
+  });
+  for (const detail::block& held : come) {
+    const detail::live_blocks::insertion made = live_.insert(held.address);
+    if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
+    made.entry->bytes = held.bytes;
+    made.entry->owner = held.bytes == 0 ? no_block : number_of_new_block();
+    if (held.bytes != 0) add_step(held.bytes, made.entry->owner, held.operation());
+  }
+}
+
+void allocation_sequence::allocate(const event& recorded, const detail::followed_thread& on) {
+  const detail::live_blocks::insertion made = live_.insert(recorded.address);
+  if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
+  std::uint64_t& block = made.entry->owner;
+  if (!made.is_new) {
+    ++replaced_allocations_;
+    free_block(block, on.scopes.operation());
+  }
+  made.entry->bytes = recorded.bytes;
+  block = recorded.bytes == 0 ? no_block : number_of_new_block();
+  if (block != no_block) add_step(recorded.bytes, block, on.scopes.operation());
+}
+
+void allocation_sequence::deallocate(std::uint64_t address, const detail::followed_thread& on) {
+  const detail::live_blocks::place found = live_.find(address);
+  if (!found) {
+    ++unmatched_frees_;
+    return;
+  }
+  free_block(found->owner, on.scopes.operation());
+  live_.erase(found);
+}
+
+void allocation_sequence::deallocate_range(const event& recorded, const detail::followed_thread& on) {
+  std::vector<std::uint64_t> addresses;
+  live_.for_each([&](const detail::block& live) {
+    if (detail::is_in_range(recorded, live.address)) addresses.push_back(live.address);
+  });
+  std::sort(addresses.begin(), addresses.end());
+  for (const std::uint64_t address : addresses) deallocate(address, on);
+}
+
+void allocation_sequence::free_block(std::uint64_t block, std::uint32_t operation) {
+  if (block == no_block) return;
+  add_step(0, block, operation);
+  unused_.push_back(static_cast<std::uint32_t>(block));
+}
+
+std::uint32_t allocation_sequence::number_of_new_block() {
+  if (unused_.empty()) return block_count_++;
+  const std::uint32_t number = unused_.back();
+  unused_.pop_back();
+  return number;
+}
+
+void allocation_sequence::add_step(std::uint64_t bytes, std::uint64_t block, std::uint32_t operation) {
+  steps_.push_back({bytes, events_, static_cast<std::uint32_t>(block), operation});
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,121 @@
+#include <memprof/config.hpp>
+#include <memprof/profile/build.hpp>
+#include <memprof/toolkit/analysis/allocation_sequence.hpp>
+#include <memprof/toolkit/analysis/cached_block.hpp>
+#include <memprof/toolkit/analysis/caching_allocator.hpp>
+#include <memprof/toolkit/analysis/caching_allocator_options.hpp>
+#include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
+#include <memprof/toolkit/analysis/memory_fit.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+namespace {
+
+/// Replays steps until one fails. Returns its index, or the number of steps.
+std::size_t replay(const allocation_sequence& sequence, caching_allocator& allocator) {
+  std::vector<const cached_block*> blocks(sequence.block_count());
+  const std::vector<allocation_step>& steps = sequence.steps();
+  for (std::size_t index = 0; index < steps.size(); ++index) {
+    const cached_block*& block = blocks[steps[index].block];
+    if (steps[index].bytes == 0) {
+      allocator.deallocate(block);
+      continue;
+    }
+    block = allocator.allocate(steps[index].bytes);
+    if (block == nullptr) return index;
+  }
+  return steps.size();
+}
+
+caching_allocator_options with_capacity(caching_allocator_options options, std::int64_t capacity) noexcept {
+  options.capacity = capacity;
+  return options;
+}
+
+bool fits_into(const allocation_sequence& sequence, const caching_allocator_options& options) {
+  caching_allocator allocator{options};
+  return replay(sequence, allocator) == sequence.steps().size();
+}
+
+std::int64_t largest_cached_block(const caching_allocator& allocator, bool is_small) {
+  std::int64_t largest = 0;
+  allocator.for_each_block([&](const cached_block& block) {
+    const bool is_candidate = block.is_mapped && !block.is_active() && block.pool->is_small() == is_small;
+    if (is_candidate && block.bytes > largest) largest = block.bytes;
+  });
+  return largest;
+}
+
+}  // namespace
+}  // namespace detail
+
+failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes) {
+  failed_allocation failure;
+  failure.requested = static_cast<std::int64_t>(bytes < detail::largest_request ? bytes : detail::largest_request);
+  failure.allowed = allocator.options().allowed();
+  failure.reserved = allocator.stats().reserved_bytes.current;
+  failure.allocated = allocator.stats().allocated_bytes.current;
+  const bool is_small = detail::block_size(allocator.options(), failure.requested) <= detail::largest_small_block;
+  failure.largest_cached = detail::largest_cached_block(allocator, is_small);
+  return failure;
+}
+
+std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation) {
+  return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), sequence.names())[operation];
+}
+
+memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options) {
+  memory_fit result;
+  caching_allocator allocator{options};
+  const std::size_t done = detail::replay(sequence, allocator);
+  result.stats = result.unlimited_stats = allocator.stats();
+  result.capacity = options.capacity;
+  if (done != sequence.steps().size()) {
+    const allocation_step& failed = sequence.steps()[done];
+    result.first_failure = failure_of(allocator, failed.bytes);
+    result.first_failure->event = failed.event;
+    result.first_failure->operation = failed.operation;
+  }
+  // Unless memory was returned early, the limit made no difference; but it also sets the length of expandable segments, which
+  // affects the choice of blocks.
+  const bool depends_on_limit = options.expandable_segments && options.capacity != 0;
+  if (result.fits() && result.stats.num_device_free == 0 && !depends_on_limit) return result;
+  caching_allocator unlimited{detail::with_capacity(options, 0)};
+  (void)detail::replay(sequence, unlimited);
+  result.unlimited_stats = unlimited.stats();
+  return result;
+}
+
+std::optional<std::int64_t> smallest_capacity(const allocation_sequence& sequence, const caching_allocator_options& options) {
+  if (sequence.steps().empty()) return 0;
+  constexpr std::int64_t step = detail::small_segment_size;  // segments and pages are multiples of it, barring odd options
+  constexpr std::int64_t most = (std::int64_t{1} << 61) / step;
+  const memory_fit needed = fit_memory(sequence, detail::with_capacity(options, 0));
+  if (!needed.fits()) return std::nullopt;
+  const auto fits_steps = [&](std::int64_t count) {
+    return detail::fits_into(sequence, detail::with_capacity(options, count * step));
+  };
+  // Less than the peak of requested bytes cannot suffice; the bytes reserved without a limit usually do.
+  std::int64_t too_few = (needed.stats.requested_bytes.peak - 1) / step;
+  std::int64_t enough = detail::rounded_up(needed.stats.reserved_bytes.peak, step) / step;
+  while (!fits_steps(enough)) {
+    if (enough > most / 2) return std::nullopt;
+    too_few = enough;
+    enough *= 2;
+  }
+  while (enough - too_few > 1) {
+    const std::int64_t middle = too_few + (enough - too_few) / 2;
+    (fits_steps(middle) ? enough : too_few) = middle;
+  }
+  return enough * step;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,70 @@
+#include <memprof/config.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/toolkit/analysis/waterfall.hpp>
+#include <memprof/toolkit/analysis/waterfall_json.hpp>
+#include <memprof/trace/run_mode.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+namespace {
+
+nlohmann::ordered_json changes_value(const waterfall_bytes& of) {
+  nlohmann::ordered_json changes = nlohmann::ordered_json::array();
+  for (std::size_t column = 1; column < of.bytes.size(); ++column) changes.push_back(of.change(column));
+  return changes;
+}
+
+nlohmann::ordered_json column_value(const waterfall_column& column) {
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+  };
+  return {{"title", column.title},
+          {"file", text_or_null(column.file)},
+          {"space", column.space},
+          {"mode", to_string(column.mode)},
+          {"peak_bytes", column.peak},
+          {"peak_segment", text_or_null(column.segment)},
+          {"peak_operation", text_or_null(column.operation)},
+          {"has_categories", column.has_categories},
+          {"resident_bytes", column.process ? nlohmann::ordered_json(column.process->reading.resident_bytes) : nullptr},
+          {"unrecorded_heap_bytes", column.process && column.process->is_heap_known()
+                                        ? nlohmann::ordered_json(column.process->reading.unrecorded_heap_bytes)
+                                        : nullptr}};
+}
+
+nlohmann::ordered_json part_value(const waterfall_part& part) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const waterfall_row& row : part.rows) {
+    rows.push_back({{"operation", row.operation},
+                    {"bytes", row.bytes},
+                    {"changes", changes_value(row)},
+                    {"blocks", row.blocks},
+                    {"paths", row.paths}});
+  }
+  return {{"part", part.name}, {"bytes", part.bytes}, {"changes", changes_value(part)}, {"operations", rows}};
+}
+
+}  // namespace
+}  // namespace detail
+
+nlohmann::ordered_json to_json(const waterfall& of) {
+  nlohmann::ordered_json columns = nlohmann::ordered_json::array();
+  for (const waterfall_column& column : of.columns) columns.push_back(detail::column_value(column));
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (const waterfall_part& part : of.parts) parts.push_back(detail::part_value(part));
+  nlohmann::ordered_json categories = nlohmann::ordered_json::array();
+  for (const waterfall_category& row : of.categories)
+    categories.push_back({{"category", row.name}, {"bytes", row.bytes}, {"changes", detail::changes_value(row)}});
+  return {{"format", waterfall_json_format},
+          {"version", waterfall_json_version},
+          {"columns", columns},
+          {"changes", detail::changes_value(of.total())},
+          {"parts", parts},
+          {"categories", categories}};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
