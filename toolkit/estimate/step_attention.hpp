@@ -2,14 +2,10 @@
 
 #include <memprof/toolkit/estimate/step_layers.hpp>
 #include <memprof/toolkit/estimate/step_recorder.hpp>
-#include <memprof/toolkit/estimate/training_setup.hpp>
 #include <memprof/trace/category.hpp>
-#include <memprof/trace/dtype.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -23,96 +19,22 @@ class step_attention {
     step_tensor context;
   };
 
-  explicit step_attention(const step_plan& plan)
-      : heads_{plan.per_tensor_rank(plan.model.heads)},
-        kv_heads_{std::max<std::int64_t>(1, plan.model.key_value_heads() / plan.setup.parallel.tensor)},
-        head_width_{plan.model.head_width()},
-        to_qkv_{plan, "qkv", plan.model.d_model, (heads_ + 2 * kv_heads_) * head_width_, !plan.model.is_llama()},
-        projection_{plan, "projection", heads_ * head_width_, plan.model.d_model, !plan.model.is_llama()} {}
-
-  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved) const {
-    const auto scope = plan.operation("attention");
-    saved.qkv = to_qkv_.forward(plan, std::move(input), saved.input, plan.setup.seq_len);
-    if (plan.setup.attention == attention_kind::fused) {
-      saved.probabilities = row_numbers(plan, "scores");
-    } else {
-      saved.probabilities = probabilities(plan);
-    }
-    step_tensor context = context_of(plan);
-    if (plan.setup.attention == attention_kind::recomputed) saved.probabilities.free();
-    return projection_.forward(plan, std::move(context), saved.context, plan.setup.seq_len);
-  }
-
-  [[nodiscard]] step_tensor backward(const step_plan& plan, kept& saved) {
-    const auto scope = plan.operation("attention");
-    step_tensor d_context = projection_.backward(plan, saved.context, plan.setup.seq_len);
-    step_tensor d_qkv = plan.setup.attention == attention_kind::fused ? fused_backward(plan) : plain_backward(plan, saved);
-    d_context.free();
-    saved.probabilities.free();
-    saved.qkv.free();
-    return to_qkv_.backward(plan, saved.input, plan.setup.seq_len);
-  }
-
-  void list(parameter_pointers& parameters) {
-    to_qkv_.list(parameters);
-    projection_.list(parameters);
-  }
+  explicit step_attention(const step_plan& plan);
+  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved) const;
+  [[nodiscard]] step_tensor backward(const step_plan& plan, kept& saved);
+  void list(parameter_pointers& parameters);
 
  private:
-  [[nodiscard]] step_tensor scores(const step_plan& plan) const {
-    return plan.tensor({plan.setup.batch_size, heads_, plan.setup.seq_len, plan.setup.seq_len});
-  }
+  [[nodiscard]] step_tensor scores(const step_plan& plan) const;
   /// Transposed keys or values, for a product that reads them the other way.
-  [[nodiscard]] step_tensor transposed_heads(const step_plan& plan) const {
-    if (!plan.setup.layers.transposes_copy) return {};
-    const auto scope = plan.operation("transpose", category::temporary);
-    return plan.tensor({plan.setup.batch_size, kv_heads_, head_width_, plan.setup.seq_len});
-  }
-  [[nodiscard]] step_tensor probabilities(const step_plan& plan) const {
-    const auto scope = plan.operation("scores");
-    step_tensor result = scores(plan);
-    const step_tensor keys = transposed_heads(plan);
-    return result;
-  }
+  [[nodiscard]] step_tensor transposed_heads(const step_plan& plan) const;
+  [[nodiscard]] step_tensor probabilities(const step_plan& plan) const;
   /// A float32 for each row of the scores: the logarithm of its sum, or the term that reduces its gradient.
-  [[nodiscard]] step_tensor row_numbers(const step_plan& plan, std::string_view name, optional_category kind = {}) const {
-    const auto scope = plan.operation(name);
-    return plan.tensor_of(dtype::float32, {plan.setup.batch_size, heads_, plan.setup.seq_len}, kind);
-  }
-  [[nodiscard]] step_tensor context_of(const step_plan& plan) const {
-    const auto scope = plan.operation("context");
-    return plan.activation(heads_ * head_width_);
-  }
-  [[nodiscard]] step_tensor qkv_gradient(const step_plan& plan) const {
-    return plan.activation((heads_ + 2 * kv_heads_) * head_width_);
-  }
-
-  [[nodiscard]] step_tensor plain_backward(const step_plan& plan, kept& saved) const {
-    if (plan.setup.attention == attention_kind::recomputed) {
-      const auto recomputation = plan.operation("recomputation", category::activation);
-      saved.probabilities = probabilities(plan);
-    }
-    step_tensor d_scores;
-    {
-      const auto scope = plan.operation("softmax");
-      d_scores = scores(plan);
-      const step_tensor values = transposed_heads(plan);
-    }
-    const auto scope = plan.operation("scores");
-    return qkv_gradient(plan);
-  }
-
-  [[nodiscard]] step_tensor fused_backward(const step_plan& plan) const {
-    const step_tensor row_sums = row_numbers(plan, "softmax", category::temporary);
-    const auto scope = plan.operation("scores");
-    // Blocks of keys add to the gradient of the queries in turn, for which 16 bits are too few.
-    step_tensor sums;
-    if (plan.setup.type != dtype::float32) {
-      sums =
-          plan.tensor_of(dtype::float32, {plan.setup.batch_size, plan.setup.seq_len, heads_, head_width_}, category::temporary);
-    }
-    return qkv_gradient(plan);
-  }
+  [[nodiscard]] step_tensor row_numbers(const step_plan& plan, std::string_view name, optional_category kind = {}) const;
+  [[nodiscard]] step_tensor context_of(const step_plan& plan) const;
+  [[nodiscard]] step_tensor qkv_gradient(const step_plan& plan) const;
+  [[nodiscard]] step_tensor plain_backward(const step_plan& plan, kept& saved) const;
+  [[nodiscard]] step_tensor fused_backward(const step_plan& plan) const;
 
   std::int64_t heads_;  ///< on this device
   std::int64_t kv_heads_;

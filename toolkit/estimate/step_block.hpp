@@ -4,10 +4,8 @@
 #include <memprof/toolkit/estimate/step_layers.hpp>
 #include <memprof/toolkit/estimate/step_mlp.hpp>
 #include <memprof/toolkit/estimate/step_recorder.hpp>
-#include <memprof/trace/category.hpp>
 
 #include <optional>
-#include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -24,72 +22,16 @@ class step_block {
     step_experts::kept experts;
   };
 
-  explicit step_block(const step_plan& plan) : attention_norm_{plan}, attention_{plan}, mlp_norm_{plan} {
-    if (plan.model.experts == 0) {
-      mlp_.emplace(plan);
-    } else {
-      experts_.emplace(plan);
-    }
-  }
-
-  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved) {
-    const auto scope = plan.operation("block");
-    const step_tensor whole = gathered(plan, parameters());
-    saved.input = std::move(input);
-    step_tensor result = run(plan, saved);
-    if (plan.setup.recompute_blocks) {
-      step_tensor only_input = std::move(saved.input);
-      saved = {};
-      saved.input = std::move(only_input);
-    }
-    return result;
-  }
-
-  [[nodiscard]] step_tensor backward(const step_plan& plan, step_tensor d_result, kept& saved) {
-    const auto scope = plan.operation("block");
-    const step_tensor whole = gathered(plan, parameters());
-    if (plan.setup.recompute_blocks) {
-      const auto recomputation = plan.operation("recomputation", category::activation);
-      (void)run(plan, saved);
-    }
-    step_tensor d_middle = add_residual(plan, d_result, mlp_norm_.backward(plan, saved.mlp_norm, feed_backward(plan, saved)));
-    d_result.free();
-    saved.middle.free();
-    step_tensor d_input = add_residual(
-        plan, d_middle, attention_norm_.backward(plan, saved.attention_norm, attention_.backward(plan, saved.attention)));
-    saved.input.free();
-    divide_gradients(plan, parameters());
-    return d_input;
-  }
-
-  [[nodiscard]] parameter_pointers parameters() {
-    parameter_pointers all;
-    attention_norm_.list(all);
-    attention_.list(all);
-    mlp_norm_.list(all);
-    if (mlp_) mlp_->list(all);
-    if (experts_) experts_->list(all);
-    return all;
-  }
+  explicit step_block(const step_plan& plan);
+  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved);
+  [[nodiscard]] step_tensor backward(const step_plan& plan, step_tensor d_result, kept& saved);
+  [[nodiscard]] parameter_pointers parameters();
 
  private:
-  [[nodiscard]] step_tensor run(const step_plan& plan, kept& saved) {
-    saved.middle = add_residual(plan, saved.input,
-                                attention_.forward(plan, attention_norm_.forward(plan, saved.attention_norm), saved.attention));
-    step_tensor normalised = mlp_norm_.forward(plan, saved.mlp_norm);
-    return add_residual(plan, saved.middle,
-                        mlp_ ? mlp_->forward(plan, std::move(normalised), saved.mlp, plan.setup.seq_len)
-                             : experts_->forward(plan, std::move(normalised), saved.experts));
-  }
-  [[nodiscard]] step_tensor feed_backward(const step_plan& plan, kept& saved) {
-    return mlp_ ? mlp_->backward(plan, saved.mlp, plan.setup.seq_len) : experts_->backward(plan, saved.experts);
-  }
+  [[nodiscard]] step_tensor run(const step_plan& plan, kept& saved);
+  [[nodiscard]] step_tensor feed_backward(const step_plan& plan, kept& saved);
   /// The sum of both, in the memory of the second if layers work in place.
-  [[nodiscard]] static step_tensor add_residual(const step_plan& plan, const step_tensor& from, step_tensor to) {
-    const auto scope = plan.operation("residual");
-    if (plan.setup.layers.works_in_place) return to;
-    return {plan.recorder, from.bytes()};
-  }
+  [[nodiscard]] static step_tensor add_residual(const step_plan& plan, const step_tensor& from, step_tensor to);
 
   step_norm attention_norm_;
   step_attention attention_;

@@ -2,12 +2,9 @@
 
 #include <memprof/toolkit/estimate/step_layers.hpp>
 #include <memprof/toolkit/estimate/step_recorder.hpp>
-#include <memprof/toolkit/estimate/training_setup.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -24,39 +21,16 @@ class step_mlp {
     step_tensor activated;
   };
 
-  explicit step_mlp(const step_plan& plan)
-      : is_gated_{plan.model.is_llama()},
-        channels_{plan.per_tensor_rank(plan.model.mlp_channels())},
-        expand_{plan, "expand", plan.model.d_model, is_gated_ ? 2 * channels_ : channels_, !is_gated_},
-        contract_{plan, "contract", channels_, plan.model.d_model, !is_gated_} {}
+  explicit step_mlp(const step_plan& plan);
 
-  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved, std::int64_t positions) const {
-    const auto scope = plan.operation("mlp");
-    saved.expanded = expand_.forward(plan, std::move(input), saved.input, positions);
-    return contract_.forward(plan, activate(plan, positions), saved.activated, positions);
-  }
-  [[nodiscard]] step_tensor backward(const step_plan& plan, kept& saved, std::int64_t positions) {
-    const auto scope = plan.operation("mlp");
-    const step_tensor d_expanded = activate_backward(plan, contract_.backward(plan, saved.activated, positions), positions);
-    saved.expanded.free();
-    return expand_.backward(plan, saved.input, positions);
-  }
-  void list(parameter_pointers& parameters) {
-    expand_.list(parameters);
-    contract_.list(parameters);
-  }
+  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved, std::int64_t positions) const;
+  [[nodiscard]] step_tensor backward(const step_plan& plan, kept& saved, std::int64_t positions);
+  void list(parameter_pointers& parameters);
 
  private:
   [[nodiscard]] std::string_view name() const noexcept { return is_gated_ ? "swiglu" : "gelu"; }
-  [[nodiscard]] step_tensor activate(const step_plan& plan, std::int64_t positions) const {
-    const auto scope = plan.operation(name());
-    return plan.tensor({plan.setup.batch_size, positions, channels_});
-  }
-  [[nodiscard]] step_tensor activate_backward(const step_plan& plan, step_tensor d_activated, std::int64_t positions) const {
-    const auto scope = plan.operation(name());
-    if (!is_gated_ && plan.setup.layers.works_in_place) return d_activated;
-    return plan.tensor({plan.setup.batch_size, positions, is_gated_ ? 2 * channels_ : channels_});
-  }
+  [[nodiscard]] step_tensor activate(const step_plan& plan, std::int64_t positions) const;
+  [[nodiscard]] step_tensor activate_backward(const step_plan& plan, step_tensor d_activated, std::int64_t positions) const;
 
   bool is_gated_;
   std::int64_t channels_;
@@ -75,48 +49,16 @@ class step_experts {
     std::vector<step_mlp::kept> experts;
   };
 
-  explicit step_experts(const step_plan& plan) : router_{plan, "router", plan.model.d_model, plan.model.experts, false} {
-    for (std::int64_t expert = 0; expert < plan.model.experts; ++expert) experts_.emplace_back(plan);
-  }
+  explicit step_experts(const step_plan& plan);
 
-  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved) const {
-    const auto scope = plan.operation("experts");
-    saved.choices = router_.forward(plan, std::move(input), saved.router_input, plan.setup.seq_len);
-    saved.experts.resize(experts_.size());
-    saved.results = plan.tensor({plan.setup.batch_size, plan.setup.seq_len * plan.model.experts_per_token, plan.model.d_model});
-    for (std::size_t expert = 0; expert < experts_.size(); ++expert) {
-      step_tensor chosen = tokens_of_expert(plan);
-      const step_tensor result = experts_[expert].forward(plan, std::move(chosen), saved.experts[expert], positions(plan));
-    }
-    return plan.activation(plan.model.d_model);
-  }
-  [[nodiscard]] step_tensor backward(const step_plan& plan, kept& saved) {
-    const auto scope = plan.operation("experts");
-    step_tensor d_input = plan.activation(plan.model.d_model);
-    for (std::size_t expert = experts_.size(); expert-- > 0;) {
-      const step_tensor d_result = tokens_of_expert(plan);
-      const step_tensor d_chosen = experts_[expert].backward(plan, saved.experts[expert], positions(plan));
-    }
-    saved.results.free();
-    const step_tensor d_choices = plan.tensor({plan.setup.batch_size, plan.setup.seq_len, plan.model.experts});
-    saved.choices.free();
-    const step_tensor d_router_input = router_.backward(plan, saved.router_input, plan.setup.seq_len);
-    return d_input;
-  }
-  void list(parameter_pointers& parameters) {
-    router_.list(parameters);
-    for (step_mlp& expert : experts_) expert.list(parameters);
-  }
+  [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved) const;
+  [[nodiscard]] step_tensor backward(const step_plan& plan, kept& saved);
+  void list(parameter_pointers& parameters);
 
  private:
   /// The number of tokens of a sequence that an expert gets.
-  [[nodiscard]] static std::int64_t positions(const step_plan& plan) noexcept {
-    const std::int64_t chosen = plan.setup.seq_len * plan.model.experts_per_token;
-    return (chosen + plan.model.experts - 1) / plan.model.experts;
-  }
-  [[nodiscard]] static step_tensor tokens_of_expert(const step_plan& plan) {
-    return plan.tensor({plan.setup.batch_size, positions(plan), plan.model.d_model});
-  }
+  [[nodiscard]] static std::int64_t positions(const step_plan& plan) noexcept;
+  [[nodiscard]] static step_tensor tokens_of_expert(const step_plan& plan);
 
   step_linear router_;
   std::vector<step_mlp> experts_;

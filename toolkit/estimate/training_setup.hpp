@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memprof/detail/error.hpp>
 #include <memprof/toolkit/estimate/decoder_model.hpp>
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/dtype.hpp>
@@ -8,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 /// @file
@@ -49,6 +47,7 @@ struct layer_implementation {
 
 /// examples/nano_gpt.
 inline constexpr layer_implementation plain_layers{};
+
 /// Eager libtorch, whose optimizers update one parameter after the other.
 inline constexpr layer_implementation torch_layers{.transposes_copy = false, .works_in_place = false};
 
@@ -86,42 +85,8 @@ struct training_setup {
 
 namespace detail {
 
-inline void check(const decoder_model& model, const training_setup& setup) {
-  check(model);
-  constexpr std::int64_t most = 1'000'000'000, max_micro_batches = 100'000;
-  const auto require = [](std::int64_t value, std::int64_t greatest, std::string_view name) {
-    if (value >= 1 && value <= greatest) return;
-    raise(std::string{name} + " is " + std::to_string(value) + ", but must be from 1 to " + std::to_string(greatest));
-  };
-  require(setup.batch_size, most, "batch_size");
-  require(setup.seq_len, most, "seq_len");
-  require(setup.micro_batches, max_micro_batches, "micro_batches");
-  require(setup.parallel.tensor, most, "tensor_parallel");
-  require(setup.parallel.pipeline, most, "pipeline_parallel");
-  require(setup.parallel.data, most, "data_parallel");
-  if (model.positions != 0 && setup.seq_len > model.positions) {
-    raise("seq_len " + std::to_string(setup.seq_len) + " is longer than the " + std::to_string(model.positions) +
-          " positions of the model");
-  }
-  if (setup.parallel.zero_stage < 0 || setup.parallel.zero_stage > 3) {
-    raise("zero_stage is " + std::to_string(setup.parallel.zero_stage) + ", but must be 0, 1, 2 or 3");
-  }
-  require_divides(setup.parallel.tensor, "tensor_parallel", model.heads, "heads");
-  require_divides(setup.parallel.tensor, "tensor_parallel", model.mlp_channels(), "mlp_width");
-  // With fewer key and value heads than parts, each part has one head that it shares with others.
-  const std::int64_t kv_heads = model.key_value_heads();
-  if (kv_heads % setup.parallel.tensor != 0) {
-    require_divides(kv_heads, "kv_heads", setup.parallel.tensor, "tensor_parallel");
-  }
-  require_divides(setup.parallel.pipeline, "pipeline_parallel", model.layers, "layers");
-  if (setup.pipeline_stage < -1 || setup.pipeline_stage >= setup.parallel.pipeline) {
-    raise("pipeline_stage is " + std::to_string(setup.pipeline_stage) + ", but must be at least -1 and less than " +
-          std::to_string(setup.parallel.pipeline));
-  }
-  if (setup.optimizer == optimizer_kind::adam_8bit && setup.master_weights) {
-    raise("adam-8bit has no master weights: choose one or the other");
-  }
-}
+/// Raises an error for a model or a setup that cannot be, or that do not go together.
+void check(const decoder_model& model, const training_setup& setup);
 
 }  // namespace detail
 
