@@ -1,40 +1,55 @@
-#pragma once
-
+#include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/format/byte_reader.hpp>
 #include <memprof/toolkit/format/log_line.hpp>
 #include <memprof/toolkit/format/tenstorrent/model_parameters.hpp>
+#include <memprof/toolkit/format/tenstorrent/summary_text_reader.hpp>
 #include <memprof/toolkit/format/tenstorrent/tracker_line.hpp>
+#include <memprof/toolkit/format/tenstorrent/tracker_log.hpp>
 #include <memprof/toolkit/format/tenstorrent/tracker_totals.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-namespace memprof::inline MEMPROF_ABI::detail {
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+namespace {
+
+/// Reads the fields `labels`, in that order, into `values`. Returns the label of the first one without a number; empty if all are
+/// there.
+template <std::size_t Count>
+[[nodiscard]] std::string_view read_megabytes(std::string_view content, const std::array<std::string_view, Count>& labels,
+                                              const std::array<std::int64_t*, Count>& values) {
+  std::size_t position = 0;
+  for (std::size_t index = 0; index < Count; ++index) {
+    const std::size_t found = content.find(labels[index], position);
+    if (found == std::string_view::npos) return labels[index];
+    position = found + labels[index].size();
+    const std::optional<std::int64_t> bytes = megabytes_at(content.substr(position));
+    if (!bytes) return labels[index];
+    *values[index] = *bytes;
+  }
+  return {};
+}
 
 /// What a log lacks.
-inline constexpr auto absent_from_tracker_log = std::to_array<std::string_view>(
+constexpr auto absent_from_tracker_log = std::to_array<std::string_view>(
     {"allocation_count", "deallocation_count", "begin_ns",     "end_ns",         "step",         "step_count", "segments_by_name",
      "duration_ns",      "begin_unix_ns",      "peak_time_ns", "peak_operation", "live_at_peak", "timeline",   "operations",
      "checkpoints",      "checkpoint_count",   "capacity",     "cores",          "anomalies",    "cost"});
-
-/// The number of a rank in a log; -1 if there is none or it exceeds 63 bits.
-[[nodiscard]] inline std::int64_t rank_number(std::string_view digits) {
-  std::int64_t number = -1;
-  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return fault == std::errc{} && end == digits.data() + digits.size() ? number : -1;
-}
 
 /// Reads the lines of a log one by one; see `parse_tracker_log`. Ranks are tracked separately.
 class tracker_reader {
@@ -280,4 +295,54 @@ class tracker_reader {
   std::string suspect_;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI::detail
+/// Takes a log line by line.
+class tracker_log_lines {
+ public:
+  explicit tracker_log_lines(std::string_view source) : reader_{source}, answers_{source} {}
+
+  /// The next line, without its LF.
+  void read(std::string_view line) {
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (++number_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+    // A progress bar returns to the start of its line, and what follows may share that line.
+    while (!line.empty()) {
+      const std::size_t carriage_return = line.find('\r');
+      const std::string visible = visible_text(line.substr(0, carriage_return));
+      reader_.read(visible, number_);
+      answers_.read(visible, number_);
+      line = carriage_return == std::string_view::npos ? std::string_view{} : line.substr(carriage_return + 1);
+    }
+  }
+  [[nodiscard]] std::vector<profile> finish() {
+    std::vector<profile> answered = answers_.finish();
+    return std::move(reader_).finish(std::move(answered), answers_.reason());
+  }
+
+ private:
+  tracker_reader reader_;
+  summary_text_reader answers_;
+  std::size_t number_ = 0;
+};
+
+}  // namespace
+}  // namespace detail
+
+std::vector<profile> parse_tracker_log(std::string_view text, std::string_view source) {
+  detail::tracker_log_lines lines{source};
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.read(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  return lines.finish();
+}
+
+std::vector<profile> read_tracker_log(std::FILE* file, const std::filesystem::path& path) {
+  detail::byte_reader in{file, path};
+  detail::tracker_log_lines lines{path.string()};
+  std::string line;
+  for (std::uint64_t number = 1; detail::next_line(in, line, number); ++number) lines.read(line);
+  return lines.finish();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
