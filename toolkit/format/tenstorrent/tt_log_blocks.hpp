@@ -2,9 +2,9 @@
 
 #include <memprof/config.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,17 +35,8 @@ class tt_blocks {
   void add(block&& made) { live_.push_back(std::move(made)); }
 
   /// Frees `bytes`; calls `free(block, part)` for each block that loses some or all of its bytes, before it does.
-  template <class Free>
-  void remove(std::int64_t bytes, const std::vector<std::string>& tensors, Free&& free) {
-    for (const std::string& tensor : tensors) {
-      const std::size_t index = find([&](const block& each) { return each.tensor == tensor; });
-      if (index != none && bytes > 0) bytes -= take(index, bytes, free);
-    }
-    while (bytes > 0 && !live_.empty()) {
-      const std::size_t equal = find([&](const block& each) { return each.bytes == bytes; });
-      bytes -= take(equal == none ? live_.size() - 1 : equal, bytes, free);
-    }
-  }
+  void remove(std::int64_t bytes, const std::vector<std::string>& tensors,
+              const std::function<void(const block& from, std::int64_t part)>& free);
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
@@ -53,24 +44,10 @@ class tt_blocks {
 
   /// The newest block for which `is_wanted` is true.
   template <class Predicate>
-  [[nodiscard]] std::size_t find(Predicate&& is_wanted) const {
-    const std::size_t oldest = live_.size() - std::min(live_.size(), max_tried);
-    for (std::size_t index = live_.size(); index > oldest; --index) {
-      if (is_wanted(live_[index - 1])) return index - 1;
-    }
-    return none;
-  }
+  [[nodiscard]] std::size_t find(Predicate&& is_wanted) const;
 
-  template <class Free>
-  std::int64_t take(std::size_t index, std::int64_t bytes, Free&& free) {
-    block& from = live_[index];
-    const std::int64_t part = std::min(bytes, from.bytes);
-    free(from, part);
-    from.bytes -= part;
-    from.address += static_cast<std::uint64_t>(part);
-    if (from.bytes == 0) live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(index));
-    return part;
-  }
+  [[nodiscard]] std::int64_t take(std::size_t index, std::int64_t bytes,
+                                  const std::function<void(const block& from, std::int64_t part)>& free);
 
   std::vector<block> live_;
 };
@@ -79,22 +56,10 @@ class tt_blocks {
 class tt_splits {
  public:
   void add(const tt_split& split) { splits_.push_back(split); }
-  void finish() {
-    std::stable_sort(splits_.begin(), splits_.end(),
-                     [](const tt_split& left, const tt_split& right) { return left.block < right.block; });
-  }
+  void finish();
 
   /// Calls `part(bytes)` for the parts of a block in the order in which they are freed. Blocks must be queried in order.
-  template <class Part>
-  void for_each_part(std::uint64_t block, std::int64_t bytes, Part&& part) {
-    for (; next_ < splits_.size() && splits_[next_].block <= block; ++next_) {
-      // The file may have changed since the first pass.
-      if (splits_[next_].block != block || splits_[next_].bytes >= bytes) continue;
-      part(splits_[next_].bytes);
-      bytes -= splits_[next_].bytes;
-    }
-    part(bytes);
-  }
+  void for_each_part(std::uint64_t block, std::int64_t bytes, const std::function<void(std::int64_t bytes)>& part);
 
  private:
   std::vector<tt_split> splits_;

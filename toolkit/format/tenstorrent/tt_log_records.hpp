@@ -59,15 +59,19 @@ struct tt_log_status {
 }
 
 /// A consumer of a log's contents.
-template <class T>
-concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_operation& operation, const tt_memory_state& state,
-                               const tt_out_of_memory& failure, std::string_view name, std::uint64_t line) {
-  sink.operation(rank, operation, state);  ///< with the state before it
-  sink.operation_without_state(rank, operation);
-  sink.program_state(rank, state);  ///< before or after a program
-  sink.begin_program(rank, name);
-  sink.end_program(rank, name);
-  sink.out_of_memory(rank, failure, line);
+class tt_log_sink {
+ public:
+  /// An operation with the state before it.
+  virtual void operation(const tt_rank& rank, const tt_executed_operation& executed, const tt_memory_state& state) = 0;
+  virtual void operation_without_state(const tt_rank& rank, const tt_executed_operation& executed) = 0;
+  /// The state before or after a program.
+  virtual void program_state(const tt_rank& rank, const tt_memory_state& state) = 0;
+  virtual void begin_program(const tt_rank& rank, std::string_view name) = 0;
+  virtual void end_program(const tt_rank& rank, std::string_view name) = 0;
+  virtual void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) = 0;
+
+ protected:
+  ~tt_log_sink() = default;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
