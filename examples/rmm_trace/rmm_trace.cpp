@@ -1,5 +1,5 @@
 // Converts the CSV log of RAPIDS Memory Manager's logging_resource_adaptor to a trace for `memprof show`, the model of PyTorch's
-// allocator and everything else. A reader of a foreign format need not be more than <memprof/toolkit/format/rmm/log.hpp>: it
+// allocator and everything else. A reader of a foreign format need not be more than toolkit/format/rmm/log.cpp: it
 // passes what it reads to a trace_writer.
 #include <memprof/memprof.hpp>
 #include <memprof/profile/trace_profile.hpp>

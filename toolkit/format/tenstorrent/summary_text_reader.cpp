@@ -153,7 +153,7 @@ bool summary_text_reader::begin_part(state& open, std::string_view name, std::st
 }
 
 void summary_text_reader::continue_part(state& open, std::string_view text) {
-  const auto append = [&](std::string& to) { to += (to.empty() ? "" : " ") + std::string{text}; };
+  const auto append = [&](std::string& to) { to.append(to.empty() ? "" : " ").append(text); };
   if (open.where == part::peak) append(open.peak);
   if (open.where == part::fit) append(open.fit);
   if (open.where != part::owners) return;

@@ -186,7 +186,8 @@ class ttnn_graph_writer {
     buffer_of_tensor_.erase(buffer);
     if (block == live_.end()) return;
     const live_buffer& live = block->second;
-    const std::string dtype = lower_word(node.dtype) + (node.layout.empty() ? "" : " " + lower_word(node.layout));
+    std::string dtype = lower_word(node.dtype);
+    if (!node.layout.empty()) dtype.append(" ").append(lower_word(node.layout));
     std::string_view shape = node.shape;
     if (shape.starts_with("Shape(") && shape.ends_with(')')) shape = shape.substr(6, shape.size() - 7);
     const std::uint64_t address = live.cores ? address_on_cores(live.address, *live.cores) : live.address;
