@@ -2,6 +2,7 @@
 
 #include <memprof/config.hpp>
 
+#include <concepts>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -12,6 +13,20 @@ namespace memprof::inline MEMPROF_ABI {
 template <class T>
 concept byte_sink = requires(T sink, std::string_view bytes) {
   sink.write(bytes);
+};
+
+/// Refers to any sink, so that a writer is compiled once; the sink must outlive it. Costs an indirect call for each piece, and
+/// writers collect pieces.
+class byte_sink_view {
+ public:
+  template <class Sink>
+  requires(!std::same_as<Sink, byte_sink_view> && byte_sink<Sink>) byte_sink_view(Sink& sink)
+      : sink_(&sink), write_([](void* to, std::string_view bytes) { static_cast<Sink*>(to)->write(bytes); }) {}
+  void write(std::string_view bytes) const { write_(sink_, bytes); }
+
+ private:
+  void* sink_;
+  void (*write_)(void* sink, std::string_view bytes);
 };
 
 /// Writes to an open file that the caller keeps. Check `is_good` at the end: on failure, errno has the reason.
