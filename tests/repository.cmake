@@ -94,11 +94,6 @@ memprof_add_static_test("implementation.hpp: it compiles where MEMPROF_ENABLED i
   ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DMEMPROF_SEPARATE_COMPILATION=1 -DMEMPROF_ENABLED=0
   -I${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/cmake/memprof.cpp)
 
-# A Release build prints no warning. ./dev test --long release builds the whole tool so; this is what its subcommands share.
-memprof_add_static_test("optimised: what the tool shares compiles without a warning"
-  ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -DNDEBUG -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -S -o ${CMAKE_CURRENT_BINARY_DIR}/optimised.s
-  -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_BINARY_DIR}/toolkit_include ${CMAKE_CURRENT_SOURCE_DIR}/language/optimised.cpp)
-
 # What replaces operator new cannot be inline; the linker says where it belongs.
 memprof_add_failing_test("new_delete.hpp: in two files it names the cause" "multiple definition of .memprof_new_delete_belongs_in_exactly_one_cpp_file"
   ${CMAKE_CXX_COMPILER} -std=c++20 -fPIC -shared -I${PROJECT_SOURCE_DIR}/include -o ${CMAKE_CURRENT_BINARY_DIR}/new_delete_twice

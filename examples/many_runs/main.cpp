@@ -98,7 +98,7 @@ void write_table(const std::filesystem::path& path, Write&& write) {
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) throw memprof::error{"cannot write '" + path.string() + "'"};
   memprof::file_sink sink{file};
-  memprof::table_writer<memprof::file_sink> rows{sink, memprof::table_format::csv};
+  memprof::table_writer rows{sink, memprof::table_format::csv};
   write(rows);
   if (std::fclose(file) != 0 || !sink.is_good()) throw memprof::error{"cannot write all of '" + path.string() + "'"};
 }

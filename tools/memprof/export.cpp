@@ -96,7 +96,7 @@ class exporter {
   template <class Write>
   static void to_table(const std::filesystem::path& path, memprof::table_format format, Write&& write) {
     to_file(path, [&](memprof::file_sink& sink) {
-      memprof::table_writer<memprof::file_sink> rows{sink, format};
+      memprof::table_writer rows{sink, format};
       write(rows);
     });
     say_written(path);
@@ -187,8 +187,8 @@ class exporter {
       print_error("export",
                   std::to_string(losses.memory_events) + " memory events are left out: viewers accept at most a million");
   }
-  void write_chrome() { write_over_time<memprof::chrome_trace_writer<memprof::file_sink>>(); }
-  void write_perfetto() { write_over_time<memprof::perfetto_writer<memprof::file_sink>>(); }
+  void write_chrome() { write_over_time<memprof::chrome_trace_writer>(); }
+  void write_perfetto() { write_over_time<memprof::perfetto_writer>(); }
   void write_torch() {
     need_trace("individual blocks");
     std::vector<memprof::torch_snapshot_loss> losses;
@@ -227,7 +227,7 @@ class exporter {
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
     if (failure) throw output_error{"cannot create the folder '" + folder.string() + "': " + failure.message()};
-    using table = memprof::table_writer<memprof::file_sink>;
+    using table = memprof::table_writer;
     const memprof::profile& run = read_.profile;
     const auto path = [&](const char* name) { return folder / (name + suffix); };
     to_table(path("runs"), format, [&](table& rows) { memprof::write_runs_table(run, run_, rows); });

@@ -30,7 +30,7 @@ using memprof::category;
 using memprof::event_kind;
 
 /// Counts what it is handed.
-struct recorded_timeline {
+struct recorded_timeline : memprof::timeline_sink {
   std::vector<std::int64_t> live;
   std::vector<std::int64_t> times;
   int open = 0;
@@ -38,20 +38,21 @@ struct recorded_timeline {
   int memory_events = 0;
   std::vector<std::string> marks;
 
-  void begin(const memprof::process_info&) {}
-  void name_thread(std::uint32_t, std::string_view) {}
-  void begin_operation(std::uint32_t, std::int64_t, std::string_view) { greatest_open = std::max(greatest_open, ++open); }
-  void end_operation(std::uint32_t, std::int64_t) { --open; }
-  void segment(std::string_view, std::int64_t, std::int64_t) {}
-  void count(std::uint32_t, std::string_view, std::int64_t ns, const memprof::timeline_counters& value) {
+  void begin(const memprof::process_info&) override {}
+  void name_thread(std::uint32_t, std::string_view) override {}
+  void begin_operation(std::uint32_t, std::int64_t, std::string_view) override {
+    greatest_open = std::max(greatest_open, ++open);
+  }
+  void end_operation(std::uint32_t, std::int64_t) override { --open; }
+  void segment(std::string_view, std::int64_t, std::int64_t) override {}
+  void count(std::uint32_t, std::string_view, std::int64_t ns, const memprof::timeline_counters& value) override {
     live.push_back(value.live);
     times.push_back(ns);
   }
-  void mark(std::string_view text, std::int64_t) { marks.emplace_back(text); }
-  void memory(const memprof::timeline_memory_event&) { ++memory_events; }
-  void finish() {}
+  void mark(std::string_view text, std::int64_t) override { marks.emplace_back(text); }
+  void memory(const memprof::timeline_memory_event&) override { ++memory_events; }
+  void finish() override {}
 };
-static_assert(memprof::timeline_sink<recorded_timeline>);
 
 /// Random events of all kinds that touch blocks, in two spaces, of which one is that of cores.
 memprof::trace random_trace(std::uint64_t seed) {

@@ -1,21 +1,14 @@
 #pragma once
 
-#include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/toolkit/format/trace_replay.hpp>
-#include <memprof/toolkit/format/trace_source.hpp>
+#include <memprof/toolkit/format/trace_source_view.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
-#include <memprof/trace/clock_readings.hpp>
-#include <memprof/trace/event.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -40,18 +33,20 @@ struct timeline_memory_event {
 
 /// A format of slices, counters and marks over time. All times are nanoseconds since the start of the capture; slices of a thread
 /// nest, and counters of a space come in order.
-template <class T>
-concept timeline_sink = requires(T sink, std::string_view text, const timeline_counters& counters, std::int64_t ns,
-                                 std::uint32_t number, const timeline_memory_event& happened, const process_info& process) {
-  sink.begin(process);
-  sink.name_thread(number, text);
-  sink.begin_operation(number, ns, text);
-  sink.end_operation(number, ns);
-  sink.segment(text, ns, ns);
-  sink.count(number, text, ns, counters);  // for the space with that number and name
-  sink.mark(text, ns);
-  sink.memory(happened);
-  sink.finish();
+class timeline_sink {
+ public:
+  virtual ~timeline_sink() = default;
+
+  virtual void begin(const process_info& process) = 0;
+  virtual void name_thread(std::uint32_t thread, std::string_view name) = 0;
+  virtual void begin_operation(std::uint32_t thread, std::int64_t ns, std::string_view name) = 0;
+  virtual void end_operation(std::uint32_t thread, std::int64_t ns) = 0;
+  virtual void segment(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) = 0;
+  /// For the space with that number and name.
+  virtual void count(std::uint32_t number, std::string_view space, std::int64_t ns, const timeline_counters& value) = 0;
+  virtual void mark(std::string_view text, std::int64_t ns) = 0;
+  virtual void memory(const timeline_memory_event& happened) = 0;
+  virtual void finish() = 0;
 };
 
 /// What a viewer can handle.
@@ -66,223 +61,13 @@ struct timeline_losses {
   std::uint64_t memory_events = 0;       ///< left out
 };
 
-namespace detail {
-
-/// The number of changes of each space in a trace.
-struct change_counter : clock_visitor {
-  std::array<std::uint64_t, any_space + 1> changes{};
-
-  [[nodiscard]] static bool changes_bytes(event_kind kind) noexcept {
-    return has_address(kind) && kind != event_kind::annotate && kind != event_kind::complete_deallocation;
-  }
-  void events(const event* first, const event* last, std::uint32_t ring) {
-    clock_visitor::events(first, last, ring);
-    for (const event* next = first; next != last; ++next) {
-      if (changes_bytes(next->kind)) ++changes[next->space];
-    }
-  }
-};
-
-/// Passes on the values of a counter: all of them, or the least, the greatest and the last of each stretch of `stretch` values.
-class thinned_counter {
- public:
-  template <class Emit>
-  void add(std::int64_t ns, const timeline_counters& value, std::uint64_t stretch, Emit&& emit) {
-    const point now{ns, count_++, value};
-    if (stretch <= 1) return emit(ns, value);
-    if (in_stretch_++ == 0 || value.live > greatest_.value.live) greatest_ = now;
-    if (in_stretch_ == 1 || value.live < least_.value.live) least_ = now;
-    last_ = now;
-    if (in_stretch_ == stretch) flush(emit);
-  }
-  template <class Emit>
-  void flush(Emit&& emit) {
-    if (in_stretch_ == 0) return;
-    in_stretch_ = 0;
-    const bool is_greatest_first = greatest_.number <= least_.number;
-    const point& first = is_greatest_first ? greatest_ : least_;
-    const point& second = is_greatest_first ? least_ : greatest_;
-    emit(first.ns, first.value);
-    if (second.number != first.number) emit(second.ns, second.value);
-    if (last_.number != second.number) emit(last_.ns, last_.value);
-  }
-
- private:
-  struct point {
-    std::int64_t ns = 0;
-    std::uint64_t number = 0;
-    timeline_counters value;
-  };
-  std::uint64_t count_ = 0;
-  std::uint64_t in_stretch_ = 0;
-  point greatest_;
-  point least_;
-  point last_;
-};
-
-/// Turns a trace into calls of a sink.
-template <timeline_sink Sink>
-class timeline_writer : public replay_handler {
- public:
-  timeline_writer(Sink& sink, const change_counter& counted, const timeline_limits& limits) : sink_(sink) {
-    std::uint64_t all = 0;
-    for (std::size_t space = 0; space < any_space; ++space) {
-      all += counted.changes[space];
-      spaces_[space].stretch = counted.changes[space] / std::max<std::size_t>(limits.points / 3, 1) + 1;
-      if (counted.changes[space] <= limits.points) spaces_[space].stretch = 1;
-      losses_.events_per_stretch = std::max(losses_.events_per_stretch, spaces_[space].stretch);
-    }
-    has_memory_events_ = all <= limits.memory_events;
-    if (!has_memory_events_) losses_.memory_events = all;
-  }
-
-  void on_allocation(const replay_state& at, const replayed_block& block) { change(at, block, 1, block.thread); }
-  void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t thread) {
-    change(at, block, -1, thread);
-  }
-  void on_annotation(const replay_state& at, const replayed_block& block, category before) {
-    space_state& space = spaces_[block.space];
-    const auto bytes = static_cast<std::int64_t>(block.bytes);
-    space.now.by_category[static_cast<std::size_t>(before)] -= bytes;
-    space.now.by_category[static_cast<std::size_t>(block.category)] += bytes;
-    if (before == block.category) return;
-    space.now.has_categories = true;
-    put(at, block.space);
-  }
-  void on_operations(const replay_state& at, std::uint32_t thread, const scope_stack& open) {
-    std::vector<std::uint32_t>& known = open_[thread];
-    std::size_t common = 0;
-    while (common < known.size() && common < open.depth() && known[common] == open[common].number) ++common;
-    for (; known.size() > common; known.pop_back()) sink_.end_operation(thread, at.now_ns);
-    for (; known.size() < open.depth(); known.push_back(open[known.size()].number))
-      sink_.begin_operation(thread, at.now_ns, at.names.text(open[known.size()].name));
-  }
-  void on_thread(const replay_state& at, std::uint32_t thread, label name, std::uint64_t system_id) {
-    std::string text{at.names.text(name)};
-    if (text.empty()) text = "thread " + std::to_string(thread);
-    if (system_id != 0) text += " (" + std::to_string(system_id) + ")";
-    sink_.name_thread(thread, text);
-  }
-  void on_segment_end(const replay_state& at, label name) {
-    sink_.segment(at.names.text(name), segment_begin_ns_, at.now_ns);
-    segment_begin_ns_ = at.now_ns;
-  }
-  void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t) {
-    space_state& space = spaces_[happened.space];
-    if (happened.kind == event_kind::out_of_memory) {
-      sink_.mark("out of memory: " + std::to_string(happened.bytes) + " bytes of " + std::string{at.space_name(happened.space)},
-                 at.now_ns);
-    } else if (happened.kind == event_kind::reserve) {
-      (void)space.reserved.reserve(happened.address, happened.bytes);
-      space.now.reserved = space.reserved.current();
-      put(at, happened.space);
-    } else if (happened.kind == event_kind::release) {
-      (void)space.reserved.release(happened.address, happened.bytes);
-      space.now.reserved = space.reserved.current();
-      put(at, happened.space);
-    }
-  }
-
-  /// Closes whatever is open and marks the peaks.
-  void finish(const replay_state& at) {
-    for (auto& [thread, known] : open_) {
-      for (; !known.empty(); known.pop_back()) sink_.end_operation(thread, at.now_ns);
-    }
-    for (std::size_t index = 0; index < any_space; ++index) {
-      space_state& space = spaces_[index];
-      const auto number = static_cast<std::uint8_t>(index);
-      space.counter.flush(
-          [&](std::int64_t ns, const timeline_counters& value) { sink_.count(number, at.space_name(number), ns, value); });
-      if (space.peak == 0) continue;
-      sink_.mark("peak of " + std::string{at.space_name(number)} + ": " + std::to_string(space.peak) + " bytes", space.peak_ns);
-    }
-    sink_.finish();
-  }
-  [[nodiscard]] const timeline_losses& losses() const noexcept { return losses_; }
-
- private:
-  struct space_state {
-    timeline_counters now;
-    std::uint64_t stretch = 1;
-    std::int64_t peak = 0;
-    std::int64_t peak_ns = 0;
-    thinned_counter counter;
-    reserved_ledger reserved;
-  };
-
-  void change(const replay_state& at, const replayed_block& block, std::int64_t sign, std::uint32_t thread) {
-    space_state& space = spaces_[block.space];
-    const std::int64_t bytes = sign * static_cast<std::int64_t>(block.bytes);
-    space.now.live += bytes;
-    space.now.by_category[static_cast<std::size_t>(block.category)] += bytes;
-    if (block.category != category::other) space.now.has_categories = true;
-    if (space.now.live > space.peak) {
-      space.peak = space.now.live;
-      space.peak_ns = at.now_ns;
-    }
-    put(at, block.space);
-    if (has_memory_events_) {
-      sink_.memory({at.now_ns, thread, at.space_name(block.space), block.address, bytes, space.now.live,
-                    std::max<std::int64_t>(space.now.reserved, 0)});
-    }
-  }
-  void put(const replay_state& at, std::uint8_t number) {
-    space_state& space = spaces_[number];
-    space.counter.add(at.now_ns, space.now, space.stretch, [&](std::int64_t ns, const timeline_counters& value) {
-      sink_.count(number, at.space_name(number), ns, value);
-    });
-  }
-
-  Sink& sink_;
-  timeline_losses losses_;
-  bool has_memory_events_ = true;
-  std::int64_t segment_begin_ns_ = 0;
-  std::array<space_state, any_space + 1> spaces_;
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_;  // operation numbers, by thread
-};
-
-}  // namespace detail
-
 /// Writes a trace over time: operations and segments as slices, bytes of each memory space as counters, peaks and failures as
 /// marks. Two passes; takes memory for what is live.
-template <trace_source Source, timeline_sink Sink>
-timeline_losses write_timeline(const Source& source, const process_info& process, Sink& sink,
-                               const timeline_limits& limits = {}) {
-  detail::change_counter counted;
-  source.visit(counted);
-  detail::timeline_writer<Sink> writer{sink, counted, limits};
-  trace_replay replay{writer, counted.clock};
-  sink.begin(process);
-  source.visit(replay);
-  writer.finish(replay.state());
-  return writer.losses();
-}
+timeline_losses write_timeline(const trace_source_view& source, const process_info& process, timeline_sink& sink,
+                               const timeline_limits& limits = {});
 
 /// Writes what a profile has over time: segments, the timeline of each memory space, peaks and failures. Each stretch of a
 /// timeline is written as its greatest value, then its last.
-template <timeline_sink Sink>
-void write_timeline(const profile& source, Sink& sink) {
-  sink.begin(source.process);
-  for (const segment& each : source.segments) sink.segment(each.name, each.begin_ns, each.end_ns);
-  std::uint32_t number = 0;
-  for (const space_profile& space : source.spaces) {
-    const std::vector<timeline_point>& points = space.timeline.points;
-    for (std::size_t index = 0; index < points.size(); ++index) {
-      const std::int64_t next = index + 1 < points.size() ? points[index + 1].time_ns : source.duration_ns;
-      timeline_counters value;
-      value.live = points[index].peak;
-      sink.count(number, space.name, points[index].time_ns, value);
-      if (points[index].current == points[index].peak) continue;
-      value.live = points[index].current;
-      sink.count(number, space.name, std::max(next - 1, points[index].time_ns), value);
-    }
-    ++number;
-    if (space.cumulative_peak != 0)
-      sink.mark("peak of " + space.name + ": " + std::to_string(space.cumulative_peak) + " bytes", space.peak_time_ns);
-    for (const out_of_memory_failure& failure : space.out_of_memory)
-      sink.mark("out of memory: " + std::to_string(failure.requested) + " bytes of " + space.name, failure.time_ns);
-  }
-  sink.finish();
-}
+void write_timeline(const profile& source, timeline_sink& sink);
 
 }  // namespace memprof::inline MEMPROF_ABI
