@@ -1,7 +1,7 @@
-// Builds the page: dist/template.html to look at, and the C++ headers that memprof writes pages from and draws pictures with.
+// Builds the page: dist/template.html to look at, and the C++ files that memprof writes pages from and draws pictures with.
 //   node build.mjs                      all
-//   node build.mjs --check              fails if a committed header is not what the sources give
-//   node build.mjs ... --into FOLDER    the folder of the headers, where the sources do not lie in the project
+//   node build.mjs --check              fails if a committed file is not what the sources give
+//   node build.mjs ... --into FOLDER    the folder of the C++ files, where the sources do not lie in the project
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -94,30 +94,34 @@ ${cases.join('\n')}
 `;
 }
 
-function headerOf({ head, tail }) {
-  return `#pragma once
-
-#include <memprof/config.hpp>
+function sourceOf({ head, tail }) {
+  return `#include <memprof/config.hpp>
+#include <memprof/toolkit/page/page_template.hpp>
 
 // Made by viewer/build.mjs from viewer/src: change it there.
 
+#include <span>
 #include <string_view>
-
-/// @file
-/// The page that reports are written into: what stands before its data, and what after. Its data, and what it shows of them, are
-/// described in viewer/DATA.md.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+namespace {
+
 // clang-format off
-inline constexpr std::string_view page_head[] = {
+constexpr std::string_view head[] = {
 ${literals(head)}
 };
 
-inline constexpr std::string_view page_tail[] = {
+constexpr std::string_view tail[] = {
 ${literals(tail)}
 };
 // clang-format on
+
+}  // namespace
+
+std::span<const std::string_view> page_head() noexcept { return head; }
+
+std::span<const std::string_view> page_tail() noexcept { return tail; }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 `;
@@ -126,17 +130,17 @@ ${literals(tail)}
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const made = await template();
   const palette = JSON.parse(await readFile(join(here, 'src/palette.json'), 'utf8'));
-  const headers = [[join(folder, 'page_template.hpp'), headerOf(made)], [join(folder, 'palette.hpp'), paletteOf(palette)]];
+  const files = [[join(folder, 'page_template.cpp'), sourceOf(made)], [join(folder, 'palette.hpp'), paletteOf(palette)]];
   if (process.argv.includes('--check')) {
-    for (const [header, text] of headers) {
-      if ((await readFile(header, 'utf8').catch(() => '')) === text) continue;
-      console.error(`${relative(process.cwd(), header)} is not what viewer/src gives: run 'npm run build' in viewer/ and commit it`);
+    for (const [file, text] of files) {
+      if ((await readFile(file, 'utf8').catch(() => '')) === text) continue;
+      console.error(`${relative(process.cwd(), file)} is not what viewer/src gives: run 'npm run build' in viewer/ and commit it`);
       process.exitCode = 1;
     }
   } else {
     await mkdir(join(here, 'dist'), { recursive: true });
     await writeFile(join(here, 'dist/template.html'), made.head + made.tail);
-    for (const [header, text] of headers) await writeFile(header, text);
+    for (const [file, text] of files) await writeFile(file, text);
     console.log(`script ${made.sizes.script} bytes, style ${made.sizes.style} bytes`);
   }
 }

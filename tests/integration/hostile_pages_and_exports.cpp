@@ -82,8 +82,7 @@ void require_cheap(const char* what, const made_trace& made, Act&& act) {
 }
 
 void require_cheap_everywhere(const made_trace& made) {
-  require_cheap("page", made,
-                [&] { (void)memprof::detail::data_for_page_of_trace([&](auto& visitor) { made.target.visit(visitor); }, {}); });
+  require_cheap("page", made, [&] { (void)memprof::detail::data_for_page(made.target, {}); });
   require_cheap("chrome", made, [&] {
     dropped_bytes out;
     memprof::chrome_trace_writer writer{out};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/report/text/text_format.hpp>
+#include <memprof/config.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,9 +28,7 @@ struct picture_unit {
 
   [[nodiscard]] double of(std::int64_t amount) const { return static_cast<double>(amount) / bytes; }
   /// "8,278.65 MiB", as in tables, whatever the picture's greatest amount.
-  [[nodiscard]] std::string text(std::int64_t amount) const {
-    return with_thousands(decimal(of(amount), bytes == 1 ? 0 : 2)) + ' ' + std::string{name};
-  }
+  [[nodiscard]] std::string text(std::int64_t amount) const;
 };
 
 /// The unit for amounts up to `greatest`.
@@ -42,9 +40,7 @@ struct picture_unit {
 }
 
 /// The amount in a suitable unit, so that a small one keeps its digits: "1.25 MiB", "640.00 KiB", "12 B".
-[[nodiscard]] inline std::string amount_text(std::int64_t amount, unit_style style = unit_style::iec) {
-  return unit_for(amount < 0 ? -(amount + 1) + 1 : amount, style).text(amount);
-}
+[[nodiscard]] std::string amount_text(std::int64_t amount, unit_style style = unit_style::iec);
 
 /// The length in bytes of the valid UTF-8 character at the start of the text; 0 if there is none (RFC 3629).
 [[nodiscard]] constexpr std::size_t character_size(std::string_view text) noexcept {
@@ -68,44 +64,13 @@ struct picture_unit {
 
 /// The text as a gnuplot string. Single-quoted: in double quotes gnuplot runs what is in backquotes. Bytes that are not UTF-8,
 /// and control characters, which would end the line, become '?'.
-[[nodiscard]] inline std::string gnuplot_string(std::string_view text) {
-  std::string quoted = "'";
-  while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    const auto code = static_cast<unsigned char>(text.front());
-    if (size == 0 || code < 0x20 || code == 0x7f) {
-      quoted += '?';
-    } else {
-      quoted += text.substr(0, size);
-      if (code == '\'') quoted += '\'';
-    }
-    text.remove_prefix(size == 0 ? 1 : size);
-  }
-  return quoted + '\'';
-}
+[[nodiscard]] std::string gnuplot_string(std::string_view text);
 
 /// The most lines of a name.
 inline constexpr int gnuplot_most_lines = 3;
 
 /// The text as an expression with line breaks at spaces, in lines of at most about `letters` bytes; what exceeds
 /// `gnuplot_most_lines` is cut.
-[[nodiscard]] inline std::string gnuplot_lines(std::string_view text, std::size_t letters) {
-  std::string expression;
-  for (int line = 1; !text.empty(); ++line) {
-    std::size_t end = text.size();
-    if (end > letters) {
-      end = text.rfind(' ', letters);
-      if (end == std::string_view::npos || end == 0) end = letters;
-      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;  // not inside a character
-    }
-    const bool cut = line == gnuplot_most_lines && end < text.size();
-    if (!expression.empty()) expression += ".\"\\n\".";
-    expression += gnuplot_string(std::string{text.substr(0, end)} + (cut ? "..." : ""));
-    if (cut) break;
-    text.remove_prefix(end);
-    while (text.starts_with(' ')) text.remove_prefix(1);
-  }
-  return expression.empty() ? "''" : expression;
-}
+[[nodiscard]] std::string gnuplot_lines(std::string_view text, std::size_t letters);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

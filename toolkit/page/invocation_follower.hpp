@@ -44,9 +44,7 @@ class invocation_follower {
   explicit invocation_follower(std::size_t spaces) : deltas_(spaces) {}
 
   /// Records that a thread allocated `bytes` in a space, or freed them if negative.
-  void change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
-    if (ring_thread* const on = thread_of_ring(ring)) on->net_of(space) += bytes;
-  }
+  void change(std::uint32_t ring, std::size_t space, std::int64_t bytes);
 
   /// Compares with the ledger after an event that happened at `now`. Calls `ended(invocation)` for each invocation that the event
   /// ended.
@@ -108,36 +106,12 @@ class invocation_follower {
   };
 
   /// Null if the ledger does not follow the thread either.
-  [[nodiscard]] ring_thread* thread_of_ring(std::uint32_t ring) {
-    if (ring < rings_.size() && rings_[ring] != nullptr) return rings_[ring].get();
-    if (ring > block::max_thread) return nullptr;
-    if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
-    rings_[ring] = std::make_unique<ring_thread>();
-    rings_[ring]->number = ring;
-    numbers_.add(ring, ring);
-    return rings_[ring].get();
-  }
+  [[nodiscard]] ring_thread* thread_of_ring(std::uint32_t ring);
 
-  [[nodiscard]] std::size_t index_of(std::uint64_t number, const page_thread& thread) {
-    const auto [known, is_new] = indices_.try_emplace(number, threads_.size());
-    if (!is_new) return known->second;
-    if (threads_.size() == max_threads) {
-      indices_.erase(known);
-      return max_threads - 1;
-    }
-    threads_.push_back(threads_.size() + 1 == max_threads ? page_thread{} : thread);
-    return known->second;
-  }
+  [[nodiscard]] std::size_t index_of(std::uint64_t number, const page_thread& thread);
 
   /// Valid until the next call.
-  [[nodiscard]] invocation at(const ring_thread& on, std::size_t depth) {
-    const open_invocation& open = on.open[depth];
-    std::fill(deltas_.begin(), deltas_.end(), 0);
-    for (std::size_t position = 0; position < on.spaces.size(); ++position) {
-      deltas_[on.spaces[position]] = on.nets[position] - (position < open.nets.size() ? open.nets[position] : 0);
-    }
-    return {static_cast<std::uint32_t>(on.index), static_cast<std::uint32_t>(depth), open.operation, open.begin, deltas_.data()};
-  }
+  [[nodiscard]] invocation at(const ring_thread& on, std::size_t depth);
 
   /// Determines which operations have ended and which is new, from what the thread has open now.
   template <class Ended>

@@ -5,7 +5,6 @@
 #include <memprof/toolkit/page/frame_invocations.hpp>
 #include <memprof/toolkit/page/frame_timeline.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -19,11 +18,7 @@ struct frame_limits {
   std::size_t blocks = 20000;
 
   /// The limits for one of many spaces, so that all together have as many rows as four would.
-  [[nodiscard]] frame_limits for_spaces(std::size_t count) const noexcept {
-    if (count <= 4) return *this;
-    const auto share = [&](std::size_t rows) { return std::max<std::size_t>(4 * rows / count, 16) & ~std::size_t{1}; };
-    return {share(buckets), share(invocations), share(blocks)};
-  }
+  [[nodiscard]] frame_limits for_spaces(std::size_t count) const noexcept;
 };
 
 /// A stretch of a trace for which a page has separate tables: all of it, or one step.
@@ -42,17 +37,7 @@ struct page_frame {
   };
 
   page_frame(const moment& begins, const moment& ends, std::int64_t row_of_step, const std::vector<space_outline>& outlines,
-             const frame_limits& limits)
-      : begin(begins),
-        end(ends),
-        step(row_of_step),
-        mark(row_of_step < 0 ? 1 : 2),
-        invocations(limits.invocations, outlines.size()) {
-    for (const space_outline& each : outlines) {
-      spaces.push_back(
-          {{each.owners, each.activity, end.stamp - begin.stamp, limits.buckets}, {begin, limits.blocks, mark}, each.peak});
-    }
-  }
+             const frame_limits& limits);
 
   [[nodiscard]] bool has(std::uint64_t event) const noexcept { return begin.event <= event && event < end.event; }
 

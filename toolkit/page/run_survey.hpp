@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memprof/ledger/ledger.hpp>
-#include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/toolkit/page/address_regions.hpp>
@@ -14,7 +13,6 @@
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -36,35 +34,14 @@ class run_survey {
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
-  void info(const capture_info& info) {
-    if (events_ == 0) {
-      segment_begin_.stamp = now_ = info.begin_stamp;
-      clock_ = clock_readings{info.begin_stamp};
-    }
-    fold_.info(info);
-  }
-  void name(label id, std::string_view text) {
-    if (text == end_segment_name) end_name_ = id;
-    fold_.name(id, text);
-  }
+  void info(const capture_info& info);
+  void name(label id, std::string_view text);
   void space(const space_definition& space) { fold_.space(space); }
   void facts(fact_part&& part) { fold_.facts(std::move(part)); }
-  void events(const event* first, const event* last, std::uint32_t ring) {
-    for (; first != last; ++first, ++events_) {
-      now_ = std::max(now_, first->stamp);
-      if (first->kind == event_kind::segment_end) end_segment(first->label, events_ + 1);
-      if (first->kind == event_kind::clock_reading) clock_.add(first->stamp, static_cast<std::int64_t>(first->address));
-      follower_.apply(fold_.events(), *first, ring, {events_, now_}, *this);
-      if (changes_allocator(first->kind) && fold_.events().space(first->space) != nullptr) count_activity(first->space);
-    }
-  }
+  void events(const event* first, const event* last, std::uint32_t ring);
 
   /// Call after the last event.
-  void finish() {
-    if (!fold_.events().has_ended()) end_segment(0, events_);
-    steps_.finish();
-    for (address_regions& each : regions_) each.finish();
-  }
+  void finish();
 
   // --- results ------------------------------------------------------------------------------------------------------
 
@@ -86,60 +63,19 @@ class run_survey {
 
   // --- called by a block_follower -----------------------------------------------------------------------------------
 
-  void began(std::size_t space, const followed_block& block) {
-    count_activity(space);
-    regions_[space].add(block.address, block.bytes);
-    change_owner(space, block.owner_key(), block.bytes);
-  }
-  void ended(std::size_t space, const followed_block& block) {
-    count_activity(space);
-    change_owner(space, block.owner_key(), -block.bytes);
-  }
-  void relabelled(std::size_t space, const followed_block& before, const followed_block& after) {
-    change_owner(space, before.owner_key(), -before.bytes);
-    change_owner(space, after.owner_key(), after.bytes);
-  }
+  void began(std::size_t space, const followed_block& block);
+  void ended(std::size_t space, const followed_block& block);
+  void relabelled(std::size_t space, const followed_block& before, const followed_block& after);
 
  private:
   static constexpr std::size_t max_spaces = ledger::max_spaces + 1;
 
-  void count_activity(std::size_t space) {
-    if (space >= activity_.size()) {
-      activity_.resize(space + 1);
-      last_active_.resize(space + 1);
-    }
-    if (last_active_[space] == events_ + 1) return;  // one event may end several blocks
-    if (last_active_[space] <= segment_begin_.event) changed_.push_back(static_cast<std::uint8_t>(space));
-    last_active_[space] = events_ + 1;
-    ++activity_[space];
-  }
+  void count_activity(std::size_t space);
 
-  void change_owner(std::size_t space, std::size_t key, std::int64_t bytes) {
-    std::vector<owner_total>& totals = owners_[space];
-    if (key >= totals.size()) totals.resize(std::max(key + 1, 2 * totals.size()));
-    totals[key].live += bytes;
-    totals[key].greatest = std::max(totals[key].greatest, totals[key].live);
-  }
+  void change_owner(std::size_t space, std::size_t key, std::int64_t bytes);
 
   /// Called before the ledger sees the event, so the segment is still open there. `behind`: the first event after it.
-  void end_segment(label name, std::uint64_t behind) {
-    usage_.clear();
-    std::sort(changed_.begin(), changed_.end());
-    for (const std::uint8_t id : changed_) {
-      const segment_record record = fold_.events().space(id)->open_segment();
-      const std::int64_t change = record.live_at_end - record.live_at_start;
-      usage_.push_back({id, record.live_at_peak - record.live_at_start, record.allocated, record.allocated - change, change,
-                        record.live_at_peak, record.live_at_end});
-    }
-    changed_.clear();
-    const moment end{behind, now_};
-    if (name != 0 && name == end_name_) {
-      steps_.end_of_capture(usage_, activity_);
-    } else {
-      steps_.end_segment(name, segment_begin_, end, usage_, activity_);
-    }
-    segment_begin_ = end;
-  }
+  void end_segment(label name, std::uint64_t behind);
 
   trace_fold fold_;
   block_follower follower_;

@@ -1,7 +1,12 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/gzip.hpp>
+#include <memprof/toolkit/page/address_regions.hpp>
+#include <memprof/toolkit/page/base64.hpp>
+#include <memprof/toolkit/page/frame_invocations.hpp>
 #include <memprof/toolkit/page/html.hpp>
+#include <memprof/toolkit/page/step_survey.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>

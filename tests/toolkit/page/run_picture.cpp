@@ -1,6 +1,7 @@
 #include <memprof/toolkit/page/run_picture.hpp>
 
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/page/palette.hpp>
 
 #include <toolkit/analysis/analyzed.hpp>
 #include <toolkit/format/tenstorrent/tracker_text.hpp>

@@ -1,0 +1,49 @@
+#include <memprof/config.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/toolkit/format/thread_numbers.hpp>
+#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/invocation_follower.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+void invocation_follower::change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
+  if (ring_thread* const on = thread_of_ring(ring)) on->net_of(space) += bytes;
+}
+
+invocation_follower::ring_thread* invocation_follower::thread_of_ring(std::uint32_t ring) {
+  if (ring < rings_.size() && rings_[ring] != nullptr) return rings_[ring].get();
+  if (ring > block::max_thread) return nullptr;
+  if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
+  rings_[ring] = std::make_unique<ring_thread>();
+  rings_[ring]->number = ring;
+  numbers_.add(ring, ring);
+  return rings_[ring].get();
+}
+
+std::size_t invocation_follower::index_of(std::uint64_t number, const page_thread& thread) {
+  const auto [known, is_new] = indices_.try_emplace(number, threads_.size());
+  if (!is_new) return known->second;
+  if (threads_.size() == max_threads) {
+    indices_.erase(known);
+    return max_threads - 1;
+  }
+  threads_.push_back(threads_.size() + 1 == max_threads ? page_thread{} : thread);
+  return known->second;
+}
+
+invocation invocation_follower::at(const ring_thread& on, std::size_t depth) {
+  const open_invocation& open = on.open[depth];
+  std::fill(deltas_.begin(), deltas_.end(), 0);
+  for (std::size_t position = 0; position < on.spaces.size(); ++position) {
+    deltas_[on.spaces[position]] = on.nets[position] - (position < open.nets.size() ? open.nets[position] : 0);
+  }
+  return {static_cast<std::uint32_t>(on.index), static_cast<std::uint32_t>(depth), open.operation, open.begin, deltas_.data()};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
