@@ -1,19 +1,12 @@
 #pragma once
 
-#include <memprof/detail/error.hpp>
+#include <memprof/config.hpp>
 
-#include <bit>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <protozero/exception.hpp>
-#include <protozero/types.hpp>
-#include <protozero/varint.hpp>
 
 /// @file
 /// Needs protozero (CMake: the component `protozero`, target `memprof::protozero`).
@@ -27,13 +20,8 @@ class protobuf_file {
 
   [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  [[nodiscard]] std::uint64_t offset_of(const char* place) const noexcept {
-    return static_cast<std::uint64_t>(place - bytes_.data());
-  }
-  [[noreturn]] void raise_at(const char* place, std::string_view message, const std::string& what) const {
-    raise("cannot read '" + path_.string() + "': byte " + std::to_string(offset_of(place)) + ", in " + std::string{message} +
-          ": " + what);
-  }
+  [[nodiscard]] std::uint64_t offset_of(const char* place) const noexcept;
+  [[noreturn]] void raise_at(const char* place, std::string_view message, const std::string& what) const;
 
  private:
   std::string_view bytes_;
@@ -51,40 +39,19 @@ class protobuf_reader {
       : file_(&file), next_(bytes.data()), end_(bytes.data() + bytes.size()), message_(message), may_be_cut_(may_be_cut) {}
 
   /// Advances to the next field; false at the end, or where the file is cut off within a number.
-  [[nodiscard]] bool next() {
-    if (next_ == end_ || is_cut_) return false;
-    begin_ = next_;
-    std::uint64_t key = 0;
-    if (!varint(key)) return false;
-    if (key >> 32 != 0 || key >> 3 == 0) fail("invalid field number " + std::to_string(key >> 3));
-    field_ = static_cast<std::uint32_t>(key >> 3);
-    type_ = static_cast<protozero::pbf_wire_type>(key & 7);
-    switch (type_) {
-      case protozero::pbf_wire_type::varint: return varint(number_);
-      case protozero::pbf_wire_type::length_delimited: return varint(number_) && take(number_);
-      case protozero::pbf_wire_type::fixed64: return take(8) && !is_cut_;
-      case protozero::pbf_wire_type::fixed32: return take(4) && !is_cut_;
-      default: fail("field " + std::to_string(field_) + " has unknown wire type " + std::to_string(key & 7));
-    }
-  }
+  [[nodiscard]] bool next();
   [[nodiscard]] std::uint32_t field() const noexcept { return field_; }
 
-  [[nodiscard]] std::uint64_t unsigned_integer() const {
-    expect(protozero::pbf_wire_type::varint, "a number");
-    return number_;
-  }
+  [[nodiscard]] std::uint64_t unsigned_integer() const;
   [[nodiscard]] std::int64_t integer() const { return static_cast<std::int64_t>(unsigned_integer()); }
   [[nodiscard]] bool boolean() const { return unsigned_integer() != 0; }
   /// A text or the bytes of a message, or as much of them as there is.
-  [[nodiscard]] std::string_view text() const {
-    expect(protozero::pbf_wire_type::length_delimited, "a string or a message");
-    return view_;
-  }
+  [[nodiscard]] std::string_view text() const;
   [[nodiscard]] protobuf_reader message(const char* name) const { return {*file_, text(), name, is_cut_}; }
   /// Calls `visit(std::int64_t)` for each number of a repeated field, packed or not.
   template <class Visitor>
   void each_integer(Visitor&& visit) const {
-    if (type_ != protozero::pbf_wire_type::length_delimited) return visit(integer());
+    if (type_ != wire_type::length_delimited) return visit(integer());
     protobuf_reader list{*file_, text(), message_};
     while (list.next_ != list.end_) {
       list.begin_ = list.next_;
@@ -101,33 +68,13 @@ class protobuf_reader {
   [[nodiscard]] const protobuf_file& file() const noexcept { return *file_; }
 
  private:
+  enum class wire_type : std::uint8_t { varint = 0, fixed64 = 1, length_delimited = 2, fixed32 = 5, unknown = 99 };
+
   /// Reads a number; false if the file is cut off within it.
-  [[nodiscard]] bool varint(std::uint64_t& value) {
-    try {
-      value = protozero::decode_varint(&next_, end_);
-      return true;
-    } catch (const protozero::end_of_buffer_exception&) {
-      return ends_early("a number");
-    } catch (const protozero::varint_too_long_exception&) {
-      fail("varint longer than ten bytes");
-    }
-  }
-  [[nodiscard]] bool take(std::uint64_t size) {
-    const auto left = static_cast<std::uint64_t>(end_ - next_);
-    if (size > left) (void)ends_early(("field " + std::to_string(field_) + ", of " + std::to_string(size) + " bytes,").c_str());
-    const auto taken = static_cast<std::size_t>(size > left ? left : size);
-    view_ = {next_, taken};
-    next_ += taken;
-    return true;
-  }
-  [[nodiscard]] bool ends_early(const char* what) {
-    if (!may_be_cut_) fail(std::string{what} + " extends past the end");
-    is_cut_ = true;
-    return false;
-  }
-  void expect(protozero::pbf_wire_type type, const char* what) const {
-    if (type_ != type) fail("field " + std::to_string(field_) + " is not " + what);
-  }
+  [[nodiscard]] bool varint(std::uint64_t& value);
+  [[nodiscard]] bool take(std::uint64_t size);
+  [[nodiscard]] bool ends_early(const char* what);
+  void expect(wire_type type, const char* what) const;
 
   const protobuf_file* file_;
   const char* next_;
@@ -137,7 +84,7 @@ class protobuf_reader {
   std::uint64_t number_ = 0;
   std::string_view view_;
   std::uint32_t field_ = 0;
-  protozero::pbf_wire_type type_ = protozero::pbf_wire_type::unknown;
+  wire_type type_ = wire_type::unknown;
   bool may_be_cut_;
   bool is_cut_ = false;
 };

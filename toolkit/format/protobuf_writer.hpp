@@ -1,9 +1,7 @@
 #pragma once
 
-#include <memprof/trace/varint.hpp>
+#include <memprof/config.hpp>
 
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,23 +12,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// A Protocol Buffers message, written field by field (https://protobuf.dev/programming-guides/encoding).
 class protobuf_message {
  public:
-  protobuf_message& integer(std::uint32_t field, std::uint64_t value) {
-    key(field, 0);
-    varint(value);
-    return *this;
-  }
+  protobuf_message& integer(std::uint32_t field, std::uint64_t value);
   protobuf_message& integer(std::uint32_t field, std::int64_t value) { return integer(field, static_cast<std::uint64_t>(value)); }
-  protobuf_message& fixed64(std::uint32_t field, std::uint64_t value) {
-    key(field, 1);
-    for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(value >> shift);
-    return *this;
-  }
-  protobuf_message& text(std::uint32_t field, std::string_view value) {
-    key(field, 2);
-    varint(value.size());
-    bytes_.append(value);
-    return *this;
-  }
+  protobuf_message& fixed64(std::uint32_t field, std::uint64_t value);
+  protobuf_message& text(std::uint32_t field, std::string_view value);
   protobuf_message& message(std::uint32_t field, const protobuf_message& value) { return text(field, value.bytes_); }
   template <class Integer>
   protobuf_message& packed(std::uint32_t field, const std::vector<Integer>& values) {
@@ -44,11 +29,7 @@ class protobuf_message {
 
  private:
   void key(std::uint32_t field, std::uint32_t type) { varint(std::uint64_t{field} << 3 | type); }
-  void varint(std::uint64_t value) {
-    unsigned char digits[max_varint_bytes];
-    const unsigned char* const end = put_varint(digits, value);
-    bytes_.append(reinterpret_cast<const char*>(digits), static_cast<std::size_t>(end - digits));
-  }
+  void varint(std::uint64_t value);
 
   std::string bytes_;
 };

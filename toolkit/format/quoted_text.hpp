@@ -2,7 +2,6 @@
 
 #include <memprof/config.hpp>
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,19 +9,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The beginning of a text from a file in quotation marks, for messages. Control characters, which would cut the message off or
 /// disturb the terminal, are written as "\x00".
-[[nodiscard]] inline std::string quoted(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  constexpr std::size_t longest = 64;
-  std::string result{'\''};
-  for (const char byte : text.substr(0, longest)) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code >= 0x20 && code != 0x7f) {
-      result += byte;
-    } else {
-      result += {'\\', 'x', digits[code >> 4], digits[code & 15]};
-    }
-  }
-  return result += text.size() > longest ? "...'" : "'";
-}
+[[nodiscard]] std::string quoted(std::string_view text);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
