@@ -1,14 +1,11 @@
 #pragma once
 
 #include <memprof/toolkit/format/pytorch/snapshot_records.hpp>
-#include <memprof/trace/category.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 
 /// @file
@@ -27,111 +24,27 @@ struct torch_field {
 /// What a value has to be, or null if it is valid.
 using torch_expectation = const char*;
 
-inline constexpr torch_expectation torch_whole_number = "must be a whole number from -2^63 to 2^63 - 1";
-inline constexpr torch_expectation torch_natural_number = "must be a whole number from 0 to 2^63 - 1";
-inline constexpr torch_expectation torch_bytes = "must be a number of bytes, a whole number from 0 to 2^47";
-inline constexpr torch_expectation torch_text = "must be a string";
 inline constexpr torch_expectation torch_list = "must be a list";
 inline constexpr torch_expectation torch_two_numbers = "must be two whole numbers";
 inline constexpr torch_expectation torch_only_once = "occurs twice";
 
-[[nodiscard]] inline torch_expectation read_to(std::int64_t& out, const torch_field& field) noexcept {
-  out = field.integer.value_or(0);
-  return field.integer ? nullptr : torch_whole_number;
-}
-[[nodiscard]] inline torch_expectation read_to(std::uint64_t& out, const torch_field& field) noexcept {
-  out = static_cast<std::uint64_t>(field.integer.value_or(0));
-  return field.integer.value_or(-1) >= 0 ? nullptr : torch_natural_number;
-}
 /// No device has as many bytes as the limit, and sums of such numbers stay far below 2^64.
-template <class Integer>
-[[nodiscard]] torch_expectation read_bytes_to(Integer& out, const torch_field& field) noexcept {
-  constexpr std::int64_t most = std::int64_t{1} << 47;
-  out = static_cast<Integer>(field.integer.value_or(0));
-  return field.integer.value_or(-1) >= 0 && *field.integer <= most ? nullptr : torch_bytes;
-}
+[[nodiscard]] torch_expectation read_bytes_to(std::uint64_t& out, const torch_field& field) noexcept;
 /// Traces use nanoseconds.
-[[nodiscard]] inline torch_expectation read_time_to(std::int64_t& out, const torch_field& field) noexcept {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 1000 - 1;
-  out = field.integer.value_or(0);
-  return field.integer.value_or(-1) >= 0 && out <= most ? nullptr : "must be a time in microseconds, a whole number below 9.2e15";
-}
+[[nodiscard]] torch_expectation read_time_to(std::int64_t& out, const torch_field& field) noexcept;
 
 /// Notes that a record has the key; false if it already had it.
-template <std::size_t Size>
-[[nodiscard]] bool note_key(std::uint32_t& seen, const std::array<std::string_view, Size>& keys, std::string_view key) noexcept {
-  for (std::size_t index = 0; index < Size; ++index) {
-    if (keys[index] != key) continue;
-    const std::uint32_t bit = std::uint32_t{1} << index;
-    const bool is_new = (seen & bit) == 0;
-    seen |= bit;
-    return is_new;
-  }
-  return true;
-}
+[[nodiscard]] bool note_key(std::uint32_t& seen, std::span<const std::string_view> keys, std::string_view key) noexcept;
 
 /// Whether null, or None, is a valid absent value for this key.
-[[nodiscard]] inline bool torch_may_be_null(std::string_view key) noexcept {
-  return key == "frames" || key == "category" || key == "pool_id" || key == "device_free";
-}
-
-[[nodiscard]] inline torch_event::action_type action_of(std::string_view name) noexcept {
-  using type = torch_event::action_type;
-  if (name == "alloc") return type::alloc;
-  if (name == "free_requested") return type::free_requested;
-  if (name == "free_completed" || name == "free") return type::free_completed;
-  if (name == "segment_alloc" || name == "segment_map") return type::segment_alloc;
-  if (name == "segment_free" || name == "segment_unmap") return type::segment_free;
-  if (name == "snapshot" || name == "annotate") return type::nothing;
-  return name == "oom" ? type::oom : type::other;
-}
+[[nodiscard]] bool torch_may_be_null(std::string_view key) noexcept;
 
 /// Reads a field of an event, except `frames` and pools, which are not single values. Unknown keys are accepted.
-[[nodiscard]] inline torch_expectation set(torch_event& event, const torch_field& field, torch_stacks& names) {
-  if (field.key == "addr") return read_to(event.address, field);
-  if (field.key == "size") return read_bytes_to(event.bytes, field);
-  if (field.key == "stream") return read_to(event.stream, field);
-  if (field.key == "time_us") return read_time_to(event.time_us, field);
-  if (field.key == "device_free") return read_bytes_to(event.device_free.emplace(), field);
-  if (field.key == "action") {
-    if (!field.text) return torch_text;
-    event.action = action_of(*field.text);
-    if (event.action == torch_event::action_type::other) event.unknown_action = names.name_of(*field.text);
-  }
-  if (field.key == "category") {
-    if (!field.text) return torch_text;
-    event.category = category_from_string(*field.text);
-  }
-  if (field.key == "user_metadata" && field.text && !field.text->empty()) event.metadata = names.name_of(*field.text);
-  return nullptr;
-}
+[[nodiscard]] torch_expectation set(torch_event& event, const torch_field& field, torch_stacks& names);
 /// What a complete event lacks, as the end of a sentence, or null.
-[[nodiscard]] inline torch_expectation lack_of(const torch_event& event) noexcept {
-  using type = torch_event::action_type;
-  if (event.action == type::absent) return "expected 'action'";
-  if (event.action == type::other || event.action == type::nothing) return nullptr;
-  if (!event.has_size()) return "expected 'size'";
-  return event.action == type::oom || event.has_address() ? nullptr : "expected 'addr'";
-}
+[[nodiscard]] torch_expectation lack_of(const torch_event& event) noexcept;
 
-[[nodiscard]] inline torch_expectation set(torch_segment& segment, const torch_field& field) {
-  if (field.key == "device") return read_to(segment.device, field);
-  if (field.key == "address") return read_to(segment.address, field);
-  if (field.key == "total_size") return read_bytes_to(segment.total_size, field);
-  if (field.key == "allocated_size") return read_bytes_to(segment.allocated_size, field);
-  if (field.key == "active_size") return read_bytes_to(segment.active_size, field);
-  if (field.key == "requested_size") return read_bytes_to(segment.requested_size, field);
-  if (field.key == "stream") return read_to(segment.stream, field);
-  if (field.key == "segment_type") {
-    if (!field.text) return torch_text;
-    segment.type = *field.text;
-  }
-  if (field.key == "is_expandable") {
-    if (!field.truth) return "must be true or false";
-    segment.is_expandable = *field.truth;
-  }
-  return nullptr;
-}
+[[nodiscard]] torch_expectation set(torch_segment& segment, const torch_field& field);
 
 /// A block while it is being read: old snapshots have neither its address nor the requested size.
 struct torch_block_fields {
@@ -143,31 +56,10 @@ struct torch_block_fields {
 
   static constexpr std::array<std::string_view, 6> keys{"size", "state", "address", "requested_size", "frames", "history"};
 
-  [[nodiscard]] torch_expectation set(const torch_field& field) {
-    if (field.key == "address") return has_address = true, read_to(block.address, field);
-    if (field.key == "size") return read_bytes_to(block.size, field);
-    if (field.key == "requested_size") return has_requested_size = true, read_bytes_to(block.bytes, field);
-    if (field.key == "state") {
-      // The third is what PyTorch's documentation calls the second.
-      constexpr std::array<std::string_view, 4> states{"active_allocated", "active_pending_free", "active_awaiting_free",
-                                                       "inactive"};
-      const auto* const state = std::find(states.begin(), states.end(), field.text.value_or(std::string_view{}));
-      if (state == states.end()) return "must be 'active_allocated', 'active_pending_free' or 'inactive'";
-      is_active = *state != "inactive";
-      block.is_awaited = is_active && *state != "active_allocated";
-    }
-    return nullptr;
-  }
-  [[nodiscard]] torch_expectation lack() const noexcept {
-    return (seen & 1U) == 0 ? "expected 'size'" : (seen & 2U) == 0 ? "expected 'state'" : nullptr;
-  }
+  [[nodiscard]] torch_expectation set(const torch_field& field);
+  [[nodiscard]] torch_expectation lack() const noexcept;
   /// Adds the block to its segment. `next` is the block's address if it does not have one, and is set to the address of the next.
-  void add_to(torch_segment& segment, std::uint64_t& next) {
-    if (!has_address) block.address = next;
-    next = block.address + block.size;
-    if (!has_requested_size) block.bytes = block.size;
-    if (is_active) segment.blocks.push_back(block);
-  }
+  void add_to(torch_segment& segment, std::uint64_t& next);
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -33,48 +32,15 @@ class torch_stacks {
   };
 
   /// The id of a frame, `name (file:line)` with the file's base name and a short function name; 0 if it is left out.
-  [[nodiscard]] label frame(std::string_view name, std::string_view file, std::int64_t line) {
-    if (is_noise(name, file)) return 0;
-    if (kept_ == stack_frames::own && is_library_function(short_function_name(name))) return 0;
-    return names_.intern(frame_name(name, file, std::to_string(line)));
-  }
+  [[nodiscard]] label frame(std::string_view name, std::string_view file, std::int64_t line);
   /// The stack of a frame called within another stack.
-  [[nodiscard]] std::uint32_t within(std::uint32_t around, label name) {
-    if (name == 0) return around;
-    const auto [found, is_new] = ids_.try_emplace(std::uint64_t{around} << 32 | name, static_cast<std::uint32_t>(nodes_.size()));
-    if (is_new) nodes_.push_back({around, name});
-    return found->second;
-  }
+  [[nodiscard]] std::uint32_t within(std::uint32_t around, label name);
   [[nodiscard]] bool contains(std::uint32_t stack) const noexcept { return stack < nodes_.size(); }
   [[nodiscard]] const node& operator[](std::uint32_t stack) const noexcept { return nodes_[stack]; }
   [[nodiscard]] std::string_view name(label frame) const noexcept { return names_.text(frame); }
   [[nodiscard]] label name_of(std::string_view text) { return names_.intern(text); }
 
  private:
-  [[nodiscard]] static bool is_noise(std::string_view name, std::string_view file) noexcept {
-    // The lists of torch/cuda/_memory_viz.py.
-    constexpr std::array<std::string_view, 8> functions{
-        "unwind::unwind", "CapturedTraceback::gather", "gather_with_cpp", "_start", "__libc_start_main", "PyEval_", "PyObject_",
-        "PyFunction_"};
-    constexpr std::array<std::string_view, 10> files{"core/boxing",
-                                                     "/Register",
-                                                     "/Redispatch",
-                                                     "pythonrun.c",
-                                                     "Modules/main.c",
-                                                     "Objects/call.c",
-                                                     "Objects/methodobject.c",
-                                                     "pycore_ceval.h",
-                                                     "ceval.c",
-                                                     "cpython/abstract.h"};
-    for (const std::string_view part : functions) {
-      if (name.find(part) != name.npos) return true;
-    }
-    for (const std::string_view part : files) {
-      if (file.find(part) != file.npos) return true;
-    }
-    return false;
-  }
-
   stack_frames kept_;
   label_table names_;
   std::vector<node> nodes_{node{}};
@@ -85,15 +51,10 @@ class torch_stacks {
 inline constexpr std::size_t torch_pinned = 254;
 
 /// "device N", for messages.
-[[nodiscard]] inline std::string torch_device_name(std::size_t number) {
-  return number == torch_pinned ? "pinned host memory" : "device " + std::to_string(number);
-}
+[[nodiscard]] std::string torch_device_name(std::size_t number);
 
 /// The keys of a snapshot that are read; others are reported.
-[[nodiscard]] inline bool is_torch_section(std::string_view key) noexcept {
-  return key == "segments" || key == "device_traces" || key == "host_segments" || key == "host_traces" ||
-         key == "trace_alloc_overflowed" || key == "allocator_settings" || key == "external_annotations";
-}
+[[nodiscard]] bool is_torch_section(std::string_view key) noexcept;
 
 /// A pool of the allocator; both numbers are 0 for its default pool.
 struct torch_pool {
@@ -171,6 +132,24 @@ struct torch_annotation {
   std::string name;
   std::int64_t time_us = 0;
   bool is_begin = false;
+};
+
+/// Takes the records of a snapshot, whatever its encoding, as they are read.
+class torch_record_sink {
+ public:
+  /// The number of events of a device so far.
+  [[nodiscard]] virtual std::uint64_t event_count(std::size_t number) = 0;
+  virtual void setting(std::string_view name, const std::string& value) = 0;
+  /// A key of the snapshot that this version does not know: what it holds is missing.
+  virtual void unknown_section(std::string_view key) = 0;
+  virtual void annotation(const torch_annotation& made) = 0;
+  virtual void segment(const torch_segment& made) = 0;
+  virtual void event(std::size_t number, const torch_event& happened) = 0;
+  /// The ring buffer of the device's history was full, so older events are gone.
+  virtual void overflowed(std::size_t number) = 0;
+
+ protected:
+  ~torch_record_sink() = default;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
