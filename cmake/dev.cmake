@@ -37,6 +37,10 @@ if(MEMPROF_SEPARATE_COMPILATION)
   endif()
 endif()
 
+if(TARGET memprof_toolkit)
+  set_target_properties(memprof_toolkit PROPERTIES COMPILE_WARNING_AS_ERROR ON) # optimised, compilers warn of more
+endif()
+
 enable_testing()
 if(MEMPROF_TORCH)
   # Only what needs libtorch: the rest is built by the other presets. Its headers take some twenty seconds a file, and even
