@@ -1,5 +1,5 @@
 #include <memprof/config.hpp>
-#include <memprof/profile/json.hpp>
+#include <memprof/profile/json_writer.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/analysis/breakdown_json.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>

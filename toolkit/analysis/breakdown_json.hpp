@@ -2,9 +2,8 @@
 
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <vector>
 

@@ -1,10 +1,10 @@
 #include <memprof/config.hpp>
-#include <memprof/profile/json.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace memprof::inline MEMPROF_ABI {

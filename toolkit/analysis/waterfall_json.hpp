@@ -2,9 +2,8 @@
 
 #include <memprof/toolkit/analysis/waterfall.hpp>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 /// @file

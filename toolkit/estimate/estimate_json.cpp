@@ -1,10 +1,10 @@
 #include <memprof/config.hpp>
-#include <memprof/profile/json.hpp>
 #include <memprof/toolkit/estimate/decoder_shape.hpp>
 #include <memprof/toolkit/estimate/estimate_json.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>

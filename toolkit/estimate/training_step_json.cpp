@@ -1,8 +1,10 @@
 #include <memprof/config.hpp>
-#include <memprof/profile/json.hpp>
+#include <memprof/profile/json_writer.hpp>
 #include <memprof/toolkit/estimate/training_step.hpp>
 #include <memprof/toolkit/estimate/training_step_json.hpp>
 #include <memprof/toolkit/estimate/training_step_text.hpp>
+
+#include <nlohmann/json.hpp>
 
 namespace memprof::inline MEMPROF_ABI {
 
