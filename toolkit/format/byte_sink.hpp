@@ -28,6 +28,7 @@ class byte_sink_view {
   void* sink_;
   void (*write_)(void* sink, std::string_view bytes);
 };
+static_assert(byte_sink<byte_sink_view>);
 
 /// Writes to an open file that the caller keeps. Check `is_good` at the end: on failure, errno has the reason.
 class file_sink {
