@@ -34,11 +34,12 @@ if(MEMPROF_SEPARATE_COMPILATION)
   target_compile_options(memprof_compiled PRIVATE $<$<CONFIG:Debug>:-O1>) # tests spend much of their time in it
   if(TARGET memprof_toolkit)
     target_compile_options(memprof_toolkit PRIVATE $<$<CONFIG:Debug>:-O1>)
+    target_compile_options(memprof_toolkit_page PRIVATE $<$<CONFIG:Debug>:-O1>)
   endif()
 endif()
 
 if(TARGET memprof_toolkit)
-  set_target_properties(memprof_toolkit PROPERTIES COMPILE_WARNING_AS_ERROR ON) # optimised, compilers warn of more
+  set_target_properties(memprof_toolkit memprof_toolkit_page PROPERTIES COMPILE_WARNING_AS_ERROR ON) # optimised, compilers warn of more
 endif()
 
 enable_testing()

@@ -45,15 +45,24 @@ else()
   list(FILTER toolkit_sources EXCLUDE REGEX "/(format/protobuf_reader|format/xla/[a-z_]+|analysis/hlo_attribution)\\.cpp$")
 endif()
 
+# The page alone, for programs that want no more than that and do not wait for the rest.
+set(toolkit_page_sources ${toolkit_sources})
+list(FILTER toolkit_page_sources INCLUDE REGEX "/(page/[a-z0-9_]+|format/gzip)\\.cpp$")
+list(FILTER toolkit_page_sources EXCLUDE REGEX "picture|gnuplot|waterfall")
+list(REMOVE_ITEM toolkit_sources ${toolkit_page_sources})
+add_library(memprof_toolkit_page STATIC EXCLUDE_FROM_ALL ${toolkit_page_sources})
+add_library(memprof::toolkit_page ALIAS memprof_toolkit_page)
+
 add_library(memprof_toolkit STATIC EXCLUDE_FROM_ALL ${toolkit_sources})
 add_library(memprof::toolkit ALIAS memprof_toolkit)
+target_link_libraries(memprof_toolkit PUBLIC memprof_toolkit_page)
 # What it needs of the library is not compiled in each of its files.
-target_link_libraries(memprof_toolkit PUBLIC memprof::json memprof::compiled)
-set_target_properties(memprof_toolkit PROPERTIES POSITION_INDEPENDENT_CODE ON) # shared libraries may link it
+target_link_libraries(memprof_toolkit_page PUBLIC memprof::json memprof::compiled)
+set_target_properties(memprof_toolkit memprof_toolkit_page PROPERTIES POSITION_INDEPENDENT_CODE ON) # shared libraries may link them
 if(memprof_toolkit_include_folder) # not installed beside the library's headers
-  target_include_directories(memprof_toolkit PUBLIC ${memprof_toolkit_include_folder})
+  target_include_directories(memprof_toolkit_page PUBLIC ${memprof_toolkit_include_folder})
 elseif(EXISTS ${CMAKE_CURRENT_LIST_DIR}/toolkit_include)
-  target_include_directories(memprof_toolkit PUBLIC ${CMAKE_CURRENT_LIST_DIR}/toolkit_include)
+  target_include_directories(memprof_toolkit_page PUBLIC ${CMAKE_CURRENT_LIST_DIR}/toolkit_include)
 endif()
 if(memprof_protozero_FOUND)
   add_library(memprof::protozero ALIAS memprof_toolkit)

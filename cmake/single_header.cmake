@@ -9,7 +9,7 @@ execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/sing
 
 # The single header cannot be compiled apart.
 if(TARGET memprof_toolkit)
-  set_target_properties(memprof_toolkit PROPERTIES LINK_LIBRARIES memprof::json INTERFACE_LINK_LIBRARIES memprof::json)
+  set_target_properties(memprof_toolkit_page PROPERTIES LINK_LIBRARIES memprof::json INTERFACE_LINK_LIBRARIES memprof::json)
 endif()
 
 set_target_properties(memprof PROPERTIES INTERFACE_INCLUDE_DIRECTORIES
