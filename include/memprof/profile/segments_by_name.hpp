@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/text_rows.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,12 +74,14 @@ struct growth_sums {
 [[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
   std::vector<std::int64_t> steps;
   steps.reserve(segments.size());
-  std::map<std::string_view, std::int64_t> last_step;
+  text_rows names;
+  std::vector<std::int64_t> last_step;
   std::int64_t step = 0;
   for (const auto& segment : segments) {
-    const auto [at, is_new] = last_step.try_emplace(segment.name, step);
-    if (!is_new && at->second == step) ++step;
-    at->second = step;
+    const text_row name = names.find_or_add(segment.name);
+    if (name.is_new) last_step.push_back(-1);
+    if (last_step[name.index] == step) ++step;
+    last_step[name.index] = step;
     steps.push_back(step);
   }
   return steps;
@@ -147,20 +149,20 @@ namespace detail {
   const std::vector<std::int64_t> steps = steps_from_names(source.segments);
   std::vector<segments_of_name> rows;
   std::vector<growth_sums> growth;
-  std::map<std::string_view, std::size_t> row_of;
+  text_rows names;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     const auto& usage = space.segments[index];
-    const auto [at, is_new] = row_of.try_emplace(source.segments[index].name, rows.size());
+    const auto [at, is_new] = names.find_or_add(source.segments[index].name);
     if (is_new) {
       rows.emplace_back().name = source.segments[index].name;
       rows.back().first_number = static_cast<std::int64_t>(index);
       growth.emplace_back();
     }
-    segments_of_name& row = rows[at->second];
+    segments_of_name& row = rows[at];
     add_value(row.segment_peak, usage.segment_peak, is_new);
     add_value(row.segment_change, usage.segment_change, is_new);
     add_value(row.cumulative_current, usage.cumulative_current, is_new);
-    growth[at->second].add(steps[index], usage.cumulative_current);
+    growth[at].add(steps[index], usage.cumulative_current);
     row.last_number = static_cast<std::int64_t>(index);
     ++row.count;
   }
@@ -186,20 +188,24 @@ namespace detail {
 /// its name.
 template <class Name = segments_of_name>
 [[nodiscard]] std::vector<Name> segments_by_family(const std::vector<Name>& names) {
+  std::vector<std::string> families;
+  families.reserve(names.size());  // so that the texts stay where they are
+  detail::text_rows family_rows;
+  std::vector<std::size_t> row_of_family;
   std::vector<segments_of_name> rows;
-  std::map<std::string, std::size_t> row_of;
   for (const segments_of_name& name : names) {
     if (name.stands_for_others) {
       rows.push_back(name);
       continue;
     }
-    std::string family = detail::without_numbers(name.name);
-    const auto [at, is_new] = row_of.try_emplace(family, rows.size());
-    if (is_new) {
+    const std::string& family = families.emplace_back(detail::without_numbers(name.name));
+    const detail::text_row at = family_rows.find_or_add(family);
+    if (at.is_new) {
+      row_of_family.push_back(rows.size());
       rows.push_back(name);
       continue;
     }
-    segments_of_name& row = rows[at->second];
+    segments_of_name& row = rows[row_of_family[at.index]];
     const bool is_earlier = name.first_number < row.first_number;
     const bool is_later = name.last_number > row.last_number;
     detail::add_to_summary(row.segment_peak, name.segment_peak, is_earlier, is_later);
@@ -209,7 +215,7 @@ template <class Name = segments_of_name>
     row.last_number = std::max(row.last_number, name.last_number);
     row.count += name.count;
     row.growth = {};
-    row.name = std::move(family);
+    row.name = family;
   }
   return rows;
 }

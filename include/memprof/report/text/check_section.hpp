@@ -13,7 +13,7 @@
 #include <memprof/report/text/process_section.hpp>
 #include <memprof/report/text/quantity.hpp>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -81,22 +81,22 @@ namespace memprof::inline MEMPROF_ABI::detail {
     bytes = add_saturating(bytes, row.bytes);
   }
   if (!estimated.empty()) {
-    const auto& first = *std::max_element(estimated.begin(), estimated.end(),
-                                          [](const auto& left, const auto& right) { return left.bytes < right.bytes; });
+    const approximated_operation* first = estimated.data();
+    for (const approximated_operation& row : estimated) first = row.bytes > first->bytes ? &row : first;
     page_line line{grouped(calls, "call", "calls") + " of " +
                    grouped(static_cast<std::int64_t>(estimated.size()), "operator", "operators") + " estimated (" +
                    short_bytes(bytes) + (estimated.size() > 1 ? "), most by " : "): ")};
-    lines.push_back(line.add_name(first.name).add(" (").add_name(first.cause).add(")"));
+    lines.push_back(line.add_name(first->name).add(" (").add_name(first->cause).add(")"));
   }
   const std::vector<unknown_read> reads = rows_of<unknown_read>(source.facts);
   std::int64_t count = 0;
   for (const unknown_read& row : reads) count = add_saturating(count, row.count);
   if (!reads.empty()) {
-    const auto& first = *std::max_element(reads.begin(), reads.end(),
-                                          [](const auto& left, const auto& right) { return left.count < right.count; });
+    const unknown_read* first = reads.data();
+    for (const unknown_read& row : reads) first = row.count > first->count ? &row : first;
     page_line line{grouped(count, "read", "reads") + " of values unknown to the simulation (read as zeros"};
-    if (!first.name.empty()) line.add(", by ").add_name(first.name);
-    if (!first.operation.empty()) line.add(" in ").add_name(first.operation);
+    if (!first->name.empty()) line.add(", by ").add_name(first->name);
+    if (!first->operation.empty()) line.add(" in ").add_name(first->operation);
     lines.push_back(line.add(")"));
   }
   return lines;
@@ -108,10 +108,19 @@ struct tally_of_spaces {
   std::vector<std::string_view> spaces;
 };
 
-[[nodiscard]] tally_of_spaces sum_over_spaces(const auto& source, auto&& tally_in) {
+/// A number that each space counts, and the words for it.
+struct counted_anomaly {
+  event_tally (*tally_in)(const space_profile&);
+  const char* one;
+  const char* many;
+  bool has_bytes;
+  const char* rest;
+};
+
+[[nodiscard]] tally_of_spaces sum_over_spaces(const auto& source, const counted_anomaly& counted) {
   tally_of_spaces sum;
   for (const space_profile& space : source.spaces) {
-    const event_tally& tally = tally_in(space);
+    const event_tally tally = counted.tally_in(space);
     if (tally.count == 0) continue;
     sum.all.count = add_saturating(sum.all.count, tally.count);
     sum.all.bytes = add_saturating(sum.all.bytes, tally.bytes);
@@ -122,49 +131,42 @@ struct tally_of_spaces {
 
 /// Anomalies that change no total on their own but that a careful reader should know of.
 [[nodiscard]] std::vector<page_line> anomalies(const auto& source) {
+  using space = space_profile;
+  constexpr std::array<counted_anomaly, 10> counted_in_spaces{{
+      {[](const space& in) { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
+       "of untracked blocks, not counted as deallocations"},
+      {[](const space& in) { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
+       "with a mismatched size; the allocated size counts"},
+      {[](const space& in) { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks", true,
+       "live within another live block, counted twice"},
+      {[](const space& in) { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
+       "at the address of a live block, which counts as deallocated"},
+      {[](const space& in) { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
+       "at a null address: failed, not counted"},
+      {[](const space& in) { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
+       "for an address that was not live"},
+      {[](const space& in) { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases", true,
+       "of memory never seen reserved"},
+      {[](const space& in) { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
+       "of memory already reserved; the older reservation counts as released"},
+      {[](const space& in) { return in.active.unmatched_completions; }, "completed deallocation", "completed deallocations", true,
+       "of blocks never seen freed"},
+      {[](const space& in) { return in.active.missing_completions; }, "freed block", "freed blocks", true,
+       "no completion seen; counted as active until the address was reused"},
+  }};
   std::vector<page_line> lines;
-  const auto add = [&](auto&& tally_in, const char* one, const char* many, bool has_bytes, const char* rest) {
-    const tally_of_spaces sum = sum_over_spaces(source, tally_in);
-    if (sum.all.count == 0) return;
-    page_line line{grouped(sum.all.count, one, many) + (has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
+  for (const counted_anomaly& counted : counted_in_spaces) {
+    const tally_of_spaces sum = sum_over_spaces(source, counted);
+    if (sum.all.count == 0) continue;
+    page_line line{grouped(sum.all.count, counted.one, counted.many) +
+                   (counted.has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
     if (source.spaces.size() > 1) {
       line.add(" in ").add_name(sum.spaces.front());
       if (sum.spaces.size() > 1)
         line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
     }
-    lines.push_back(line.add(std::string{": "} + rest));
-  };
-  using space = space_profile;
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
-      "of untracked blocks, not counted as deallocations");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
-      "with a mismatched size; the allocated size counts");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks",
-      true, "live within another live block, counted twice");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
-      "at the address of a live block, which counts as deallocated");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
-      "at a null address: failed, not counted");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
-      "for an address that was not live");
-  add(
-      [](const space& in) -> const auto& { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases",
-      true, "of memory never seen reserved");
-  add(
-      [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
-      "of memory already reserved; the older reservation counts as released");
-  add(
-      [](const space& in) -> const auto& { return in.active.unmatched_completions; }, "completed deallocation",
-      "completed deallocations", true, "of blocks never seen freed");
-  add(
-      [](const space& in) -> const auto& { return in.active.missing_completions; }, "freed block", "freed blocks", true,
-      "no completion seen; counted as active until the address was reused");
+    lines.push_back(line.add(std::string{": "} + counted.rest));
+  }
   const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
     if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/heap.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/peak_section.hpp>
@@ -34,8 +35,7 @@ struct block_at_checkpoint {
   for (const checkpoint_usage& usage : point.spaces) {
     for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});
   }
-  // Not std::stable_sort: clang warns about its helpers in users' translation units.
-  std::sort(blocks.begin(), blocks.end(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
+  sort_rows(blocks.data(), blocks.size(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
     return left.block->bytes != right.block->bytes ? left.block->bytes > right.block->bytes : left.place < right.place;
   });
   if (blocks.size() > most) blocks.resize(most);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/heap.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
@@ -68,17 +69,17 @@ inline constexpr double clear_trend = 0.9;
   page_section section;
   section.heading = "Growth";
   const auto place_of = [](const space_profile& space) { return page_line{" in "}.add_name(space.name); };
-  struct growing {
-    const space_profile* space;
-    segments_of_name name;
-  };
-  std::vector<growing> others;
+  std::vector<segments_of_name> growing;
+  std::vector<const space_profile*> spaces_of_growing;
   for (const space_profile* const space : spaces) {
     const std::vector<segments_of_name> names = segments_by_name(source, *space);
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr) continue;
     if (space != spaces.front()) {
-      if (grows(*name)) others.push_back({space, *name});
+      if (grows(*name)) {
+        growing.push_back(*name);
+        spaces_of_growing.push_back(space);
+      }
       continue;
     }
     const value_summary& live = name->cumulative_current;
@@ -90,15 +91,19 @@ inline constexpr double clear_trend = 0.9;
     add_extreme(", max ", live.greatest);
     section.lines.push_back(line);
   }
-  std::stable_sort(others.begin(), others.end(), [](const growing& left, const growing& right) {
-    return left.name.growth.per_step > right.name.growth.per_step;
+  std::vector<std::size_t> order(growing.size());
+  for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
+  sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+    const double growth_of_left = growing[left].growth.per_step;
+    const double growth_of_right = growing[right].growth.per_step;
+    return growth_of_left != growth_of_right ? growth_of_left > growth_of_right : left < right;
   });
-  const std::size_t shown = std::min(most, others.size());
+  const std::size_t shown = std::min(most, order.size());
   for (std::size_t index = 0; index < shown; ++index) {
-    section.lines.push_back(growth_line_of(others[index].name, place_of(*others[index].space)));
+    section.lines.push_back(growth_line_of(growing[order[index]], place_of(*spaces_of_growing[order[index]])));
   }
-  if (shown != 0 && shown < others.size()) {
-    const auto left_out = static_cast<std::int64_t>(others.size() - shown);
+  if (shown != 0 && shown < order.size()) {
+    const auto left_out = static_cast<std::int64_t>(order.size() - shown);
     section.lines.back().add("; " + grouped(left_out, "more grows", "more grow"));
   }
   return section;
@@ -116,7 +121,7 @@ inline constexpr double clear_trend = 0.9;
     }
   }
   if (outside > 0) owners.emplace_back(std::string_view{}, outside);
-  std::sort(owners.begin(), owners.end(), [](const auto& left, const auto& right) {
+  sort_rows(owners.data(), owners.size(), [](const auto& left, const auto& right) {
     return left.second != right.second ? left.second > right.second : left.first < right.first;
   });
   return owners;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/heap.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/page.hpp>
@@ -104,9 +105,10 @@ void add_name_rows(auto& table, const segments_of_name& name) {
     };
     std::vector<std::size_t> order(names.size());
     for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
-      const auto weights = std::pair{weight(names[left]), weight(names[right])};
-      return weights.first != weights.second ? weights.first > weights.second : left < right;
+    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+      const std::int64_t weight_of_left = weight(names[left]);
+      const std::int64_t weight_of_right = weight(names[right]);
+      return weight_of_left != weight_of_right ? weight_of_left > weight_of_right : left < right;
     });
     std::vector<bool> is_shown(names.size());
     std::size_t used = 1;  // for the row that counts the others

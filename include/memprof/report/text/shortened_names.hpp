@@ -1,10 +1,10 @@
 #pragma once
 
+#include <memprof/detail/heap.hpp>
 #include <memprof/report/text/display_width.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,24 +113,31 @@ struct text_range {
 template <class Names = std::vector<std::string>>
 [[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int max_rounds = 16;
-  std::vector<std::string> shown(names.size());
-  std::transform(names.begin(), names.end(), shown.begin(),
-                 [&](const std::string& name) { return shortened_name(name, columns); });
+  std::vector<std::string> shown;
+  for (const std::string& name : names) shown.push_back(shortened_name(name, columns));
   std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
-    std::map<std::string, std::vector<std::size_t>> alike;
-    for (std::size_t index = 0; index < shown.size(); ++index) alike[shown[index]].push_back(index);
+    std::vector<std::size_t> order(shown.size());  // those that look alike side by side
+    for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
+    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+      const int compared = shown[left].compare(shown[right]);
+      return compared != 0 ? compared < 0 : left < right;
+    });
     bool has_changed = false;
-    for (const auto& [text, indices] : alike) {
-      std::vector<std::string_view> same(indices.size());
-      std::transform(indices.begin(), indices.end(), same.begin(),
-                     [&](std::size_t index) { return std::string_view{names[index]}; });
-      if (std::all_of(same.begin(), same.end(), [&](std::string_view name) { return name == same.front(); })) continue;
-      for (const std::size_t index : indices) {
-        const text_range difference = difference_of(names[index], same, (columns - kept_end) / 2);
-        std::string next = shortened_around(names[index], difference, columns, kept_end);
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      const std::string text = shown[order[begin]];
+      std::vector<std::string_view> same;
+      bool has_difference = false;
+      for (; end < order.size() && shown[order[end]] == text; ++end) {
+        same.emplace_back(names[order[end]]);
+        has_difference = has_difference || same.back() != same.front();
+      }
+      if (!has_difference) continue;
+      for (std::size_t at = begin; at < end; ++at) {
+        const std::string_view name = names[order[at]];
+        std::string next = shortened_around(name, difference_of(name, same, (columns - kept_end) / 2), columns, kept_end);
         has_changed = has_changed || next != text;
-        shown[index] = std::move(next);
+        shown[order[at]] = std::move(next);
       }
     }
     if (has_changed) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/heap.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/page.hpp>
@@ -30,7 +31,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   std::vector<const space_profile*> spaces;
   const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
   for (const space_profile& space : source.spaces) spaces.push_back(&space);
-  std::sort(spaces.begin(), spaces.end(), [&](const space_profile* left, const space_profile* right) {
+  sort_rows(spaces.data(), spaces.size(), [&](const space_profile* left, const space_profile* right) {
     if ((left == chosen) != (right == chosen)) return left == chosen;
     if (is_full(*left) != is_full(*right)) return is_full(*left);
     if (left->cumulative_peak != right->cumulative_peak) return left->cumulative_peak > right->cumulative_peak;

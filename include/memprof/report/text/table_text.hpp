@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/heap.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/laid_out.hpp>
 #include <memprof/report/text/page.hpp>
@@ -8,8 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <map>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,14 +26,18 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 [[nodiscard]] bool has_name(const auto& cell) {
-  return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) { return part.is_name; });
+  for (const page_part& part : cell.parts()) {
+    if (part.is_name) return true;
+  }
+  return false;
 }
 
 /// Whether there is anything to read in a cell besides names.
 [[nodiscard]] bool has_words(const auto& cell) {
-  return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) {
-    return !part.is_name && part.text.find_first_not_of(' ') != std::string::npos;
-  });
+  for (const page_part& part : cell.parts()) {
+    if (!part.is_name && part.text.find_first_not_of(' ') != std::string::npos) return true;
+  }
+  return false;
 }
 
 /// The width of a cell whose names are as short as they may become.
@@ -135,47 +138,62 @@ inline constexpr std::size_t column_gap = 2;
 /// The width of a table whose names are not shortened.
 [[nodiscard]] std::size_t full_width(const auto& table) {
   const std::vector<std::size_t> widths = column_widths(table, std::numeric_limits<std::size_t>::max(), column_gap);
-  return std::accumulate(widths.begin(), widths.end(), widths.empty() ? 0 : column_gap * (widths.size() - 1));
+  std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
+  for (const std::size_t width : widths) full += width;
+  return full;
 }
 
 /// The only name in a cell; null if there is none or more than one.
 [[nodiscard]] const page_part* only_name(const auto& cell) {
-  const auto is_name = [](const page_part& part) { return part.is_name; };
-  const std::vector<page_part>& parts = cell.parts();
-  return std::count_if(parts.begin(), parts.end(), is_name) == 1 ? &*std::find_if(parts.begin(), parts.end(), is_name) : nullptr;
+  const page_part* only = nullptr;
+  for (const page_part& part : cell.parts()) {
+    if (!part.is_name) continue;
+    if (only != nullptr) return nullptr;
+    only = &part;
+  }
+  return only;
 }
+
+/// A cell with a name, and the columns that there are for the name.
+struct named_cell {
+  page_line* cell;
+  std::size_t room;
+  std::size_t row;
+};
 
 /// Shortens names in cells too wide for their columns so that each still differs from the others with the same room.
 void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    std::map<std::size_t, std::vector<page_line*>> cells_with_room;
-    for (std::vector<page_line>& row : table.rows) {
+    std::vector<named_cell> cells;
+    for (std::size_t index = 0; index < table.rows.size(); ++index) {
+      std::vector<page_line>& row = table.rows[index];
       const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
       if (column >= row.size() || reaches_beyond) continue;
       const page_part* const name = only_name(row[column]);
       if (name == nullptr) continue;
       const std::size_t beside = width_of(row[column]) - display_width(name->text);
       const std::size_t room = widths[column] - std::min(widths[column], beside);
-      cells_with_room[has_words(row[column]) ? std::max(room, least_name) : room].push_back(&row[column]);
+      cells.push_back({&row[column], has_words(row[column]) ? std::max(room, least_name) : room, index});
     }
-    for (const auto& [room, cells] : cells_with_room) {
+    sort_rows(cells.data(), cells.size(), [](const named_cell& left, const named_cell& right) {
+      return left.room != right.room ? left.room < right.room : left.row < right.row;
+    });
+    for (std::size_t begin = 0, end = 0; begin < cells.size(); begin = end) {
       std::vector<std::string> names;
-      for (const page_line* cell : cells) {
-        for (const page_part& part : cell->parts()) {
-          if (part.is_name) names.push_back(part.text);
-        }
+      for (; end < cells.size() && cells[end].room == cells[begin].room; ++end) {
+        names.push_back(only_name(*cells[end].cell)->text);
       }
-      const std::vector<std::string> shown = shortened_apart(names, room);
-      for (std::size_t index = 0; index < cells.size(); ++index) {
+      const std::vector<std::string> shown = shortened_apart(names, cells[begin].room);
+      for (std::size_t index = begin; index < end; ++index) {
         page_line shortened_cell;
-        for (const page_part& part : cells[index]->parts()) {
+        for (const page_part& part : cells[index].cell->parts()) {
           if (part.is_name) {
-            shortened_cell.add_name(shown[index], part.how);
+            shortened_cell.add_name(shown[index - begin], part.how);
           } else {
             shortened_cell.add(part.text, part.how);
           }
         }
-        *cells[index] = std::move(shortened_cell);
+        *cells[index].cell = std::move(shortened_cell);
       }
     }
   }
