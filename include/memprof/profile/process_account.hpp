@@ -82,16 +82,16 @@ namespace detail {
   if (source.mode == run_mode::no_dispatch) return found;
   if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
   for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
-    for (const process_memory& row : rows_of<process_memory>(source.facts)) {
-      if (row.moment != moment || row.resident_bytes < 0) continue;
+    detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {
+      if (row.moment != moment || row.resident_bytes < 0) return;
       if (!found || detail::is_notable(row.unrecorded_heap_bytes, row.resident_bytes)) found = account_of(row);
-    }
+    });
     if (found && detail::is_notable(found->reading.unrecorded_heap_bytes, found->reading.resident_bytes)) break;
   }
   if (!found) return found;
-  for (const process_memory& row : rows_of<process_memory>(source.facts)) {  // a later reading may know
+  detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {  // a later reading may know
     found->reading.records_operator_new = std::max(found->reading.records_operator_new, row.records_operator_new);
-  }
+  });
   return found;
 }
 

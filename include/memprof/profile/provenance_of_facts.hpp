@@ -15,11 +15,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard]] inline provenance provenance_of(const std::vector<fact_table>& facts) {
   constexpr std::size_t max_remarks = 32;  // a trace from a file may have any number
   provenance made;
-  for (source_limit& limit : rows_of<source_limit>(facts)) {
+  for_each_fact<source_limit>(facts, [&](source_limit& limit) {
     made.rounding = std::max(made.rounding, limit.rounding);
     made.planned = made.planned || limit.planned != 0;
     if (!limit.remark.empty() && made.remarks.size() < max_remarks) made.remarks.push_back(std::move(limit.remark));
-  }
+  });
   return made;
 }
 

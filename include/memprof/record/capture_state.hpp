@@ -154,9 +154,13 @@ inline void put_lost_events(registry& shared, capture_state& state) noexcept {
 inline void put_unrecorded_modules(capture_state& state, const module_paths& paths) {
   if (paths.size() == 0 && !state.lacks_modules) return;
   state.lacks_modules = paths.size() != 0;
-  std::vector<unrecorded_module> modules;
-  for (std::size_t begin = 0; begin < paths.size(); begin += modules.back().path.size() + 1) {
-    modules.push_back({paths.data() + begin});
+  std::size_t count = 0;
+  for (const char character : paths) count += character == '\0' ? 1 : 0;
+  std::vector<unrecorded_module> modules(count);
+  const char* path = paths.data();
+  for (unrecorded_module& module : modules) {
+    module.path = path;
+    path += module.path.size() + 1;
   }
   state.facts(to_table(modules));
 }
@@ -169,7 +173,8 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   if (state.reported_missing_events == missing && state.reported_problem == hash) return;
   state.reported_missing_events = missing;
   state.reported_problem = hash;
-  state.facts(to_table<incomplete_trace_file>({{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)}}));
+  const incomplete_trace_file row{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)};
+  state.facts(table_of(&row, &row + 1));
 }
 
 /// Resumes the trace file after a gap: writes everything that is needed to read on from here. Under the lock, before a drain.

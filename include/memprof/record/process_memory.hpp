@@ -60,7 +60,7 @@ inline void keep_reading(registry& shared, capture_state& state, const process_r
 /// what it allocates.
 inline void put_process_memory(capture_state& state) noexcept {
   if (!state.process.take_new()) return;
-  (void)succeeds([&] { state.facts(to_table(std::vector<process_memory>(state.process.begin(), state.process.end()))); });
+  (void)succeeds([&] { state.facts(table_of(state.process.begin(), state.process.end())); });
 }
 
 /// The same for the trace file alone, in which they survive if the process is killed, if they say something new: a run of many

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -64,22 +65,57 @@ template <class Field>
 using fact_alternative = std::conditional_t<std::is_same_v<Field, std::string>, std::string,
                                             std::conditional_t<std::is_floating_point_v<Field>, double, std::int64_t>>;
 
-}  // namespace detail
-
-/// The rows as a table. `Table` is a parameter, here and below, so that units that call neither do not instantiate its vectors.
+/// The rows from `first` to `last` as a table. `Table` is a parameter, here and below, so that units that call none of these do
+/// not instantiate its vectors.
 template <fact T, std::same_as<fact_table> Table = fact_table>
-[[nodiscard]] Table to_table(const std::vector<T>& rows) {
+[[nodiscard]] Table table_of(const T* first, const T* last) {
   Table table;
   table.name = T::table;
   T model{};
   T::columns(model, [&](std::string_view name, const auto&) { table.columns.emplace_back(name); });
-  for (const T& row : rows) {
-    auto& values = table.rows.emplace_back();
-    T::columns(row, [&]<class Field>(std::string_view, const Field& field) {
-      values.emplace_back(static_cast<detail::fact_alternative<Field>>(field));
+  table.rows = std::vector<std::vector<fact_value>>(static_cast<std::size_t>(last - first));
+  for (std::vector<fact_value>& values : table.rows) {
+    T::columns(*first++, [&]<class Field>(std::string_view, const Field& field) {
+      values.emplace_back(static_cast<fact_alternative<Field>>(field));
     });
   }
   return table;
+}
+
+/// The value in the last column that has that name and that alternative of `fact_value`; null if there is none.
+template <std::same_as<fact_table> Table>
+[[nodiscard]] const fact_value* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name,
+                                         std::size_t alternative) {
+  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
+    if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+  }
+  return nullptr;
+}
+
+/// Calls `visit` with each row that `rows_of` would return. Unlike it, it makes no vector, whose functions each unit would have
+/// to compile for each type of row.
+template <fact T, std::same_as<fact_table> Table, class Visitor>
+void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
+  for (const Table& table : tables) {
+    if (table.name != T::table) continue;
+    for (const auto& values : table.rows) {
+      T row{};
+      T::columns(row, [&]<class Field>(std::string_view name, Field& field) {
+        constexpr std::size_t alternative = std::is_same_v<Field, std::string> ? 2 : std::is_floating_point_v<Field> ? 1 : 0;
+        const fact_value* const value = value_in(table, values, name, alternative);
+        if (value != nullptr) field = static_cast<Field>(*std::get_if<alternative>(value));
+      });
+      visit(row);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// The rows as a table.
+template <fact T, std::same_as<fact_table> Table = fact_table>
+[[nodiscard]] Table to_table(const std::vector<T>& rows) {
+  return detail::table_of<T, Table>(rows.data(), rows.data() + rows.size());
 }
 
 /// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
@@ -87,18 +123,7 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
 template <fact T, std::same_as<fact_table> Table>
 [[nodiscard]] std::vector<T> rows_of(const std::vector<Table>& tables) {
   std::vector<T> rows;
-  for (const Table& table : tables) {
-    if (table.name != T::table) continue;
-    for (const auto& values : table.rows) {
-      T::columns(rows.emplace_back(), [&]<class Field>(std::string_view name, Field& field) {
-        for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
-          if (table.columns[column] != name) continue;
-          if (const auto* value = std::get_if<detail::fact_alternative<Field>>(&values[column]))
-            field = static_cast<Field>(*value);
-        }
-      });
-    }
-  }
+  detail::for_each_fact<T>(tables, [&](T& row) { rows.push_back(std::move(row)); });
   return rows;
 }
 

@@ -31,9 +31,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// What was not captured at all or lost on the way: totals and peaks are not those of the program.
 [[nodiscard]] std::vector<page_line> losses(const auto& source) {
   std::vector<page_line> lines;
-  for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
+  for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
     lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
-  }
+  });
   if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process))
     lines.push_back(unrecorded_heap_line(*process));
   const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
@@ -61,10 +61,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
         "memory spaces beyond the 254th share one, where blocks at equal addresses count as one: give blocks of the same kind "
         "one space");
   }
-  const std::vector<unrecorded_module> modules = rows_of<unrecorded_module>(source.facts);
-  if (!modules.empty()) {
-    page_line line{grouped(static_cast<std::int64_t>(modules.size()), "library", "libraries") + " not recorded ("};
-    line.add_name(modules.front().path).add(modules.size() > 1 ? ", ...)" : ")");
+  std::int64_t modules = 0;
+  std::string first_module;
+  for_each_fact<unrecorded_module>(source.facts, [&](unrecorded_module& module) {
+    if (++modules == 1) first_module = std::move(module.path);
+  });
+  if (modules != 0) {
+    page_line line{grouped(modules, "library", "libraries") + " not recorded ("};
+    line.add_name(first_module).add(modules > 1 ? ", ...)" : ")");
     lines.push_back(line.add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)"));
   }
   return lines;
@@ -73,30 +77,31 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// What a simulated run had to guess.
 [[nodiscard]] std::vector<page_line> estimates(const auto& source) {
   std::vector<page_line> lines;
-  const std::vector<approximated_operation> estimated = rows_of<approximated_operation>(source.facts);
+  std::int64_t operators = 0;
   std::int64_t calls = 0;
   std::int64_t bytes = 0;
-  for (const approximated_operation& row : estimated) {
+  approximated_operation most;
+  for_each_fact<approximated_operation>(source.facts, [&](approximated_operation& row) {
     calls = add_saturating(calls, row.count);
     bytes = add_saturating(bytes, row.bytes);
+    if (++operators == 1 || row.bytes > most.bytes) most = std::move(row);
+  });
+  if (operators != 0) {
+    page_line line{grouped(calls, "call", "calls") + " of " + grouped(operators, "operator", "operators") + " estimated (" +
+                   short_bytes(bytes) + (operators > 1 ? "), most by " : "): ")};
+    lines.push_back(line.add_name(most.name).add(" (").add_name(most.cause).add(")"));
   }
-  if (!estimated.empty()) {
-    const approximated_operation* first = estimated.data();
-    for (const approximated_operation& row : estimated) first = row.bytes > first->bytes ? &row : first;
-    page_line line{grouped(calls, "call", "calls") + " of " +
-                   grouped(static_cast<std::int64_t>(estimated.size()), "operator", "operators") + " estimated (" +
-                   short_bytes(bytes) + (estimated.size() > 1 ? "), most by " : "): ")};
-    lines.push_back(line.add_name(first->name).add(" (").add_name(first->cause).add(")"));
-  }
-  const std::vector<unknown_read> reads = rows_of<unknown_read>(source.facts);
-  std::int64_t count = 0;
-  for (const unknown_read& row : reads) count = add_saturating(count, row.count);
-  if (!reads.empty()) {
-    const unknown_read* first = reads.data();
-    for (const unknown_read& row : reads) first = row.count > first->count ? &row : first;
-    page_line line{grouped(count, "read", "reads") + " of values unknown to the simulation (read as zeros"};
-    if (!first->name.empty()) line.add(", by ").add_name(first->name);
-    if (!first->operation.empty()) line.add(" in ").add_name(first->operation);
+  std::int64_t kinds_of_reads = 0;
+  std::int64_t reads = 0;
+  unknown_read most_read;
+  for_each_fact<unknown_read>(source.facts, [&](unknown_read& row) {
+    reads = add_saturating(reads, row.count);
+    if (++kinds_of_reads == 1 || row.count > most_read.count) most_read = std::move(row);
+  });
+  if (kinds_of_reads != 0) {
+    page_line line{grouped(reads, "read", "reads") + " of values unknown to the simulation (read as zeros"};
+    if (!most_read.name.empty()) line.add(", by ").add_name(most_read.name);
+    if (!most_read.operation.empty()) line.add(" in ").add_name(most_read.operation);
     lines.push_back(line.add(")"));
   }
   return lines;
@@ -179,12 +184,12 @@ struct counted_anomaly {
             "without a row of their own: keep growing numbers out of their names, or set a higher limit");
   add_count(source.anomalies.other_names, "event", "events",
             "with names beyond the limit of 65,536 per process: keep growing numbers out of names");
-  for (const incomplete_trace_file& file : rows_of<incomplete_trace_file>(source.facts)) {
+  for_each_fact<incomplete_trace_file>(source.facts, [&](const incomplete_trace_file& file) {
     page_line line{"trace file "};
     line.add_name(file.path).add(" incomplete: ").add_name(file.reason);
     if (file.missing_events != 0) line.add(", " + grouped(file.missing_events, "event", "events") + " missing");
     lines.push_back(std::move(line));
-  }
+  });
   return lines;
 }
 

@@ -72,10 +72,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Why nothing was recorded, and the line to add; nothing if that is not known.
 [[nodiscard]] std::vector<std::string> causes_of_silence(const auto& source) {
-  const std::vector<process_memory> readings = rows_of<process_memory>(source.facts);
-  if (readings.empty()) return {};
-  for (const process_memory& reading : readings) {
-    if (reading.records_operator_new == 0) continue;
+  bool has_readings = false;
+  bool records_operator_new = false;
+  for_each_fact<process_memory>(source.facts, [&](const process_memory& reading) {
+    has_readings = true;
+    records_operator_new = records_operator_new || reading.records_operator_new != 0;
+  });
+  if (!has_readings) return {};
+  if (records_operator_new) {
     if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process)) {
       // The numbers below say how much it is, and the cure.
       return {"operator new is recorded, but was not called during the capture; the memory below is from malloc."};
