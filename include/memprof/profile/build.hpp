@@ -42,7 +42,7 @@ inline constexpr std::string_view other_spaces_name = "other spaces";
 namespace detail {
 
 template <class Tree>
-[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
+[[nodiscard, gnu::cold]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
   std::vector<std::string> paths(tree.size());
   for (std::size_t node = 1; node < tree.size(); ++node) {
     paths[node] = paths[tree[node].parent];
@@ -55,14 +55,14 @@ template <class Tree>
   return paths;
 }
 
-[[nodiscard]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
+[[nodiscard, gnu::cold]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
   return {run.thread, time.to_ns(run.begin_stamp), time.to_ns(run.end_stamp), run.delta, run.peak};
 }
 
 /// Sums a space's self values along the tree; entry 0 is "no operation".
 template <class Tree, class Space>
-[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name,
-                                                          const clock_readings& time) {
+[[nodiscard, gnu::cold]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space,
+                                                                     std::string_view space_name, const clock_readings& time) {
   std::vector<operation_usage> all(tree.size());
   for (std::size_t node = tree.size(); node-- > 0;) {
     operation_usage& usage = all[node];
@@ -98,7 +98,7 @@ template <class Tree, class Space>
 
 /// Which operations allocated or freed in a space, directly or through a nested operation.
 template <class Tree, class Space>
-[[nodiscard]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
+[[nodiscard, gnu::cold]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
   std::vector<char> is_active(tree.size());
   for (std::size_t node = tree.size(); --node > 0;) {
     if (node < space.operation_count()) {
@@ -111,8 +111,8 @@ template <class Tree, class Space>
 }
 
 template <class Ledger>
-[[nodiscard]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
-                                                              const std::vector<std::string>& paths) {
+[[nodiscard, gnu::cold]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
+                                                                         const std::vector<std::string>& paths) {
   const operation_tree& tree = events.operations();
   std::vector<operation_profile> operations(tree.size() - 1);
   for (std::size_t node = 1; node < tree.size(); ++node) {
@@ -149,8 +149,8 @@ template <class Ledger>
 
 /// What was live at each of the kept checkpoints.
 template <class Checkpoints>
-[[nodiscard]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
-                                                        const std::vector<std::string>& paths) {
+[[nodiscard, gnu::cold]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
+                                                                   const std::vector<std::string>& paths) {
   std::vector<checkpoint> result(kept.marks().size());
   for (std::size_t index = 0; index < result.size(); ++index) {
     const checkpoint_mark& mark = kept.marks()[index];
@@ -179,7 +179,7 @@ template <class Checkpoints>
 }
 
 template <class Timeline>
-[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
+[[nodiscard, gnu::cold]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
@@ -193,7 +193,7 @@ template <class Timeline>
 
 /// The live blocks that begin inside another one. Blocks on cores lie side by side and are left out.
 template <class Blocks>
-[[nodiscard]] event_tally overlapping(const Blocks& live) {
+[[nodiscard, gnu::cold]] event_tally overlapping(const Blocks& live) {
   struct range {
     std::uint64_t begin;
     std::uint64_t end;
@@ -223,8 +223,9 @@ class space_builder {
   space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
       : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
-  [[nodiscard]] space_profile build(std::string_view name, bool stands_for_others, const std::vector<segment>& segments,
-                                    const std::vector<named_segments>& segment_names) {
+  [[nodiscard, gnu::cold]] space_profile build(std::string_view name, bool stands_for_others,
+                                               const std::vector<segment>& segments,
+                                               const std::vector<named_segments>& segment_names) {
     result_.name = name;
     result_.stands_for_others = stands_for_others;
     result_.segments = std::vector<segment_usage>(segments.size());
@@ -258,7 +259,7 @@ class space_builder {
   }
 
  private:
-  void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
+  [[gnu::cold]] void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
     usage.segment = name;
     const bool is_open = index == rows_.finished();
     if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for its record
@@ -270,7 +271,7 @@ class space_builder {
   }
 
   /// Adds the sums over all segments of each name.
-  void add_names(const std::vector<named_segments>& names) {
+  [[gnu::cold]] void add_names(const std::vector<named_segments>& names) {
     const segment_record open = space_.open_segment();
     const std::int64_t change = open.live_at_end - open.live_at_start;
     const std::array numbers{open.live_at_peak - open.live_at_start,
@@ -290,7 +291,7 @@ class space_builder {
     });
   }
 
-  void fill(segment_usage& usage, const segment_record& record) const {
+  [[gnu::cold]] void fill(segment_usage& usage, const segment_record& record) const {
     usage.segment_peak = record.live_at_peak - record.live_at_start;
     usage.segment_change = record.live_at_end - record.live_at_start;
     usage.allocations = record.allocated;
@@ -302,7 +303,7 @@ class space_builder {
     if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
   }
 
-  void add_overall_peak() {
+  [[gnu::cold]] void add_overall_peak() {
     if (result_.cumulative_peak == 0) return;
     const bool is_finished = result_.cumulative_peak == space_.overall_peak();
     result_.peak_segment = rows_.index_of(is_finished ? space_.overall_segment() : rows_.history().count());
@@ -326,8 +327,9 @@ class space_builder {
 /// The profile of what a ledger saw. Fields that it cannot know (wall clock, run mode, process, cost, facts) keep their defaults.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+/// Not inlined, here and below: code that always calls its cold parts is cold itself.
 template <class Ledger>
-[[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
+[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const ledger_names& names) {
   events.settle();
   profile result;
   result.library_version = version_string;
@@ -383,7 +385,7 @@ template <class Ledger>
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Fold, class Facts>
-[[nodiscard]] profile build_profile_of(Fold& fold, Facts&& facts) {
+[[nodiscard, gnu::noinline]] profile build_profile_of(Fold& fold, Facts&& facts) {
   auto& events = fold.events();
   profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
   const capture_info info = fold.info();
@@ -401,7 +403,7 @@ template <class Fold, class Facts>
 }
 /// The same of a trace of which more will come.
 template <class Fold>
-[[nodiscard]] profile build_profile_of(Fold& fold) {
+[[nodiscard, gnu::noinline]] profile build_profile_of(Fold& fold) {
   return build_profile_of(fold, fold.facts());
 }
 

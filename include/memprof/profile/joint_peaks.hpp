@@ -37,7 +37,7 @@ class joint_peak_builder {
 
   /// Calls `visit(id, space)` for each space in the memory.
   template <class Visitor>
-  void for_each_space(Visitor&& visit) const {
+  [[gnu::cold]] void for_each_space(Visitor&& visit) const {
     for (std::size_t id = 0; id < Ledger::max_spaces; ++id) {
       const auto* const space = events_.space(id);
       if (space != nullptr && space->shared() != nullptr && &space->shared()->memory() == &memory_) visit(id, *space);
@@ -45,7 +45,7 @@ class joint_peak_builder {
   }
 
   /// What one space held; its owners are added to those of the other spaces.
-  [[nodiscard]] category_at_peak add(std::size_t id, const space_ledger& space) {
+  [[nodiscard, gnu::cold]] category_at_peak add(std::size_t id, const space_ledger& space) {
     const memory_share& share = *space.shared();
     const bool is_unchanged = share.is_unchanged_since_peak();
     const std::uint64_t last_born = is_unchanged ? space.allocation_count() : share.ordinal();
@@ -74,7 +74,7 @@ class joint_peak_builder {
     return held;
   }
 
-  [[nodiscard]] live_set build(const std::vector<std::string>& paths, name_view labels) {
+  [[nodiscard, gnu::cold]] live_set build(const std::vector<std::string>& paths, name_view labels) {
     live_set set;
     set.bytes = set.remaining_bytes = total_.bytes;
     set.blocks = total_.blocks;
@@ -98,7 +98,7 @@ class joint_peak_builder {
   }
 
  private:
-  static void add_to(category_at_peak& sum, const category_at_peak& more) noexcept {
+  [[gnu::cold]] static void add_to(category_at_peak& sum, const category_at_peak& more) noexcept {
     sum.bytes = add_saturating(sum.bytes, more.bytes);
     sum.blocks += more.blocks;
   }
@@ -114,10 +114,10 @@ class joint_peak_builder {
 
 /// One memory; `spaces` are the profile's, and `index_of[id]` is the index of each.
 template <class Ledger, class Rows>
-[[nodiscard]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
-                                          const clock_readings& time, const std::vector<std::string>& paths, const Rows& rows,
-                                          const std::vector<space_profile>& spaces,
-                                          const std::array<std::size_t, Ledger::max_spaces>& index_of) {
+[[nodiscard, gnu::cold]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
+                                                     const clock_readings& time, const std::vector<std::string>& paths,
+                                                     const Rows& rows, const std::vector<space_profile>& spaces,
+                                                     const std::array<std::size_t, Ledger::max_spaces>& index_of) {
   joint_peak_builder<Ledger> parts{events, memory};
   memory_profile result;
   result.name = memory.name == host_memory ? host_memory_name : labels.text(memory.name);
@@ -169,9 +169,10 @@ template <class Ledger, class Rows>
 }
 
 template <class Ledger, class Rows>
-[[nodiscard]] std::vector<memory_profile> build_memories(const Ledger& events, name_view labels, const clock_readings& time,
-                                                         const std::vector<std::string>& paths, const Rows& rows,
-                                                         const std::vector<space_profile>& spaces) {
+[[nodiscard, gnu::cold]] std::vector<memory_profile> build_memories(const Ledger& events, name_view labels,
+                                                                    const clock_readings& time,
+                                                                    const std::vector<std::string>& paths, const Rows& rows,
+                                                                    const std::vector<space_profile>& spaces) {
   std::vector<memory_profile> result;
   if (events.memories().empty()) return result;
   std::array<std::size_t, Ledger::max_spaces> index_of{};

@@ -21,7 +21,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
+[[nodiscard, gnu::cold]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths,
+                                                          name_view labels) {
   live_block result;
   result.address = live.address;
   result.bytes = static_cast<std::int64_t>(live.bytes);
@@ -42,7 +43,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Rows for the categories that had blocks, greatest first.
-[[nodiscard]] inline std::vector<owned_bytes> rows_of_categories(
+[[nodiscard, gnu::cold]] inline std::vector<owned_bytes> rows_of_categories(
     const std::array<category_at_peak, category_names.size()>& categories) {
   std::size_t order[category_names.size()];
   std::size_t count = 0;
@@ -83,7 +84,7 @@ class live_set_builder {
   }
 
   /// The live set at the peak of finished segment `index` (within `space.segments()`).
-  [[nodiscard]] live_set at_finished(std::size_t index) const {
+  [[nodiscard, gnu::cold]] live_set at_finished(std::size_t index) const {
     const segment_record& record = space_.segments()[index];
     live_set set = totals_of(record);
     set.by_operation = named(space_.owners(record), record.owner_count);
@@ -97,7 +98,7 @@ class live_set_builder {
   }
 
   /// The live set at the peak of the open segment, with all its owners.
-  [[nodiscard]] live_set at_open() const {
+  [[nodiscard, gnu::cold]] live_set at_open() const {
     live_set set = totals_of(space_.open_segment());
     detail::page_array<owner_at_peak> owners;
     if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
@@ -110,7 +111,7 @@ class live_set_builder {
   }
 
   /// What was live when the capacity was first exceeded, without the block then requested.
-  [[nodiscard]] live_set at_first_shortfall() const {
+  [[nodiscard, gnu::cold]] live_set at_first_shortfall() const {
     const shortfall_record& shortfall = space_.first_shortfall();
     live_set set = totals_of(shortfall.moment);
     if (!shortfall.has_holders) set.remaining_bytes = set.bytes;
@@ -122,14 +123,14 @@ class live_set_builder {
   }
 
   /// Replaces the kept owners in the overall peak's segment with all of them.
-  [[nodiscard]] live_set with_all_owners(live_set set) const {
+  [[nodiscard, gnu::cold]] live_set with_all_owners(live_set set) const {
     set.remaining_bytes = set.remaining_operations = 0;
     set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
     return set;
   }
 
  private:
-  [[nodiscard]] static live_set totals_of(const segment_record& record) {
+  [[nodiscard, gnu::cold]] static live_set totals_of(const segment_record& record) {
     live_set set;
     set.bytes = record.live_at_peak;
     set.blocks = record.blocks_at_peak;
@@ -137,7 +138,7 @@ class live_set_builder {
     return set;
   }
 
-  [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
+  [[nodiscard, gnu::cold]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
     std::vector<owned_bytes> rows(count);
     for (std::size_t row = 0; row < count; ++row)
       rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
@@ -146,7 +147,7 @@ class live_set_builder {
 
   /// The largest of the blocks passed by `offer`.
   template <class Offer>
-  [[nodiscard]] std::vector<live_block> largest(Offer&& offer) const {
+  [[nodiscard, gnu::cold]] std::vector<live_block> largest(Offer&& offer) const {
     std::vector<block> room(space_.options().largest_blocks);
     std::uint32_t count = 0;
     offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});

@@ -50,11 +50,11 @@ class segment_rows {
   [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
 
   /// The segment's number, or -1 for what follows the last segment of a finished profile and belongs to none.
-  [[nodiscard]] std::int64_t number_of(std::uint64_t segment) const {
+  [[nodiscard, gnu::cold]] std::int64_t number_of(std::uint64_t segment) const {
     return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
   }
   /// Index in the profile of the segment with that number; -1 if it has none.
-  [[nodiscard]] std::int64_t index_of(std::uint64_t number) const {
+  [[nodiscard, gnu::cold]] std::int64_t index_of(std::uint64_t number) const {
     for (std::size_t index = 0; index < positions_.size(); ++index) {
       if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
     }
@@ -67,14 +67,14 @@ class segment_rows {
   std::vector<std::size_t> positions_;
 };
 
-[[nodiscard]] inline std::string segment_name(label name, name_view labels) {
+[[nodiscard, gnu::cold]] inline std::string segment_name(label name, name_view labels) {
   return std::string{name == other_names ? other_segments_name : labels.text(name)};
 }
 
 /// `open_end` is the latest stamp in the open segment.
 template <class Rows>
-[[nodiscard]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
-                                                  std::uint64_t open_begin, std::uint64_t open_end) {
+[[nodiscard, gnu::cold]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
+                                                             std::uint64_t open_begin, std::uint64_t open_end) {
   const auto& history = rows.history();
   std::vector<segment> result(rows.size());
   for (std::size_t index = 0; index < rows.finished(); ++index) {
@@ -91,8 +91,8 @@ template <class Rows>
 
 /// `begin` is the capture's first stamp; `segments` are the kept ones.
 template <class Rows>
-[[nodiscard]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
-                                                      std::uint64_t begin, const std::vector<segment>& segments) {
+[[nodiscard, gnu::cold]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
+                                                                 std::uint64_t begin, const std::vector<segment>& segments) {
   const auto& history = rows.history();
   const auto duration = [&](std::int64_t ticks) {
     return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
@@ -120,7 +120,8 @@ template <class Rows>
 
 /// Calls `fill(row, summaries)` for each name, with its `Count` summaries; `open` holds the numbers of the open segment.
 template <class Rows, class ByName, std::size_t Count, class Fill>
-void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open, Fill&& fill) {
+[[gnu::cold]] void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open,
+                                 Fill&& fill) {
   std::array<value_summary, Count> values;
   for (std::size_t row = 0; row < rows.history().rows().size(); ++row) {
     const auto sums = by_name.of(rows.history(), row);

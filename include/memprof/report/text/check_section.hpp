@@ -29,7 +29,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What was not captured at all or lost on the way: totals and peaks are not those of the program.
-[[nodiscard]] std::vector<page_line> losses(const auto& source) {
+[[nodiscard, gnu::cold]] std::vector<page_line> losses(const auto& source) {
   std::vector<page_line> lines;
   for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
     lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
@@ -75,7 +75,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// What a simulated run had to guess.
-[[nodiscard]] std::vector<page_line> estimates(const auto& source) {
+[[nodiscard, gnu::cold]] std::vector<page_line> estimates(const auto& source) {
   std::vector<page_line> lines;
   std::int64_t operators = 0;
   std::int64_t calls = 0;
@@ -122,7 +122,7 @@ struct counted_anomaly {
   const char* rest;
 };
 
-[[nodiscard]] tally_of_spaces sum_over_spaces(const auto& source, const counted_anomaly& counted) {
+[[nodiscard, gnu::cold]] tally_of_spaces sum_over_spaces(const auto& source, const counted_anomaly& counted) {
   tally_of_spaces sum;
   for (const space_profile& space : source.spaces) {
     const event_tally tally = counted.tally_in(space);
@@ -135,7 +135,7 @@ struct counted_anomaly {
 }
 
 /// Anomalies that change no total on their own but that a careful reader should know of.
-[[nodiscard]] std::vector<page_line> anomalies(const auto& source) {
+[[nodiscard, gnu::cold]] std::vector<page_line> anomalies(const auto& source) {
   using space = space_profile;
   constexpr std::array<counted_anomaly, 10> counted_in_spaces{{
       {[](const space& in) { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
@@ -194,13 +194,13 @@ struct counted_anomaly {
 }
 
 /// How precise the source's bytes are.
-[[nodiscard]] inline std::string precision_text(const provenance& of) {
+[[nodiscard, gnu::cold]] inline std::string precision_text(const provenance& of) {
   if (of.planned) return "planned by the compiler, not measured";
   return of.rounding > 1 ? "rounded to about " + short_bytes(of.rounding) : "exact";
 }
 
 /// One sentence on the numbers as a whole, then the faults, the worst first; those beyond `most` are only counted.
-[[nodiscard]] page_section check_section(const auto& source, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section check_section(const auto& source, std::size_t most) {
   page_section section;
   section.heading = "Numbers";
   std::vector<page_line> faults = losses(source);
@@ -245,7 +245,7 @@ struct counted_anomaly {
 }
 
 /// The tables of facts: what sources know that is not memory over time. Every capture has `process_memory`, so it says nothing.
-[[nodiscard]] page_section fact_section(const auto& source) {
+[[nodiscard, gnu::cold]] page_section fact_section(const auto& source) {
   page_section section;
   section.heading = "Facts";
   page_line line;

@@ -18,7 +18,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] inline page_line checkpoint_title(const checkpoint& point) {
+[[nodiscard, gnu::cold]] inline page_line checkpoint_title(const checkpoint& point) {
   return point.name.empty() ? page_line{"(periodic)"} : page_line{}.add_name(point.name);
 }
 
@@ -30,7 +30,7 @@ struct block_at_checkpoint {
 };
 
 /// The largest blocks across all spaces, largest first.
-[[nodiscard]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
+[[nodiscard, gnu::cold]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
   std::vector<block_at_checkpoint> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
     for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});
@@ -43,7 +43,7 @@ struct block_at_checkpoint {
 }
 
 /// The indices of the checkpoints to show if at most `most` of `count` fit: the first, the last, and others spread evenly.
-[[nodiscard]] inline std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t most) {
+[[nodiscard, gnu::cold]] inline std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t most) {
   std::vector<std::size_t> shown;
   if (count == 0 || most == 0) return shown;
   if (most == 1) return {count - 1};
@@ -53,7 +53,7 @@ struct block_at_checkpoint {
 }
 
 /// A row for each of at most `most` checkpoints, with up to `blocks` of its largest blocks, at least one.
-[[nodiscard]] page_section checkpoint_section(const auto& source, std::size_t most, std::size_t blocks) {
+[[nodiscard, gnu::cold]] page_section checkpoint_section(const auto& source, std::size_t most, std::size_t blocks) {
   page_section section;
   section.is_wide = true;
   if (source.checkpoints.empty()) return section;

@@ -22,7 +22,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of the names that occur in most steps, the one that occurred last. Null if no name occurs three
 /// times, the fewest points that show a trend.
-[[nodiscard]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
+[[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
   std::int64_t most = 0;
   for (const segments_of_name& name : names) most = std::max(most, name.count);
   const segments_of_name* last = nullptr;
@@ -36,16 +36,16 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The share of the variation that a straight line must explain to be a trend.
 inline constexpr double clear_trend = 0.9;
 
-[[nodiscard]] inline bool is_constant(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline bool is_constant(const segments_of_name& name) {
   return name.cumulative_current.least == name.cumulative_current.greatest;
 }
 
-[[nodiscard]] inline bool grows(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline bool grows(const segments_of_name& name) {
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
 /// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; `place` is " in cpu" or empty.
-[[nodiscard]] inline page_line growth_line_of(const segments_of_name& name, const page_line& place) {
+[[nodiscard, gnu::cold]] inline page_line growth_line_of(const segments_of_name& name, const page_line& place) {
   const value_summary& live = name.cumulative_current;
   page_line line;
   if (is_constant(name)) {
@@ -64,8 +64,8 @@ inline constexpr double clear_trend = 0.9;
 
 /// What is live after each step, and how much that grows: in the first of `spaces`, named if `names_space`, and in those of the
 /// others that grow, the fastest first. At most `most` others have a line; the rest is counted.
-[[nodiscard]] page_section growth_section(const auto& source, const std::vector<const space_profile*>& spaces, bool names_space,
-                                          std::size_t most) {
+[[nodiscard, gnu::cold]] page_section growth_section(const auto& source, const std::vector<const space_profile*>& spaces,
+                                                     bool names_space, std::size_t most) {
   page_section section;
   section.heading = "Growth";
   const auto place_of = [](const space_profile& space) { return page_line{" in "}.add_name(space.name); };
@@ -110,7 +110,8 @@ inline constexpr double clear_trend = 0.9;
 }
 
 /// What is live at the end by operation, largest first; bytes outside every operation have an empty path.
-[[nodiscard]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source, const auto& space) {
+[[nodiscard, gnu::cold]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source,
+                                                                                            const auto& space) {
   std::vector<std::pair<std::string_view, std::int64_t>> owners;
   std::int64_t outside = space.cumulative_current;
   for (const auto& operation : source.operations) {
@@ -129,7 +130,7 @@ inline constexpr double clear_trend = 0.9;
 
 /// What is live at the end and who owns it: the first `most` operations and the sum of all others. Categories only if
 /// `with_categories`.
-[[nodiscard]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
+[[nodiscard, gnu::cold]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
   page_section section;
   section.heading = source.complete ? "At end" : "Now";
   const std::int64_t live = space.cumulative_current;

@@ -16,7 +16,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The control sequences that `with_emphasis` uses.
 inline constexpr std::array<std::string_view, 5> emphasis_codes{"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m"};
 
-[[nodiscard]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
+[[nodiscard, gnu::cold]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
   if (!is_colored || text.empty()) return text;
   switch (how) {
     case emphasis::none: return text;
@@ -34,7 +34,7 @@ struct laid_out {
   std::size_t width = 0;
   emphasis last = emphasis::none;  ///< emphasis of the last addition
 
-  void add(const std::string& plain, emphasis how, bool is_colored) {
+  [[gnu::cold]] void add(const std::string& plain, emphasis how, bool is_colored) {
     constexpr std::string_view end = "\x1b[0m";
     if (is_colored && how != emphasis::none && how == last && text.ends_with(end)) {
       text.insert(text.size() - end.size(), plain);
@@ -44,7 +44,7 @@ struct laid_out {
     width += display_width(plain);
     last = how;
   }
-  void pad_to(std::size_t columns) {
+  [[gnu::cold]] void pad_to(std::size_t columns) {
     if (width >= columns) return;
     text.append(columns - width, ' ');
     width = columns;

@@ -30,20 +30,20 @@ class page_line {
   page_line(std::string text) { add(std::move(text)); }
   page_line(const char* text) { add(std::string{text}); }
 
-  page_line& add(std::string text, emphasis how = emphasis::none) {
+  [[gnu::cold]] page_line& add(std::string text, emphasis how = emphasis::none) {
     if (!text.empty()) parts_.push_back({std::move(text), how});
     return *this;
   }
-  page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
+  [[gnu::cold]] page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
     parts_.push_back({on_one_line(name), how, true, true});
     return *this;
   }
   /// A command line is shortened like a name, but its slashes are those of files.
-  page_line& add_command(std::string_view command) {
+  [[gnu::cold]] page_line& add_command(std::string_view command) {
     parts_.push_back({on_one_line(command), emphasis::none, true, false});
     return *this;
   }
-  page_line& append(const page_line& other) {
+  [[gnu::cold]] page_line& append(const page_line& other) {
     parts_.insert(parts_.end(), other.parts_.begin(), other.parts_.end());
     return *this;
   }

@@ -24,7 +24,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline constexpr std::size_t page_margin = 10;
 
 /// Whether the space between the two separates a number from its unit: no line breaks there.
-[[nodiscard]] inline bool precedes_unit(std::string_view before, std::string_view after) {
+[[nodiscard, gnu::cold]] inline bool precedes_unit(std::string_view before, std::string_view after) {
   if (before.empty() || before.back() < '0' || before.back() > '9') return false;
   const std::string_view word = after.substr(0, after.find_first_of(" ,;:)"));
   constexpr std::array<std::string_view, 16> units{"B",  "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "%",
@@ -64,11 +64,11 @@ class line_breaker {
   }
 
  private:
-  void add_to_word(std::string_view text, emphasis how) {
+  [[gnu::cold]] void add_to_word(std::string_view text, emphasis how) {
     if (!text.empty()) word_.push_back({std::string{text}, how});
   }
 
-  void end_word() {
+  [[gnu::cold]] void end_word() {
     if (word_.empty()) return;
     std::size_t width = 0;
     for (const Part& part : word_) width += display_width(part.text);
@@ -100,7 +100,7 @@ class line_breaker {
 
 /// A line of prose broken into at most `most` lines of `columns` columns: names are shortened as far as needed, to no less than
 /// `least_name`; then the end is cut.
-[[nodiscard]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
+[[nodiscard, gnu::cold]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
   std::size_t longest_name = columns;
   for (;;) {
     std::vector<laid_out> lines = line_breaker<page_part>{columns, is_colored, longest_name}(line);
@@ -117,8 +117,8 @@ class line_breaker {
 }
 
 /// The lines of a section; each paragraph takes at most `max_lines_each`.
-[[nodiscard]] std::vector<std::string> section_text(const auto& section, std::size_t columns, std::size_t max_lines_each,
-                                                    bool is_colored) {
+[[nodiscard, gnu::cold]] std::vector<std::string> section_text(const auto& section, std::size_t columns,
+                                                               std::size_t max_lines_each, bool is_colored) {
   std::vector<std::string> lines;
   const std::size_t width = columns - page_margin;
   const auto add = [&](const std::vector<laid_out>& added, std::size_t margin) {

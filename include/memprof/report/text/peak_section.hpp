@@ -24,7 +24,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS, step 1 of 200, operation forward/block".
-[[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Peak";
   page_line line;
@@ -37,13 +37,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return section;
 }
 
-[[nodiscard]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
+[[nodiscard, gnu::cold]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
   return std::any_of(by_category.begin(), by_category.end(),
                      [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
 }
 
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
-[[nodiscard]] page_line category_line(const auto& by_category, std::int64_t whole) {
+[[nodiscard, gnu::cold]] page_line category_line(const auto& by_category, std::int64_t whole) {
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // memprof's own names are shorter
   page_line line;
@@ -67,7 +67,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The category of more than half of an owner's bytes, if that is certain: all bytes of the set have it, or blocks that are
 /// listed. Empty otherwise.
-[[nodiscard]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
+[[nodiscard, gnu::cold]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
   for (const owned_bytes& row : live.by_category) {
     if (row.bytes == live.bytes && row.owner != to_string(category::other)) return row.owner;
   }
@@ -83,18 +83,18 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The columns of a table of owners; only other formats show the titles.
-[[nodiscard]] inline page_table owner_table() {
+[[nodiscard, gnu::cold]] inline page_table owner_table() {
   page_table table;
   table.columns = {{"Bytes", true}, {"Share", true}, {"Blocks", true}, {"Operation", false}, {"Category", false}};
   return table;
 }
 
-[[nodiscard]] inline page_line owner_name(std::string_view path) {
+[[nodiscard, gnu::cold]] inline page_line owner_name(std::string_view path) {
   return path.empty() ? page_line{"outside every operation"} : page_line{}.add_name(path);
 }
 
 /// The first `most` operations, and one row for all others, so that the rows add up.
-[[nodiscard]] page_table owner_rows(const auto& live, std::size_t most) {
+[[nodiscard, gnu::cold]] page_table owner_rows(const auto& live, std::size_t most) {
   page_table table = owner_table();
   const std::size_t shown = std::min(most, live.by_operation.size());
   std::int64_t others_bytes = live.remaining_bytes;
@@ -116,7 +116,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Who owned the bytes at the peak.
-[[nodiscard]] page_section owner_section(const auto& live, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section owner_section(const auto& live, std::size_t most) {
   page_section section;
   section.heading = "Owners";
   if (live.bytes == 0) return section;
@@ -126,7 +126,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// What identifies a block: its annotation, or else its address.
-[[nodiscard]] page_line block_text(const auto& block) {
+[[nodiscard, gnu::cold]] page_line block_text(const auto& block) {
   std::string text = block.name;
   for (const std::string* const part : {&block.shape, &block.dtype}) {
     if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
@@ -137,7 +137,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The largest blocks at the peak.
-[[nodiscard]] page_section block_section(const auto& live, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section block_section(const auto& live, std::size_t most) {
   page_section section;
   section.heading = "Blocks";
   section.table.columns = {{"Bytes", true}, {"Share", true}, {"Block", false}, {"Category", false}, {"Operation", false}};

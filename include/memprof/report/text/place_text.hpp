@@ -15,7 +15,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// " in BACKWARD_PASS, step 2 of 200"; nothing if the index refers to no segment.
-void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
+[[gnu::cold]] void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
   const auto at = static_cast<std::size_t>(index);
   line.add(" in ").add_name(source.segments[at].name);
@@ -24,8 +24,8 @@ void add_segment(page_line& line, const auto& source, const segment_steps& steps
 }
 
 /// " at 52.1 ms in BACKWARD_PASS, step 2 of 200, operation forward/block"; no operation if the program names none.
-void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns, std::int64_t segment,
-               std::string_view operation) {
+[[gnu::cold]] void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns,
+                             std::int64_t segment, std::string_view operation) {
   line.add(" at " + short_time(time_ns));
   add_segment(line, source, steps, segment);
   if (!operation.empty()) {

@@ -16,7 +16,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks".
-[[nodiscard]] inline page_line process_line(const process_account& of) {
+[[nodiscard, gnu::cold]] inline page_line process_line(const process_account& of) {
   const std::int64_t resident = of.reading.resident_bytes;
   page_line line;
   line.add(short_bytes(resident), emphasis::strong).add(" resident: " + short_bytes(of.recorded) + " recorded");
@@ -46,7 +46,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Nothing if the recorded blocks explain the process.
-[[nodiscard]] page_section process_section(const auto& source) {
+[[nodiscard, gnu::cold]] page_section process_section(const auto& source) {
   page_section section;
   section.heading = "Process";
   const std::optional<process_account> found = process_account_of(source);
@@ -58,7 +58,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// What was not recorded, and how to record it.
-[[nodiscard]] inline page_line unrecorded_heap_line(const process_account& of) {
+[[nodiscard, gnu::cold]] inline page_line unrecorded_heap_line(const process_account& of) {
   page_line line{short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "};
   if (of.reading.records_operator_new == 0)
     return line.add(
@@ -71,7 +71,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Why nothing was recorded, and the line to add; nothing if that is not known.
-[[nodiscard]] std::vector<std::string> causes_of_silence(const auto& source) {
+[[nodiscard, gnu::cold]] std::vector<std::string> causes_of_silence(const auto& source) {
   bool has_readings = false;
   bool records_operator_new = false;
   for_each_fact<process_memory>(source.facts, [&](const process_memory& reading) {

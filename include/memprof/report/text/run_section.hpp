@@ -18,7 +18,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline constexpr std::string_view run_heading = "memprof";
 
 /// "nano_gpt --steps 200, rank 0 of 4: 200 steps in 603 segments, 4.21 s".
-[[nodiscard]] page_section run_section(const auto& source, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section run_section(const auto& source, const segment_steps& steps) {
   page_section section;
   section.heading = run_heading;
   page_line line;

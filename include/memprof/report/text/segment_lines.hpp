@@ -19,7 +19,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The space printed as "DRAM", null if there is none; a space on cores gets the L1 line instead.
-[[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] const space_profile* primary_space(const auto& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
   for (const space_profile& space : source.spaces) {
@@ -28,7 +28,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return source.find_space("cpu");
 }
 
-[[nodiscard]] inline std::string upper_case(std::string text) {
+[[nodiscard, gnu::cold]] inline std::string upper_case(std::string text) {
   for (char& character : text) {
     if (character >= 'a' && character <= 'z') character = static_cast<char>(character - 'a' + 'A');
   }
@@ -36,19 +36,19 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The label before the colon in the line of a space on cores. Parsers search for "DRAM:" anywhere in a line.
-[[nodiscard]] std::string core_label(const auto& space) {
+[[nodiscard, gnu::cold]] std::string core_label(const auto& space) {
   const std::string label = upper_case(on_one_line(space.name));
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
 }
 
-void append_usage(auto& text, const auto& usage) {
+[[gnu::cold]] void append_usage(auto& text, const auto& usage) {
   text += "  DRAM: Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
           ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
           "\n  DRAM: Cumulative Peak " + megabytes(usage.cumulative_peak) + ", Cumulative Current " +
           megabytes(usage.cumulative_current) + '\n';
 }
 
-void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
+[[gnu::cold]] void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
   text += "  " + label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
           ", Peak Total " + megabytes(peaks.total) + '\n';
 }
@@ -56,7 +56,7 @@ void append_core_usage(auto& text, const std::string& label, const auto& peaks) 
 /// The "--- NAME ---" block of each segment, and the totals. The primary space is printed as "DRAM", with zeros if there is none;
 /// spaces on cores get the tracker's L1 line, the first of them even if nothing was on any core; other spaces are not printed. If
 /// the profile does not keep all segments, a line that parsers skip says how many are missing.
-void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
+[[gnu::cold]] void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     return;

@@ -27,26 +27,26 @@ inline constexpr std::array<page_column, 7> segment_columns{
 inline constexpr std::array<page_column, 5> constant_segment_columns{
     {{"Segments", false}, {"Count", true}, {"Peak", true}, {"Change", true}, {"", false}}};
 
-[[nodiscard]] inline double mean_of(const value_summary& values, std::int64_t count) {
+[[nodiscard, gnu::cold]] inline double mean_of(const value_summary& values, std::int64_t count) {
   return count == 0 ? 0.0 : static_cast<double>(values.sum) / static_cast<double>(count);
 }
 
-[[nodiscard]] inline page_line name_of(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline page_line name_of(const segments_of_name& name) {
   return name.stands_for_others ? page_line{"all other names"} : page_line{}.add_name(name.name);
 }
 
 /// Whether the numbers look the same as printed, so that one stands for all.
-[[nodiscard]] inline bool looks_constant(const value_summary& values) {
+[[nodiscard, gnu::cold]] inline bool looks_constant(const value_summary& values) {
   return short_bytes(values.least) == short_bytes(values.greatest);
 }
-[[nodiscard]] inline bool looks_constant(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline bool looks_constant(const segments_of_name& name) {
   return looks_constant(name.segment_peak) && looks_constant(name.segment_change);
 }
 
 [[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
 
 /// "each time", or how far apart the numbers are that print the same.
-[[nodiscard]] inline std::string spread_text(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline std::string spread_text(const segments_of_name& name) {
   if (name.count < 2) return {};
   const auto spread = [](const value_summary& values) { return subtract_saturating(values.greatest, values.least); };
   const std::int64_t most = std::max(spread(name.segment_peak), spread(name.segment_change));
@@ -54,13 +54,13 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 }
 
 /// The row of a name whose peak and change look the same each time, for tables in which that holds for all names.
-void add_constant_row(auto& table, const segments_of_name& name) {
+[[gnu::cold]] void add_constant_row(auto& table, const segments_of_name& name) {
   table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
                         signed_short_bytes(name.segment_change.first), spread_text(name)});
 }
 
 /// The rows of a name: one if its peak and change look the same each time, else one each.
-void add_name_rows(auto& table, const segments_of_name& name) {
+[[gnu::cold]] void add_name_rows(auto& table, const segments_of_name& name) {
   std::vector<page_line> peaks{name_of(name), grouped(name.count)};
   const value_summary& peak = name.segment_peak;
   const value_summary& change = name.segment_change;
@@ -84,7 +84,7 @@ void add_name_rows(auto& table, const segments_of_name& name) {
 
 /// One or two rows for each name, at most `max_rows`, in the order of first occurrence. If not all fit, the names with the
 /// greatest peaks and changes are shown.
-[[nodiscard]] page_section segment_section(auto names, std::size_t max_rows) {
+[[nodiscard, gnu::cold]] page_section segment_section(auto names, std::size_t max_rows) {
   page_section section;
   section.is_wide = true;
   if (names.empty()) return section;
@@ -145,14 +145,14 @@ void add_name_rows(auto& table, const segments_of_name& name) {
 }
 
 /// The first title of a table of segments that names their space: "Segments in cpu: peak".
-[[nodiscard]] std::string title_with_space(const page_table& table, const auto& space) {
+[[nodiscard, gnu::cold]] std::string title_with_space(const page_table& table, const auto& space) {
   const std::string_view title = table.columns.front().title;
   const std::size_t word = std::min(title.find(':'), title.size());
   return std::string{title.substr(0, word)} + " in " + on_one_line(space.name) + std::string{title.substr(word)};
 }
 
 /// A row for each segment that the profile keeps, in order of time.
-[[nodiscard]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.is_wide = true;
   section.table.has_titles = true;

@@ -22,7 +22,7 @@ inline constexpr std::string_view ellipsis = "\xe2\x80\xa6";
 inline constexpr std::size_t least_end = 6;
 
 /// The longest end of a text that takes at most `columns`.
-[[nodiscard]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
   const std::size_t width = display_width(text);
   if (width <= columns) return text;
   text.remove_prefix(bytes_within(text, width - columns));
@@ -41,7 +41,7 @@ inline constexpr std::size_t least_end = 6;
 }
 
 /// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end.
-[[nodiscard]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
   const std::string_view last = last_component(name);
   const std::size_t width = display_width(last);
   if (columns == 0 || last.size() == name.size() || 2 * width < columns) return shortened(name, columns);
@@ -52,7 +52,7 @@ inline constexpr std::size_t least_end = 6;
 }
 
 /// A part of a page in at most `columns`.
-[[nodiscard]] std::string shortened_part(const auto& part, std::size_t columns) {
+[[nodiscard, gnu::cold]] std::string shortened_part(const auto& part, std::size_t columns) {
   return part.is_path ? shortened_name(part.text, columns) : shortened(part.text, columns);
 }
 
@@ -64,7 +64,7 @@ struct text_range {
 
 /// The range in which a name differs from others: from the first path component (between slashes) that they do not all share to
 /// the last such component. Of a long component, only `longest_common_part` characters before the first difference.
-[[nodiscard]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
+[[nodiscard, gnu::cold]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
   for (const std::string_view other : others) {
@@ -83,8 +83,8 @@ struct text_range {
 
 /// The part that distinguishes a name from others, with as much as fits of what follows it, or else of what precedes it; but the
 /// last `kept_end` columns stay.
-[[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns,
-                                                  std::size_t kept_end) {
+[[nodiscard, gnu::cold]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns,
+                                                             std::size_t kept_end) {
   constexpr std::size_t ellipses = 2;
   if (columns <= ellipses) return shortened(name, columns);
   const std::string_view rest = name.substr(difference.begin);
@@ -99,7 +99,7 @@ struct text_range {
 }
 
 /// How much of the ends of names stays beside their difference: the last components if they take no more than half.
-[[nodiscard]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
   std::size_t longest = 0;
   for (const std::string& name : names) {
     const std::string_view last = last_component(name);
@@ -111,7 +111,7 @@ struct text_range {
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
 template <class Names = std::vector<std::string>>
-[[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int max_rounds = 16;
   std::vector<std::string> shown;
   for (const std::string& name : names) shown.push_back(shortened_name(name, columns));

@@ -21,13 +21,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
 
-[[nodiscard]] bool has_anything(const auto& space) {
+[[nodiscard, gnu::cold]] bool has_anything(const auto& space) {
   return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
 }
 
 /// The spaces, most relevant first: the requested one, then those that were full, then by peak. Throws `memprof::error` if the
 /// requested space does not exist.
-[[nodiscard]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
   std::vector<const space_profile*> spaces;
   const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
   for (const space_profile& space : source.spaces) spaces.push_back(&space);
@@ -41,8 +41,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// A row for each space except the first, which has its own answer; those beyond `most` are only counted.
-[[nodiscard]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
-                                         const segment_steps& steps, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
+                                                    const segment_steps& steps, std::size_t most) {
   page_section section;
   section.heading = "Spaces";
   section.table.columns = {{"Space", false}, {"Peak", true}, {"Live at end", true}, {"Fit", false}, {"Peak in", false}};
@@ -77,7 +77,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A line for each memory shared by several spaces: their joint peak, and the share of each. Nothing if only one of them ever
 /// held anything, as its own peak says the same.
-[[nodiscard]] page_section together_section(const auto& source, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section together_section(const auto& source, const segment_steps& steps) {
   constexpr std::size_t max_spaces = 4;
   page_section section;
   section.heading = "Together";

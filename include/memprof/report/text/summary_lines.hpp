@@ -52,23 +52,23 @@ inline constexpr std::size_t all_faults = 1000;
 /// The fewest rows of the table of segments.
 inline constexpr std::size_t least_segment_rows = 8;
 
-[[nodiscard]] inline bool asks_for_more(const text_options& options) {
+[[nodiscard, gnu::cold]] inline bool asks_for_more(const text_options& options) {
   const text_options usual;
   return options.owners > usual.owners || options.largest_blocks != 0 || options.streams != 0 || options.core_ranges != 0 ||
          options.checkpoints > usual.checkpoints || options.all_spaces || options.all_segments || options.all_faults;
 }
 
 /// Whether the answers are about one of several spaces, and so have to name it.
-[[nodiscard]] inline bool are_several(const std::vector<const space_profile*>& spaces, const text_options& options) {
+[[nodiscard, gnu::cold]] inline bool are_several(const std::vector<const space_profile*>& spaces, const text_options& options) {
   if (spaces.size() < 2) return false;
   return options.all_spaces ||
          std::any_of(spaces.begin() + 1, spaces.end(), [](const space_profile* space) { return has_anything(*space); });
 }
 
 /// The answers about a space, in reading order; `growth` is the one about its growth.
-[[nodiscard]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
-                                                    page_section growth, const text_options& options,
-                                                    const summary_limits& limits) {
+[[nodiscard, gnu::cold]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
+                                                               page_section growth, const text_options& options,
+                                                               const summary_limits& limits) {
   const bool is_crowded = limits.lines_each == 1;  // hardly any room for the rest
   return {failure_section(source, space, steps),
           peak_section(source, space, steps),
@@ -84,9 +84,10 @@ inline constexpr std::size_t least_segment_rows = 8;
 }
 
 /// Everything but the tables of segments and checkpoints.
-[[nodiscard]] std::vector<page_section> summary_sections(const auto& source, const std::vector<const space_profile*>& spaces,
-                                                         const segment_steps& steps, const text_options& options,
-                                                         const summary_limits& limits) {
+[[nodiscard, gnu::cold]] std::vector<page_section> summary_sections(const auto& source,
+                                                                    const std::vector<const space_profile*>& spaces,
+                                                                    const segment_steps& steps, const text_options& options,
+                                                                    const summary_limits& limits) {
   std::vector<page_section> sections{run_section(source, steps)};
   const std::size_t in_full = options.all_spaces ? spaces.size() : std::min<std::size_t>(1, spaces.size());
   for (std::size_t index = 0; index < in_full; ++index) {
@@ -110,14 +111,14 @@ inline constexpr std::size_t least_segment_rows = 8;
 }
 
 /// The most lines that the table of checkpoints takes, including the empty line before it.
-[[nodiscard]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
   if (source.checkpoints.empty() || options.checkpoints == 0) return 0;
   constexpr std::size_t around = 3;  // empty line, titles, count of those left out
   return around + std::min(options.checkpoints, source.checkpoints.size());
 }
 
 /// The lines of a summary, without line endings.
-[[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const std::size_t max_lines = std::max<std::size_t>(options.max_lines, 32);
   const std::vector<const space_profile*> spaces = ordered_spaces(source, options);

@@ -19,13 +19,13 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] std::size_t width_of(const auto& cell) {
+[[nodiscard, gnu::cold]] std::size_t width_of(const auto& cell) {
   std::size_t width = 0;
   for (const page_part& part : cell.parts()) width += display_width(part.text);
   return width;
 }
 
-[[nodiscard]] bool has_name(const auto& cell) {
+[[nodiscard, gnu::cold]] bool has_name(const auto& cell) {
   for (const page_part& part : cell.parts()) {
     if (part.is_name) return true;
   }
@@ -33,7 +33,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Whether there is anything to read in a cell besides names.
-[[nodiscard]] bool has_words(const auto& cell) {
+[[nodiscard, gnu::cold]] bool has_words(const auto& cell) {
   for (const page_part& part : cell.parts()) {
     if (!part.is_name && part.text.find_first_not_of(' ') != std::string::npos) return true;
   }
@@ -41,7 +41,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The width of a cell whose names are as short as they may become.
-[[nodiscard]] std::size_t least_width_of(const auto& cell) {
+[[nodiscard, gnu::cold]] std::size_t least_width_of(const auto& cell) {
   std::size_t width = 0;
   for (const page_part& part : cell.parts()) {
     const std::size_t whole = display_width(part.text);
@@ -51,7 +51,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The columns for the longest names in a cell so that it takes at most `columns`, but not below `least`.
-[[nodiscard]] std::size_t longest_name_within(const auto& cell, std::size_t columns, std::size_t least) {
+[[nodiscard, gnu::cold]] std::size_t longest_name_within(const auto& cell, std::size_t columns, std::size_t least) {
   std::size_t longest = least;
   for (const page_part& part : cell.parts()) {
     if (part.is_name) longest = std::max(longest, display_width(part.text));
@@ -69,7 +69,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// A cell in at most `columns`: its longest names are shortened first, then its end is cut. Names that are all it has give way.
-[[nodiscard]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
+[[nodiscard, gnu::cold]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
   const std::size_t longest = longest_name_within(cell, columns, has_words(cell) ? least_name : 1);
   laid_out result;
   bool has_begun = false;  // with words, so that a name may be left out
@@ -92,13 +92,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The title of a column in the text.
-[[nodiscard]] std::string_view title_of(const auto& table, std::size_t column) {
+[[nodiscard, gnu::cold]] std::string_view title_of(const auto& table, std::size_t column) {
   return column == 0 && !table.first_title.empty() ? std::string_view{table.first_title} : table.columns[column].title;
 }
 
 /// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`, the widest
 /// first: as long as that takes only names of more than `least_name` columns, then further.
-[[nodiscard]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
+[[nodiscard, gnu::cold]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
   std::vector<std::size_t> widths(table.columns.size());
   std::vector<std::size_t> least(table.columns.size());
   std::vector<bool> gives_way(table.columns.size());
@@ -136,7 +136,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline constexpr std::size_t column_gap = 2;
 
 /// The width of a table whose names are not shortened.
-[[nodiscard]] std::size_t full_width(const auto& table) {
+[[nodiscard, gnu::cold]] std::size_t full_width(const auto& table) {
   const std::vector<std::size_t> widths = column_widths(table, std::numeric_limits<std::size_t>::max(), column_gap);
   std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
   for (const std::size_t width : widths) full += width;
@@ -144,7 +144,7 @@ inline constexpr std::size_t column_gap = 2;
 }
 
 /// The only name in a cell; null if there is none or more than one.
-[[nodiscard]] const page_part* only_name(const auto& cell) {
+[[nodiscard, gnu::cold]] const page_part* only_name(const auto& cell) {
   const page_part* only = nullptr;
   for (const page_part& part : cell.parts()) {
     if (!part.is_name) continue;
@@ -162,7 +162,7 @@ struct named_cell {
 };
 
 /// Shortens names in cells too wide for their columns so that each still differs from the others with the same room.
-void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
+[[gnu::cold]] void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
     std::vector<named_cell> cells;
     for (std::size_t index = 0; index < table.rows.size(); ++index) {
@@ -199,7 +199,7 @@ void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   }
 }
 
-[[nodiscard]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
+[[nodiscard, gnu::cold]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
   std::vector<laid_out> lines;
   if (table.rows.empty()) return lines;
   constexpr std::size_t gap = column_gap;

@@ -17,7 +17,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What would have had to be freed for the allocation to fit.
-[[nodiscard]] page_line remedy_line(const auto& full) {
+[[nodiscard, gnu::cold]] page_line remedy_line(const auto& full) {
   if (!full.holders_known) return "owners of the rest unknown: the profiler itself ran out of memory";
   if (full.remedy.empty()) return "freeing everything would not suffice: the request exceeds the capacity";
   if (full.remedy.size() == 1) {
@@ -32,12 +32,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
          ", would suffice; no single owner does";
 }
 
-[[nodiscard]] inline page_line device_name(const auto& source) {
+[[nodiscard, gnu::cold]] inline page_line device_name(const auto& source) {
   return source.device.empty() ? page_line{"the device"} : page_line{}.add_name(source.device);
 }
 
 /// The first allocation that exceeded the space's capacity, and what would help.
-[[nodiscard]] page_section shortfall_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section shortfall_section(const auto& source, const auto& space, const segment_steps& steps) {
   const auto& full = space.first_shortfall;
   page_section section;
   section.heading = "Fit";
@@ -58,7 +58,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// "5.12 GiB of 16.0 GiB free at the peak", or why that is unknown.
-[[nodiscard]] page_line room_text(const auto& space) {
+[[nodiscard, gnu::cold]] page_line room_text(const auto& space) {
   if (space.capacity_is_per_core && !has_blocks_on_cores(space)) {
     return "per-core fit unknown: each core has " + short_bytes(space.capacity) + ", but no block was recorded on cores";
   }
@@ -71,7 +71,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Whether the space's live bytes fit; empty if no device was named.
-[[nodiscard]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Fit";
   if (space.first_shortfall.requested != 0) return shortfall_section(source, space, steps);

@@ -14,7 +14,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The busiest core, and the first `most` rectangles of cores.
-[[nodiscard]] page_section core_section(const auto& space, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section core_section(const auto& space, std::size_t most) {
   page_section section;
   section.heading = "Cores";
   if (!has_blocks_on_cores(space)) return section;

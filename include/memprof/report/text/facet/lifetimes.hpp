@@ -12,7 +12,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an arena would save, and where reusing buffers would save most. Empty if no block was followed.
-[[nodiscard]] page_section lifetime_section(const auto& space) {
+[[nodiscard, gnu::cold]] page_section lifetime_section(const auto& space) {
   page_section section;
   section.heading = "Lifetimes";
   const auto& lifetimes = space.facets.lifetimes;

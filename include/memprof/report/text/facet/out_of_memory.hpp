@@ -13,7 +13,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first allocation that failed for lack of device memory, and how many more did.
-[[nodiscard]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Failed";
   if (space.out_of_memory.empty()) return section;

@@ -13,7 +13,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Empty if no allocator reported what it holds.
-[[nodiscard]] page_section reserved_section(const auto& space) {
+[[nodiscard, gnu::cold]] page_section reserved_section(const auto& space) {
   page_section section;
   section.heading = "Reserved";
   const reserved_profile& held = space.reserved;

@@ -14,7 +14,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
-[[nodiscard]] page_section active_section(const auto& space) {
+[[nodiscard, gnu::cold]] page_section active_section(const auto& space) {
   page_section section;
   section.heading = "Active";
   const active_profile& used = space.active;
@@ -27,7 +27,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// "stream default, private pool 0:1".
-[[nodiscard]] page_line stream_text(const auto& row) {
+[[nodiscard, gnu::cold]] page_line stream_text(const auto& row) {
   page_line line;
   if (row.stands_for_others) return line.add("all other streams and pools");
   line.add("stream ").add_name(row.stream);
@@ -40,12 +40,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// A single stream with the allocator's own pool adds nothing to what the space already says.
-[[nodiscard]] bool are_worth_a_table(const auto& streams) {
+[[nodiscard, gnu::cold]] bool are_worth_a_table(const auto& streams) {
   return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
 }
 
 /// The first `most` streams, which are those with the most reserved bytes; if `most` is 0, only their number.
-[[nodiscard]] page_section stream_section(const auto& space, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section stream_section(const auto& space, std::size_t most) {
   page_section section;
   section.heading = "Streams";
   if (!are_worth_a_table(space.streams)) return section;
