@@ -4,10 +4,15 @@
     compile_cost.py [--rounds N] [--output FILE] [HEADER...]   measures, prints a table, writes JSON
     compile_cost.py --check [--budget FILE] [HEADER...]        compares lines with benchmarks/compile_budget.txt
     compile_cost.py --update                                   writes that file
+    compile_cost.py --programs [--rounds N]                    measures only whole programs, see below
 
 Lines are the non-blank lines after preprocessing: of memprof's headers, of third-party headers, and of the standard library and
 the system. Time (CPU, the median of the rounds) and memory (the compiler's largest resident set) are those of `-O2 -c`, minus an
 empty unit's.
+
+Without headers, it also measures whole programs: the first one in README.md, one that logs a line with header-only spdlog, and, if
+the environment variable MEMPROF_QUILL names a checkout of quill, one that logs a line with quill. Time is here the user's part of
+the CPU time alone, at -O0 and at -O2, with each compiler.
 
 The budget has only lines, because they are the same in every run. memprof's own lines are compared with any compiler, others only
 with the compiler that the file names. The check fails for a header more than a tenth, and more than 100 lines, above its budget.
@@ -20,6 +25,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -84,13 +90,19 @@ def standard_headers_of(compiler, header):
     return list(direct)
 
 
-def compiled(compiler, source):
-    """CPU seconds and KiB of the largest process for one compilation."""
-    process = subprocess.Popen([compiler, *FLAGS, "-O2", "-c", source, "-o", os.devnull])
+def usage_of(compiler, source, *flags):
+    """What one compilation took."""
+    process = subprocess.Popen([compiler, *FLAGS, *flags, "-c", source, "-o", os.devnull])
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f"{source} does not compile")
+    return usage
+
+
+def compiled(compiler, source):
+    """CPU seconds and KiB of the largest process for one compilation."""
+    usage = usage_of(compiler, source, "-O2")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
@@ -200,12 +212,84 @@ def print_table(rows):
               f"{lines['third_party']:11,} {lines['standard']:9,}")
 
 
+# --- whole programs ---------------------------------------------------------------------------------------------------
+
+SPDLOG = """#include <spdlog/spdlog.h>
+
+int main() { spdlog::info("one line: {}", 42); }
+"""
+QUILL = """#include <quill/LogFunctions.h>
+#include <quill/SimpleSetup.h>
+
+int main() { quill::info(quill::simple_logger(), "one line: {}", 42); }
+"""
+
+
+def readme_program():
+    return re.search(r"^```cpp\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+
+
+def preprocesses(compiler, source, flags):
+    command = [compiler, *FLAGS, *flags, "-x", "c++", "-E", "-", "-o", os.devnull]
+    return subprocess.run(command, input=source, text=True, capture_output=True).returncode == 0
+
+
+def programs_for(compiler):
+    """Source and flags by name; says which are skipped."""
+    programs = {"memprof": (readme_program(), [])}
+    # Debian's has the library fmt beside it, not in it.
+    ways = [["-DSPDLOG_HEADER_ONLY"], ["-DSPDLOG_HEADER_ONLY", "-DSPDLOG_FMT_EXTERNAL", "-DFMT_HEADER_ONLY"]]
+    found = next((flags for flags in ways if preprocesses(compiler, SPDLOG, flags)), None)
+    if found:
+        programs["spdlog"] = (SPDLOG, found)
+    else:
+        print(f"skipped: spdlog with {compiler} (Debian: libspdlog-dev)")
+    checkout = os.environ.get("MEMPROF_QUILL")
+    if not checkout:
+        print(f"skipped: quill with {compiler} (MEMPROF_QUILL does not name a checkout)")
+    elif not preprocesses(compiler, QUILL, [f"-I{checkout}/include"]):
+        print(f"skipped: quill with {compiler} ({checkout}/include has no quill/SimpleSetup.h that compiles)")
+    else:
+        programs["quill"] = (QUILL, [f"-I{checkout}/include"])
+    return programs
+
+
+def measure_programs(compilers, rounds):
+    """A row for each compiler, level and program, with the samples."""
+    rows = []
+    for compiler in compilers:
+        if not shutil.which(compiler):
+            print(f"skipped: programs with {compiler} (not installed)")
+            continue
+        programs = programs_for(compiler)
+        for level in ("-O0", "-O2"):
+            samples = {name: [] for name in programs}
+            with tempfile.TemporaryDirectory() as folder:
+                for _ in range(rounds):  # alternating, so that a slow moment affects all
+                    for name, (text, flags) in programs.items():
+                        source = pathlib.Path(folder) / f"{name}.cpp"
+                        source.write_text(text)
+                        samples[name].append(usage_of(compiler, source, "-pthread", level, *flags).ru_utime)
+            rows += [{"compiler": compiler_name(compiler), "level": level, "program": name, "seconds": round(statistics.median(each), 2),
+                      "samples": [round(seconds, 3) for seconds in each],
+                      "memprof_times": round(statistics.median(ours / other for ours, other in zip(samples["memprof"], each)), 2)}
+                     for name, each in samples.items()]
+    return rows
+
+
+def print_programs(rows):
+    print(f"{'Whole program':16} {'compiler':12} {'level':6} {'user s':>8} {'memprof / it':>13}")
+    for row in rows:
+        print(f"{row['program']:16} {row['compiler']:12} {row['level']:6} {row['seconds']:8.2f} {row['memprof_times']:13.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench --compile", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--check", action="store_true")
     mode.add_argument("--update", action="store_true")
+    mode.add_argument("--programs", action="store_true", help="only whole programs")
     parser.add_argument("--budget", type=pathlib.Path, default=BUDGET)
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
     parser.add_argument("--rounds", type=int, default=3)
@@ -215,6 +299,8 @@ def main():
     options = parser.parse_args()
     if options.headers and options.update:
         parser.error("the budget is of all headers: name none")
+    if options.programs and (options.headers or options.compiled):
+        parser.error("--programs are header-only and have no headers to choose")
     if options.rounds < 1:
         parser.error("at least one round")
     unknown = [header for header in options.headers if not (INCLUDE / header).exists()]
@@ -225,17 +311,23 @@ def main():
         if options.check or options.update:
             parser.error("the budget is of header-only units")
         FLAGS.append("-DMEMPROF_SEPARATE_COMPILATION=1")
-    counted = count_all(options.compiler, options.headers or public_headers())
+    counted = {} if options.programs else count_all(options.compiler, options.headers or public_headers())
     if options.check:
         sys.exit(check(options.compiler, counted, options.budget))
     if options.update:
         write_budget(options.compiler, counted)
         return
-    rows = measure(options.compiler, counted, options.rounds)
-    print_table(rows)
+    rows = measure(options.compiler, counted, options.rounds) if counted else []
+    if rows:
+        print_table(rows)
+    programs = []
+    if not options.headers and not options.compiled:
+        programs = measure_programs(dict.fromkeys([options.compiler, "clang++"]), options.rounds)
+        print_programs(programs)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps({"format": "memprof-compile-cost", "version": 1, "compiler": compiler_name(options.compiler),
-                                          "flags": "-std=c++20 -O2 -c" + (" (memprof::compiled)" if options.compiled else ""), "rounds": options.rounds, "headers": rows}, indent=1) + "\n")
+                                          "flags": "-std=c++20 -O2 -c" + (" (memprof::compiled)" if options.compiled else ""), "rounds": options.rounds, "headers": rows,
+                                          "programs": programs}, indent=1) + "\n")
     print(f"The results are in {options.output}")
 
 

@@ -16,6 +16,7 @@ cli11         <CLI/CLI.hpp>                       libcli11-dev
 zstd          <zstd.h>                            libzstd-dev
 toml          <toml++/toml.h>                     libtomlplusplus-dev
 protozero     <protozero/varint.hpp>              libprotozero-dev
+spdlog        <spdlog/spdlog.h>                   libspdlog-dev
 gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev
 npm           npm                                 npm
