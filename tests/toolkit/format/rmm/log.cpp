@@ -1,4 +1,5 @@
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/toolkit/format/rmm/log.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
