@@ -1,5 +1,5 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/format/any_sink.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/gzip.hpp>
 #include <memprof/toolkit/format/json_text.hpp>
 #include <memprof/toolkit/format/pprof/pprof.hpp>
@@ -108,6 +108,8 @@ class pprof_writer {
 
 }  // namespace detail
 
-void write_pprof(const stack_table& table, any_sink out) { out.write(detail::gzip_stored(detail::pprof_writer{table}.encode())); }
+void write_pprof(const stack_table& table, byte_sink_view out) {
+  out.write(detail::gzip_stored(detail::pprof_writer{table}.encode()));
+}
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,5 +1,5 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/format/any_sink.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/json_text.hpp>
 #include <memprof/toolkit/format/stacks/collapsed.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
@@ -24,7 +24,7 @@ void append_collapsed_frame(std::string& line, std::string_view name) {
 
 }  // namespace
 
-void write_collapsed(const stack_table& table, stack_value value, any_sink out) {
+void write_collapsed(const stack_table& table, stack_value value, byte_sink_view out) {
   std::string line;
   for (const stack_row& row : table.rows) {
     const std::int64_t bytes = bytes_of(row, value);

@@ -1,5 +1,5 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/format/any_sink.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/json_text.hpp>
 #include <memprof/toolkit/format/stacks/speedscope.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-void write_speedscope(const stack_table& table, std::string_view name, any_sink out) {
+void write_speedscope(const stack_table& table, std::string_view name, byte_sink_view out) {
   std::string text = R"({"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"memprof@)";
   text += version_string;
   text += R"(","name":)";

@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/saturating.hpp>
-#include <memprof/toolkit/format/any_sink.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/indented_json.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_inputs_registry.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_json.hpp>
@@ -67,7 +67,8 @@ struct tt_json_survey final : tt_log_sink {
 /// Writes the two files of one rank.
 class tt_json_writer final : public tt_log_sink {
  public:
-  tt_json_writer(any_sink& memory, any_sink& operations, const tt_rank_summary& summary, const std::vector<tt_input>& inputs)
+  tt_json_writer(byte_sink_view& memory, byte_sink_view& operations, const tt_rank_summary& summary,
+                 const std::vector<tt_input>& inputs)
       : rank_(summary.rank.index), memory_(memory), operations_(operations), inputs_(inputs) {
     for (std::size_t index = 0; index < inputs.size(); ++index) {
       // Among several with the same shape the last counts, as in the original.
@@ -211,11 +212,11 @@ class tt_json_writer final : public tt_log_sink {
     operations_.end(']');
   }
 
-  static void put_loc(indented_json<any_sink>& out, const tt_executed_operation& executed) {
+  static void put_loc(indented_json<byte_sink_view>& out, const tt_executed_operation& executed) {
     out.key("loc");
     out.value_or_null(executed.mlir.loc);
   }
-  static void put_const_eval(indented_json<any_sink>& out, const tt_executed_operation& executed, bool is_weight) {
+  static void put_const_eval(indented_json<byte_sink_view>& out, const tt_executed_operation& executed, bool is_weight) {
     out.key("const_eval_graph");
     out.value_or_null(executed.const_eval);
     out.field("const_eval_cache_miss", executed.is_cache_miss);
@@ -223,8 +224,8 @@ class tt_json_writer final : public tt_log_sink {
   }
 
   std::size_t rank_;
-  indented_json<any_sink> memory_;
-  indented_json<any_sink> operations_;
+  indented_json<byte_sink_view> memory_;
+  indented_json<byte_sink_view> operations_;
   const std::vector<tt_input>& inputs_;
   std::map<std::string, std::size_t, std::less<>> weights_by_shape_;
   std::string loaded_;  ///< the function of the last `ttcore.load_cached`
@@ -250,14 +251,14 @@ tt_log_content content_of_tt_log(std::FILE* file, const std::filesystem::path& p
 }
 
 void write_tt_json(std::FILE* file, const std::filesystem::path& path, const tt_rank_summary& rank,
-                   const std::vector<tt_input>& inputs, any_sink memory, any_sink operations) {
+                   const std::vector<tt_input>& inputs, byte_sink_view memory, byte_sink_view operations) {
   detail::tt_json_writer writer{memory, operations, rank, inputs};
   (void)detail::read_tt_lines(file, path, writer);
   writer.finish();
 }
 
-void write_tt_inputs(const tt_log_content& content, any_sink sink) {
-  detail::indented_json<any_sink> out{sink};
+void write_tt_inputs(const tt_log_content& content, byte_sink_view sink) {
+  detail::indented_json<byte_sink_view> out{sink};
   out.begin('{');
   out.key("metadata");
   out.begin('{');

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/toolkit/format/any_sink.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_inputs_registry.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_records.hpp>
 
@@ -43,9 +43,9 @@ struct tt_log_content {
 /// Writes the memory state before each of a rank's operations, and the operations themselves, the nth of one file with the nth of
 /// the other. Reads the file once, with one line in memory at a time.
 void write_tt_json(std::FILE* file, const std::filesystem::path& path, const tt_rank_summary& rank,
-                   const std::vector<tt_input>& inputs, any_sink memory, any_sink operations);
+                   const std::vector<tt_input>& inputs, byte_sink_view memory, byte_sink_view operations);
 
 /// Writes the arguments of the compiled module, or empty objects if there is none.
-void write_tt_inputs(const tt_log_content& content, any_sink sink);
+void write_tt_inputs(const tt_log_content& content, byte_sink_view sink);
 
 }  // namespace memprof::inline MEMPROF_ABI

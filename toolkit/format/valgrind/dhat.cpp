@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
-#include <memprof/toolkit/format/any_sink.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/json_text.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/toolkit/format/valgrind/dhat.hpp>
@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-void write_dhat(const stack_table& table, std::uint32_t space, any_sink out) {
+void write_dhat(const stack_table& table, std::uint32_t space, byte_sink_view out) {
   if (!table.has_lifetimes) detail::raise("write_dhat: lifetimes and the maximum of each operation need a trace");
   const stack_table::space_row& of = table.spaces[space];
   std::string text = R"({"dhatFileVersion":2,"mode":"memprof-heap","verb":"Allocated","bklt":true,"bkacc":false,)";

@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/toolkit/format/any_sink.hpp>
+#include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/json_text.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/toolkit/format/valgrind/massif.hpp>
@@ -45,7 +45,7 @@ class massif_tree {
     }
   }
 
-  void write(any_sink out) const {
+  void write(byte_sink_view out) const {
     struct line {
       std::uint32_t node;
       std::size_t depth;
@@ -68,7 +68,7 @@ class massif_tree {
 
  private:
   static void write_line(std::size_t depth, std::size_t children, std::int64_t bytes, std::string_view name,
-                         std::string_view more, any_sink out) {
+                         std::string_view more, byte_sink_view out) {
     std::string line(depth, ' ');
     line += 'n' + std::to_string(children) + ": " + std::to_string(bytes) + ' ';
     append_on_line(line, name.empty() ? "(unnamed)" : name);
@@ -85,7 +85,7 @@ class massif_tree {
 
 }  // namespace
 
-void write_massif(const profile& source, const space_profile& space, any_sink out, std::size_t max_snapshots) {
+void write_massif(const profile& source, const space_profile& space, byte_sink_view out, std::size_t max_snapshots) {
   struct massif_snapshot {
     std::int64_t time_ns;
     std::int64_t bytes;
