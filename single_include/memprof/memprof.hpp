@@ -2536,6 +2536,7 @@ inline constexpr core_range any_core{0, 0, 255, 255};
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -2592,22 +2593,57 @@ template <class Field>
 using fact_alternative = std::conditional_t<std::is_same_v<Field, std::string>, std::string,
                                             std::conditional_t<std::is_floating_point_v<Field>, double, std::int64_t>>;
 
-}  // namespace detail
-
-/// The rows as a table. `Table` is a parameter, here and below, so that units that call neither do not instantiate its vectors.
+/// The rows from `first` to `last` as a table. `Table` is a parameter, here and below, so that units that call none of these do
+/// not instantiate its vectors.
 template <fact T, std::same_as<fact_table> Table = fact_table>
-[[nodiscard]] Table to_table(const std::vector<T>& rows) {
+[[nodiscard]] Table table_of(const T* first, const T* last) {
   Table table;
   table.name = T::table;
   T model{};
   T::columns(model, [&](std::string_view name, const auto&) { table.columns.emplace_back(name); });
-  for (const T& row : rows) {
-    auto& values = table.rows.emplace_back();
-    T::columns(row, [&]<class Field>(std::string_view, const Field& field) {
-      values.emplace_back(static_cast<detail::fact_alternative<Field>>(field));
+  table.rows = std::vector<std::vector<fact_value>>(static_cast<std::size_t>(last - first));
+  for (std::vector<fact_value>& values : table.rows) {
+    T::columns(*first++, [&]<class Field>(std::string_view, const Field& field) {
+      values.emplace_back(static_cast<fact_alternative<Field>>(field));
     });
   }
   return table;
+}
+
+/// The value in the last column that has that name and that alternative of `fact_value`; null if there is none.
+template <std::same_as<fact_table> Table>
+[[nodiscard]] const fact_value* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name,
+                                         std::size_t alternative) {
+  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
+    if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+  }
+  return nullptr;
+}
+
+/// Calls `visit` with each row that `rows_of` would return. Unlike it, it makes no vector, whose functions each unit would have
+/// to compile for each type of row.
+template <fact T, std::same_as<fact_table> Table, class Visitor>
+void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
+  for (const Table& table : tables) {
+    if (table.name != T::table) continue;
+    for (const auto& values : table.rows) {
+      T row{};
+      T::columns(row, [&]<class Field>(std::string_view name, Field& field) {
+        constexpr std::size_t alternative = std::is_same_v<Field, std::string> ? 2 : std::is_floating_point_v<Field> ? 1 : 0;
+        const fact_value* const value = value_in(table, values, name, alternative);
+        if (value != nullptr) field = static_cast<Field>(*std::get_if<alternative>(value));
+      });
+      visit(row);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// The rows as a table.
+template <fact T, std::same_as<fact_table> Table = fact_table>
+[[nodiscard]] Table to_table(const std::vector<T>& rows) {
+  return detail::table_of<T, Table>(rows.data(), rows.data() + rows.size());
 }
 
 /// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
@@ -2615,18 +2651,7 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
 template <fact T, std::same_as<fact_table> Table>
 [[nodiscard]] std::vector<T> rows_of(const std::vector<Table>& tables) {
   std::vector<T> rows;
-  for (const Table& table : tables) {
-    if (table.name != T::table) continue;
-    for (const auto& values : table.rows) {
-      T::columns(rows.emplace_back(), [&]<class Field>(std::string_view name, Field& field) {
-        for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
-          if (table.columns[column] != name) continue;
-          if (const auto* value = std::get_if<detail::fact_alternative<Field>>(&values[column]))
-            field = static_cast<Field>(*value);
-        }
-      });
-    }
-  }
+  detail::for_each_fact<T>(tables, [&](T& row) { rows.push_back(std::move(row)); });
   return rows;
 }
 
@@ -12251,7 +12276,8 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
+[[nodiscard, gnu::cold]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths,
+                                                          name_view labels) {
   live_block result;
   result.address = live.address;
   result.bytes = static_cast<std::int64_t>(live.bytes);
@@ -12272,7 +12298,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Rows for the categories that had blocks, greatest first.
-[[nodiscard]] inline std::vector<owned_bytes> rows_of_categories(
+[[nodiscard, gnu::cold]] inline std::vector<owned_bytes> rows_of_categories(
     const std::array<category_at_peak, category_names.size()>& categories) {
   std::size_t order[category_names.size()];
   std::size_t count = 0;
@@ -12313,7 +12339,7 @@ class live_set_builder {
   }
 
   /// The live set at the peak of finished segment `index` (within `space.segments()`).
-  [[nodiscard]] live_set at_finished(std::size_t index) const {
+  [[nodiscard, gnu::cold]] live_set at_finished(std::size_t index) const {
     const segment_record& record = space_.segments()[index];
     live_set set = totals_of(record);
     set.by_operation = named(space_.owners(record), record.owner_count);
@@ -12327,7 +12353,7 @@ class live_set_builder {
   }
 
   /// The live set at the peak of the open segment, with all its owners.
-  [[nodiscard]] live_set at_open() const {
+  [[nodiscard, gnu::cold]] live_set at_open() const {
     live_set set = totals_of(space_.open_segment());
     detail::page_array<owner_at_peak> owners;
     if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
@@ -12340,7 +12366,7 @@ class live_set_builder {
   }
 
   /// What was live when the capacity was first exceeded, without the block then requested.
-  [[nodiscard]] live_set at_first_shortfall() const {
+  [[nodiscard, gnu::cold]] live_set at_first_shortfall() const {
     const shortfall_record& shortfall = space_.first_shortfall();
     live_set set = totals_of(shortfall.moment);
     if (!shortfall.has_holders) set.remaining_bytes = set.bytes;
@@ -12352,14 +12378,14 @@ class live_set_builder {
   }
 
   /// Replaces the kept owners in the overall peak's segment with all of them.
-  [[nodiscard]] live_set with_all_owners(live_set set) const {
+  [[nodiscard, gnu::cold]] live_set with_all_owners(live_set set) const {
     set.remaining_bytes = set.remaining_operations = 0;
     set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
     return set;
   }
 
  private:
-  [[nodiscard]] static live_set totals_of(const segment_record& record) {
+  [[nodiscard, gnu::cold]] static live_set totals_of(const segment_record& record) {
     live_set set;
     set.bytes = record.live_at_peak;
     set.blocks = record.blocks_at_peak;
@@ -12367,7 +12393,7 @@ class live_set_builder {
     return set;
   }
 
-  [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
+  [[nodiscard, gnu::cold]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
     std::vector<owned_bytes> rows(count);
     for (std::size_t row = 0; row < count; ++row)
       rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
@@ -12376,7 +12402,7 @@ class live_set_builder {
 
   /// The largest of the blocks passed by `offer`.
   template <class Offer>
-  [[nodiscard]] std::vector<live_block> largest(Offer&& offer) const {
+  [[nodiscard, gnu::cold]] std::vector<live_block> largest(Offer&& offer) const {
     std::vector<block> room(space_.options().largest_blocks);
     std::uint32_t count = 0;
     offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
@@ -12418,7 +12444,7 @@ class joint_peak_builder {
 
   /// Calls `visit(id, space)` for each space in the memory.
   template <class Visitor>
-  void for_each_space(Visitor&& visit) const {
+  [[gnu::cold]] void for_each_space(Visitor&& visit) const {
     for (std::size_t id = 0; id < Ledger::max_spaces; ++id) {
       const auto* const space = events_.space(id);
       if (space != nullptr && space->shared() != nullptr && &space->shared()->memory() == &memory_) visit(id, *space);
@@ -12426,7 +12452,7 @@ class joint_peak_builder {
   }
 
   /// What one space held; its owners are added to those of the other spaces.
-  [[nodiscard]] category_at_peak add(std::size_t id, const space_ledger& space) {
+  [[nodiscard, gnu::cold]] category_at_peak add(std::size_t id, const space_ledger& space) {
     const memory_share& share = *space.shared();
     const bool is_unchanged = share.is_unchanged_since_peak();
     const std::uint64_t last_born = is_unchanged ? space.allocation_count() : share.ordinal();
@@ -12455,7 +12481,7 @@ class joint_peak_builder {
     return held;
   }
 
-  [[nodiscard]] live_set build(const std::vector<std::string>& paths, name_view labels) {
+  [[nodiscard, gnu::cold]] live_set build(const std::vector<std::string>& paths, name_view labels) {
     live_set set;
     set.bytes = set.remaining_bytes = total_.bytes;
     set.blocks = total_.blocks;
@@ -12479,7 +12505,7 @@ class joint_peak_builder {
   }
 
  private:
-  static void add_to(category_at_peak& sum, const category_at_peak& more) noexcept {
+  [[gnu::cold]] static void add_to(category_at_peak& sum, const category_at_peak& more) noexcept {
     sum.bytes = add_saturating(sum.bytes, more.bytes);
     sum.blocks += more.blocks;
   }
@@ -12495,10 +12521,10 @@ class joint_peak_builder {
 
 /// One memory; `spaces` are the profile's, and `index_of[id]` is the index of each.
 template <class Ledger, class Rows>
-[[nodiscard]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
-                                          const clock_readings& time, const std::vector<std::string>& paths, const Rows& rows,
-                                          const std::vector<space_profile>& spaces,
-                                          const std::array<std::size_t, Ledger::max_spaces>& index_of) {
+[[nodiscard, gnu::cold]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
+                                                     const clock_readings& time, const std::vector<std::string>& paths,
+                                                     const Rows& rows, const std::vector<space_profile>& spaces,
+                                                     const std::array<std::size_t, Ledger::max_spaces>& index_of) {
   joint_peak_builder<Ledger> parts{events, memory};
   memory_profile result;
   result.name = memory.name == host_memory ? host_memory_name : labels.text(memory.name);
@@ -12550,9 +12576,10 @@ template <class Ledger, class Rows>
 }
 
 template <class Ledger, class Rows>
-[[nodiscard]] std::vector<memory_profile> build_memories(const Ledger& events, name_view labels, const clock_readings& time,
-                                                         const std::vector<std::string>& paths, const Rows& rows,
-                                                         const std::vector<space_profile>& spaces) {
+[[nodiscard, gnu::cold]] std::vector<memory_profile> build_memories(const Ledger& events, name_view labels,
+                                                                    const clock_readings& time,
+                                                                    const std::vector<std::string>& paths, const Rows& rows,
+                                                                    const std::vector<space_profile>& spaces) {
   std::vector<memory_profile> result;
   if (events.memories().empty()) return result;
   std::array<std::size_t, Ledger::max_spaces> index_of{};
@@ -12630,11 +12657,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard]] inline provenance provenance_of(const std::vector<fact_table>& facts) {
   constexpr std::size_t max_remarks = 32;  // a trace from a file may have any number
   provenance made;
-  for (source_limit& limit : rows_of<source_limit>(facts)) {
+  for_each_fact<source_limit>(facts, [&](source_limit& limit) {
     made.rounding = std::max(made.rounding, limit.rounding);
     made.planned = made.planned || limit.planned != 0;
     if (!limit.remark.empty() && made.remarks.size() < max_remarks) made.remarks.push_back(std::move(limit.remark));
-  }
+  });
   return made;
 }
 
@@ -12684,11 +12711,11 @@ class segment_rows {
   [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
 
   /// The segment's number, or -1 for what follows the last segment of a finished profile and belongs to none.
-  [[nodiscard]] std::int64_t number_of(std::uint64_t segment) const {
+  [[nodiscard, gnu::cold]] std::int64_t number_of(std::uint64_t segment) const {
     return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
   }
   /// Index in the profile of the segment with that number; -1 if it has none.
-  [[nodiscard]] std::int64_t index_of(std::uint64_t number) const {
+  [[nodiscard, gnu::cold]] std::int64_t index_of(std::uint64_t number) const {
     for (std::size_t index = 0; index < positions_.size(); ++index) {
       if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
     }
@@ -12701,14 +12728,14 @@ class segment_rows {
   std::vector<std::size_t> positions_;
 };
 
-[[nodiscard]] inline std::string segment_name(label name, name_view labels) {
+[[nodiscard, gnu::cold]] inline std::string segment_name(label name, name_view labels) {
   return std::string{name == other_names ? other_segments_name : labels.text(name)};
 }
 
 /// `open_end` is the latest stamp in the open segment.
 template <class Rows>
-[[nodiscard]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
-                                                  std::uint64_t open_begin, std::uint64_t open_end) {
+[[nodiscard, gnu::cold]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
+                                                             std::uint64_t open_begin, std::uint64_t open_end) {
   const auto& history = rows.history();
   std::vector<segment> result(rows.size());
   for (std::size_t index = 0; index < rows.finished(); ++index) {
@@ -12725,8 +12752,8 @@ template <class Rows>
 
 /// `begin` is the capture's first stamp; `segments` are the kept ones.
 template <class Rows>
-[[nodiscard]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
-                                                      std::uint64_t begin, const std::vector<segment>& segments) {
+[[nodiscard, gnu::cold]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
+                                                                 std::uint64_t begin, const std::vector<segment>& segments) {
   const auto& history = rows.history();
   const auto duration = [&](std::int64_t ticks) {
     return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
@@ -12754,7 +12781,8 @@ template <class Rows>
 
 /// Calls `fill(row, summaries)` for each name, with its `Count` summaries; `open` holds the numbers of the open segment.
 template <class Rows, class ByName, std::size_t Count, class Fill>
-void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open, Fill&& fill) {
+[[gnu::cold]] void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open,
+                                 Fill&& fill) {
   std::array<value_summary, Count> values;
   for (std::size_t row = 0; row < rows.history().rows().size(); ++row) {
     const auto sums = by_name.of(rows.history(), row);
@@ -12798,7 +12826,7 @@ inline constexpr std::string_view other_spaces_name = "other spaces";
 namespace detail {
 
 template <class Tree>
-[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
+[[nodiscard, gnu::cold]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
   std::vector<std::string> paths(tree.size());
   for (std::size_t node = 1; node < tree.size(); ++node) {
     paths[node] = paths[tree[node].parent];
@@ -12811,14 +12839,14 @@ template <class Tree>
   return paths;
 }
 
-[[nodiscard]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
+[[nodiscard, gnu::cold]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
   return {run.thread, time.to_ns(run.begin_stamp), time.to_ns(run.end_stamp), run.delta, run.peak};
 }
 
 /// Sums a space's self values along the tree; entry 0 is "no operation".
 template <class Tree, class Space>
-[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name,
-                                                          const clock_readings& time) {
+[[nodiscard, gnu::cold]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space,
+                                                                     std::string_view space_name, const clock_readings& time) {
   std::vector<operation_usage> all(tree.size());
   for (std::size_t node = tree.size(); node-- > 0;) {
     operation_usage& usage = all[node];
@@ -12854,7 +12882,7 @@ template <class Tree, class Space>
 
 /// Which operations allocated or freed in a space, directly or through a nested operation.
 template <class Tree, class Space>
-[[nodiscard]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
+[[nodiscard, gnu::cold]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
   std::vector<char> is_active(tree.size());
   for (std::size_t node = tree.size(); --node > 0;) {
     if (node < space.operation_count()) {
@@ -12867,8 +12895,8 @@ template <class Tree, class Space>
 }
 
 template <class Ledger>
-[[nodiscard]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
-                                                              const std::vector<std::string>& paths) {
+[[nodiscard, gnu::cold]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
+                                                                         const std::vector<std::string>& paths) {
   const operation_tree& tree = events.operations();
   std::vector<operation_profile> operations(tree.size() - 1);
   for (std::size_t node = 1; node < tree.size(); ++node) {
@@ -12905,8 +12933,8 @@ template <class Ledger>
 
 /// What was live at each of the kept checkpoints.
 template <class Checkpoints>
-[[nodiscard]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
-                                                        const std::vector<std::string>& paths) {
+[[nodiscard, gnu::cold]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
+                                                                   const std::vector<std::string>& paths) {
   std::vector<checkpoint> result(kept.marks().size());
   for (std::size_t index = 0; index < result.size(); ++index) {
     const checkpoint_mark& mark = kept.marks()[index];
@@ -12935,7 +12963,7 @@ template <class Checkpoints>
 }
 
 template <class Timeline>
-[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
+[[nodiscard, gnu::cold]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
@@ -12949,7 +12977,7 @@ template <class Timeline>
 
 /// The live blocks that begin inside another one. Blocks on cores lie side by side and are left out.
 template <class Blocks>
-[[nodiscard]] event_tally overlapping(const Blocks& live) {
+[[nodiscard, gnu::cold]] event_tally overlapping(const Blocks& live) {
   struct range {
     std::uint64_t begin;
     std::uint64_t end;
@@ -12979,8 +13007,9 @@ class space_builder {
   space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
       : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
-  [[nodiscard]] space_profile build(std::string_view name, bool stands_for_others, const std::vector<segment>& segments,
-                                    const std::vector<named_segments>& segment_names) {
+  [[nodiscard, gnu::cold]] space_profile build(std::string_view name, bool stands_for_others,
+                                               const std::vector<segment>& segments,
+                                               const std::vector<named_segments>& segment_names) {
     result_.name = name;
     result_.stands_for_others = stands_for_others;
     result_.segments = std::vector<segment_usage>(segments.size());
@@ -13014,7 +13043,7 @@ class space_builder {
   }
 
  private:
-  void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
+  [[gnu::cold]] void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
     usage.segment = name;
     const bool is_open = index == rows_.finished();
     if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for its record
@@ -13026,7 +13055,7 @@ class space_builder {
   }
 
   /// Adds the sums over all segments of each name.
-  void add_names(const std::vector<named_segments>& names) {
+  [[gnu::cold]] void add_names(const std::vector<named_segments>& names) {
     const segment_record open = space_.open_segment();
     const std::int64_t change = open.live_at_end - open.live_at_start;
     const std::array numbers{open.live_at_peak - open.live_at_start,
@@ -13046,7 +13075,7 @@ class space_builder {
     });
   }
 
-  void fill(segment_usage& usage, const segment_record& record) const {
+  [[gnu::cold]] void fill(segment_usage& usage, const segment_record& record) const {
     usage.segment_peak = record.live_at_peak - record.live_at_start;
     usage.segment_change = record.live_at_end - record.live_at_start;
     usage.allocations = record.allocated;
@@ -13058,7 +13087,7 @@ class space_builder {
     if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
   }
 
-  void add_overall_peak() {
+  [[gnu::cold]] void add_overall_peak() {
     if (result_.cumulative_peak == 0) return;
     const bool is_finished = result_.cumulative_peak == space_.overall_peak();
     result_.peak_segment = rows_.index_of(is_finished ? space_.overall_segment() : rows_.history().count());
@@ -13082,8 +13111,9 @@ class space_builder {
 /// The profile of what a ledger saw. Fields that it cannot know (wall clock, run mode, process, cost, facts) keep their defaults.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+/// Not inlined, here and below: code that always calls its cold parts is cold itself.
 template <class Ledger>
-[[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
+[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const ledger_names& names) {
   events.settle();
   profile result;
   result.library_version = version_string;
@@ -13139,7 +13169,7 @@ template <class Ledger>
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Fold, class Facts>
-[[nodiscard]] profile build_profile_of(Fold& fold, Facts&& facts) {
+[[nodiscard, gnu::noinline]] profile build_profile_of(Fold& fold, Facts&& facts) {
   auto& events = fold.events();
   profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
   const capture_info info = fold.info();
@@ -13157,7 +13187,7 @@ template <class Fold, class Facts>
 }
 /// The same of a trace of which more will come.
 template <class Fold>
-[[nodiscard]] profile build_profile_of(Fold& fold) {
+[[nodiscard, gnu::noinline]] profile build_profile_of(Fold& fold) {
   return build_profile_of(fold, fold.facts());
 }
 
@@ -16337,9 +16367,13 @@ inline void put_lost_events(registry& shared, capture_state& state) noexcept {
 inline void put_unrecorded_modules(capture_state& state, const module_paths& paths) {
   if (paths.size() == 0 && !state.lacks_modules) return;
   state.lacks_modules = paths.size() != 0;
-  std::vector<unrecorded_module> modules;
-  for (std::size_t begin = 0; begin < paths.size(); begin += modules.back().path.size() + 1) {
-    modules.push_back({paths.data() + begin});
+  std::size_t count = 0;
+  for (const char character : paths) count += character == '\0' ? 1 : 0;
+  std::vector<unrecorded_module> modules(count);
+  const char* path = paths.data();
+  for (unrecorded_module& module : modules) {
+    module.path = path;
+    path += module.path.size() + 1;
   }
   state.facts(to_table(modules));
 }
@@ -16352,7 +16386,8 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   if (state.reported_missing_events == missing && state.reported_problem == hash) return;
   state.reported_missing_events = missing;
   state.reported_problem = hash;
-  state.facts(to_table<incomplete_trace_file>({{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)}}));
+  const incomplete_trace_file row{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)};
+  state.facts(table_of(&row, &row + 1));
 }
 
 /// Resumes the trace file after a gap: writes everything that is needed to read on from here. Under the lock, before a drain.
@@ -16871,7 +16906,7 @@ inline void keep_reading(registry& shared, capture_state& state, const process_r
 /// what it allocates.
 inline void put_process_memory(capture_state& state) noexcept {
   if (!state.process.take_new()) return;
-  (void)succeeds([&] { state.facts(to_table(std::vector<process_memory>(state.process.begin(), state.process.end()))); });
+  (void)succeeds([&] { state.facts(table_of(state.process.begin(), state.process.end())); });
 }
 
 /// The same for the trace file alone, in which they survive if the process is killed, if they say something new: a run of many
@@ -17192,17 +17227,22 @@ class [[nodiscard]] open_status_guard {
 };
 
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
-  check(options);
+  {
+    const internal_guard hidden;
+    check(options);
+  }
   registry& shared = abi_1::process_registry;
   if (!may_take_lock(shared, abi_1::this_thread)) {
     raise(
         "begin_capture: this thread is inside another call of memprof: a signal handler interrupted that and calls "
-        "begin_capture, "
-        "or left it by siglongjmp; begin the capture elsewhere");
+        "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
   const lock_guard serial{shared.backend_lock};
-  check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
+  {
+    const internal_guard hidden;
+    check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
+  }
   finish_file(shared);
   kept_backends of_last_capture;  // destroyed after the lock is released
   process_schedule.restart(monotonic_ns());
@@ -17674,11 +17714,67 @@ struct text_options {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/detail/text_rows.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Numbers texts in the order of their first occurrence. A `std::map` would do, but every translation unit that includes the
+/// library would pay for instantiating it for each type of its values.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The number of a text, from 0, and whether it is new.
+struct text_row {
+  std::size_t index;
+  bool is_new;
+};
+
+/// A hash table of texts, which must outlive it.
+class text_rows {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }
+
+  /// The row of a text, a new one at its first occurrence.
+  [[nodiscard]] text_row find_or_add(std::string_view text) {
+    if (2 * (texts_.size() + 1) > slots_.size()) grow();
+    std::size_t& slot = slot_of(text);
+    if (slot != free_slot) return {slot, false};
+    slot = texts_.size();
+    texts_.push_back(text);
+    return {slot, true};
+  }
+
+ private:
+  static constexpr std::size_t free_slot = SIZE_MAX;
+
+  [[nodiscard]] std::size_t& slot_of(std::string_view text) noexcept {
+    std::size_t at = 14695981039346656037U;  // FNV-1a
+    for (const char byte : text) at = (at ^ static_cast<unsigned char>(byte)) * 1099511628211U;
+    at ^= at >> 32;
+    for (;; ++at) {
+      std::size_t& slot = slots_[at & (slots_.size() - 1)];
+      if (slot == free_slot || texts_[slot] == text) return slot;
+    }
+  }
+
+  void grow() {
+    slots_ = std::vector<std::size_t>(slots_.empty() ? 16 : 2 * slots_.size(), free_slot);
+    for (std::size_t row = 0; row < texts_.size(); ++row) slot_of(texts_[row]) = row;
+  }
+
+  std::vector<std::string_view> texts_;
+  std::vector<std::size_t> slots_;  ///< a power of two of them, at most half of them taken
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/profile/segments_by_name.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17746,12 +17842,14 @@ struct growth_sums {
 [[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
   std::vector<std::int64_t> steps;
   steps.reserve(segments.size());
-  std::map<std::string_view, std::int64_t> last_step;
+  text_rows names;
+  std::vector<std::int64_t> last_step;
   std::int64_t step = 0;
   for (const auto& segment : segments) {
-    const auto [at, is_new] = last_step.try_emplace(segment.name, step);
-    if (!is_new && at->second == step) ++step;
-    at->second = step;
+    const text_row name = names.find_or_add(segment.name);
+    if (name.is_new) last_step.push_back(-1);
+    if (last_step[name.index] == step) ++step;
+    last_step[name.index] = step;
     steps.push_back(step);
   }
   return steps;
@@ -17819,20 +17917,20 @@ namespace detail {
   const std::vector<std::int64_t> steps = steps_from_names(source.segments);
   std::vector<segments_of_name> rows;
   std::vector<growth_sums> growth;
-  std::map<std::string_view, std::size_t> row_of;
+  text_rows names;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     const auto& usage = space.segments[index];
-    const auto [at, is_new] = row_of.try_emplace(source.segments[index].name, rows.size());
+    const auto [at, is_new] = names.find_or_add(source.segments[index].name);
     if (is_new) {
       rows.emplace_back().name = source.segments[index].name;
       rows.back().first_number = static_cast<std::int64_t>(index);
       growth.emplace_back();
     }
-    segments_of_name& row = rows[at->second];
+    segments_of_name& row = rows[at];
     add_value(row.segment_peak, usage.segment_peak, is_new);
     add_value(row.segment_change, usage.segment_change, is_new);
     add_value(row.cumulative_current, usage.cumulative_current, is_new);
-    growth[at->second].add(steps[index], usage.cumulative_current);
+    growth[at].add(steps[index], usage.cumulative_current);
     row.last_number = static_cast<std::int64_t>(index);
     ++row.count;
   }
@@ -17858,20 +17956,24 @@ namespace detail {
 /// its name.
 template <class Name = segments_of_name>
 [[nodiscard]] std::vector<Name> segments_by_family(const std::vector<Name>& names) {
+  std::vector<std::string> families;
+  families.reserve(names.size());  // so that the texts stay where they are
+  detail::text_rows family_rows;
+  std::vector<std::size_t> row_of_family;
   std::vector<segments_of_name> rows;
-  std::map<std::string, std::size_t> row_of;
   for (const segments_of_name& name : names) {
     if (name.stands_for_others) {
       rows.push_back(name);
       continue;
     }
-    std::string family = detail::without_numbers(name.name);
-    const auto [at, is_new] = row_of.try_emplace(family, rows.size());
-    if (is_new) {
+    const std::string& family = families.emplace_back(detail::without_numbers(name.name));
+    const detail::text_row at = family_rows.find_or_add(family);
+    if (at.is_new) {
+      row_of_family.push_back(rows.size());
       rows.push_back(name);
       continue;
     }
-    segments_of_name& row = rows[at->second];
+    segments_of_name& row = rows[row_of_family[at.index]];
     const bool is_earlier = name.first_number < row.first_number;
     const bool is_later = name.last_number > row.last_number;
     detail::add_to_summary(row.segment_peak, name.segment_peak, is_earlier, is_later);
@@ -17881,7 +17983,7 @@ template <class Name = segments_of_name>
     row.last_number = std::max(row.last_number, name.last_number);
     row.count += name.count;
     row.growth = {};
-    row.name = std::move(family);
+    row.name = family;
   }
   return rows;
 }
@@ -18028,7 +18130,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The space printed as "DRAM", null if there is none; a space on cores gets the L1 line instead.
-[[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] const space_profile* primary_space(const auto& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
   for (const space_profile& space : source.spaces) {
@@ -18037,7 +18139,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return source.find_space("cpu");
 }
 
-[[nodiscard]] inline std::string upper_case(std::string text) {
+[[nodiscard, gnu::cold]] inline std::string upper_case(std::string text) {
   for (char& character : text) {
     if (character >= 'a' && character <= 'z') character = static_cast<char>(character - 'a' + 'A');
   }
@@ -18045,19 +18147,19 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The label before the colon in the line of a space on cores. Parsers search for "DRAM:" anywhere in a line.
-[[nodiscard]] std::string core_label(const auto& space) {
+[[nodiscard, gnu::cold]] std::string core_label(const auto& space) {
   const std::string label = upper_case(on_one_line(space.name));
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
 }
 
-void append_usage(auto& text, const auto& usage) {
+[[gnu::cold]] void append_usage(auto& text, const auto& usage) {
   text += "  DRAM: Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
           ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
           "\n  DRAM: Cumulative Peak " + megabytes(usage.cumulative_peak) + ", Cumulative Current " +
           megabytes(usage.cumulative_current) + '\n';
 }
 
-void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
+[[gnu::cold]] void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
   text += "  " + label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
           ", Peak Total " + megabytes(peaks.total) + '\n';
 }
@@ -18065,7 +18167,7 @@ void append_core_usage(auto& text, const std::string& label, const auto& peaks) 
 /// The "--- NAME ---" block of each segment, and the totals. The primary space is printed as "DRAM", with zeros if there is none;
 /// spaces on cores get the tracker's L1 line, the first of them even if nothing was on any core; other spaces are not printed. If
 /// the profile does not keep all segments, a line that parsers skip says how many are missing.
-void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
+[[gnu::cold]] void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     return;
@@ -18248,16 +18350,16 @@ namespace detail {
   if (source.mode == run_mode::no_dispatch) return found;
   if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
   for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
-    for (const process_memory& row : rows_of<process_memory>(source.facts)) {
-      if (row.moment != moment || row.resident_bytes < 0) continue;
+    detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {
+      if (row.moment != moment || row.resident_bytes < 0) return;
       if (!found || detail::is_notable(row.unrecorded_heap_bytes, row.resident_bytes)) found = account_of(row);
-    }
+    });
     if (found && detail::is_notable(found->reading.unrecorded_heap_bytes, found->reading.resident_bytes)) break;
   }
   if (!found) return found;
-  for (const process_memory& row : rows_of<process_memory>(source.facts)) {  // a later reading may know
+  detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {  // a later reading may know
     found->reading.records_operator_new = std::max(found->reading.records_operator_new, row.records_operator_new);
-  }
+  });
   return found;
 }
 
@@ -18297,20 +18399,20 @@ class page_line {
   page_line(std::string text) { add(std::move(text)); }
   page_line(const char* text) { add(std::string{text}); }
 
-  page_line& add(std::string text, emphasis how = emphasis::none) {
+  [[gnu::cold]] page_line& add(std::string text, emphasis how = emphasis::none) {
     if (!text.empty()) parts_.push_back({std::move(text), how});
     return *this;
   }
-  page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
+  [[gnu::cold]] page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
     parts_.push_back({on_one_line(name), how, true, true});
     return *this;
   }
   /// A command line is shortened like a name, but its slashes are those of files.
-  page_line& add_command(std::string_view command) {
+  [[gnu::cold]] page_line& add_command(std::string_view command) {
     parts_.push_back({on_one_line(command), emphasis::none, true, false});
     return *this;
   }
-  page_line& append(const page_line& other) {
+  [[gnu::cold]] page_line& append(const page_line& other) {
     parts_.insert(parts_.end(), other.parts_.begin(), other.parts_.end());
     return *this;
   }
@@ -18463,7 +18565,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks".
-[[nodiscard]] inline page_line process_line(const process_account& of) {
+[[nodiscard, gnu::cold]] inline page_line process_line(const process_account& of) {
   const std::int64_t resident = of.reading.resident_bytes;
   page_line line;
   line.add(short_bytes(resident), emphasis::strong).add(" resident: " + short_bytes(of.recorded) + " recorded");
@@ -18493,7 +18595,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Nothing if the recorded blocks explain the process.
-[[nodiscard]] page_section process_section(const auto& source) {
+[[nodiscard, gnu::cold]] page_section process_section(const auto& source) {
   page_section section;
   section.heading = "Process";
   const std::optional<process_account> found = process_account_of(source);
@@ -18505,7 +18607,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// What was not recorded, and how to record it.
-[[nodiscard]] inline page_line unrecorded_heap_line(const process_account& of) {
+[[nodiscard, gnu::cold]] inline page_line unrecorded_heap_line(const process_account& of) {
   page_line line{short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "};
   if (of.reading.records_operator_new == 0)
     return line.add(
@@ -18518,11 +18620,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Why nothing was recorded, and the line to add; nothing if that is not known.
-[[nodiscard]] std::vector<std::string> causes_of_silence(const auto& source) {
-  const std::vector<process_memory> readings = rows_of<process_memory>(source.facts);
-  if (readings.empty()) return {};
-  for (const process_memory& reading : readings) {
-    if (reading.records_operator_new == 0) continue;
+[[nodiscard, gnu::cold]] std::vector<std::string> causes_of_silence(const auto& source) {
+  bool has_readings = false;
+  bool records_operator_new = false;
+  for_each_fact<process_memory>(source.facts, [&](const process_memory& reading) {
+    has_readings = true;
+    records_operator_new = records_operator_new || reading.records_operator_new != 0;
+  });
+  if (!has_readings) return {};
+  if (records_operator_new) {
     if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process)) {
       // The numbers below say how much it is, and the cure.
       return {"operator new is recorded, but was not called during the capture; the memory below is from malloc."};
@@ -18537,7 +18643,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/check_section.hpp>
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18553,11 +18659,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What was not captured at all or lost on the way: totals and peaks are not those of the program.
-[[nodiscard]] std::vector<page_line> losses(const auto& source) {
+[[nodiscard, gnu::cold]] std::vector<page_line> losses(const auto& source) {
   std::vector<page_line> lines;
-  for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
+  for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
     lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
-  }
+  });
   if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process))
     lines.push_back(unrecorded_heap_line(*process));
   const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
@@ -18585,42 +18691,47 @@ namespace memprof::inline MEMPROF_ABI::detail {
         "memory spaces beyond the 254th share one, where blocks at equal addresses count as one: give blocks of the same kind "
         "one space");
   }
-  const std::vector<unrecorded_module> modules = rows_of<unrecorded_module>(source.facts);
-  if (!modules.empty()) {
-    page_line line{grouped(static_cast<std::int64_t>(modules.size()), "library", "libraries") + " not recorded ("};
-    line.add_name(modules.front().path).add(modules.size() > 1 ? ", ...)" : ")");
+  std::int64_t modules = 0;
+  std::string first_module;
+  for_each_fact<unrecorded_module>(source.facts, [&](unrecorded_module& module) {
+    if (++modules == 1) first_module = std::move(module.path);
+  });
+  if (modules != 0) {
+    page_line line{grouped(modules, "library", "libraries") + " not recorded ("};
+    line.add_name(first_module).add(modules > 1 ? ", ...)" : ")");
     lines.push_back(line.add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)"));
   }
   return lines;
 }
 
 /// What a simulated run had to guess.
-[[nodiscard]] std::vector<page_line> estimates(const auto& source) {
+[[nodiscard, gnu::cold]] std::vector<page_line> estimates(const auto& source) {
   std::vector<page_line> lines;
-  const std::vector<approximated_operation> estimated = rows_of<approximated_operation>(source.facts);
+  std::int64_t operators = 0;
   std::int64_t calls = 0;
   std::int64_t bytes = 0;
-  for (const approximated_operation& row : estimated) {
+  approximated_operation most;
+  for_each_fact<approximated_operation>(source.facts, [&](approximated_operation& row) {
     calls = add_saturating(calls, row.count);
     bytes = add_saturating(bytes, row.bytes);
+    if (++operators == 1 || row.bytes > most.bytes) most = std::move(row);
+  });
+  if (operators != 0) {
+    page_line line{grouped(calls, "call", "calls") + " of " + grouped(operators, "operator", "operators") + " estimated (" +
+                   short_bytes(bytes) + (operators > 1 ? "), most by " : "): ")};
+    lines.push_back(line.add_name(most.name).add(" (").add_name(most.cause).add(")"));
   }
-  if (!estimated.empty()) {
-    const auto& first = *std::max_element(estimated.begin(), estimated.end(),
-                                          [](const auto& left, const auto& right) { return left.bytes < right.bytes; });
-    page_line line{grouped(calls, "call", "calls") + " of " +
-                   grouped(static_cast<std::int64_t>(estimated.size()), "operator", "operators") + " estimated (" +
-                   short_bytes(bytes) + (estimated.size() > 1 ? "), most by " : "): ")};
-    lines.push_back(line.add_name(first.name).add(" (").add_name(first.cause).add(")"));
-  }
-  const std::vector<unknown_read> reads = rows_of<unknown_read>(source.facts);
-  std::int64_t count = 0;
-  for (const unknown_read& row : reads) count = add_saturating(count, row.count);
-  if (!reads.empty()) {
-    const auto& first = *std::max_element(reads.begin(), reads.end(),
-                                          [](const auto& left, const auto& right) { return left.count < right.count; });
-    page_line line{grouped(count, "read", "reads") + " of values unknown to the simulation (read as zeros"};
-    if (!first.name.empty()) line.add(", by ").add_name(first.name);
-    if (!first.operation.empty()) line.add(" in ").add_name(first.operation);
+  std::int64_t kinds_of_reads = 0;
+  std::int64_t reads = 0;
+  unknown_read most_read;
+  for_each_fact<unknown_read>(source.facts, [&](unknown_read& row) {
+    reads = add_saturating(reads, row.count);
+    if (++kinds_of_reads == 1 || row.count > most_read.count) most_read = std::move(row);
+  });
+  if (kinds_of_reads != 0) {
+    page_line line{grouped(reads, "read", "reads") + " of values unknown to the simulation (read as zeros"};
+    if (!most_read.name.empty()) line.add(", by ").add_name(most_read.name);
+    if (!most_read.operation.empty()) line.add(" in ").add_name(most_read.operation);
     lines.push_back(line.add(")"));
   }
   return lines;
@@ -18632,10 +18743,19 @@ struct tally_of_spaces {
   std::vector<std::string_view> spaces;
 };
 
-[[nodiscard]] tally_of_spaces sum_over_spaces(const auto& source, auto&& tally_in) {
+/// A number that each space counts, and the words for it.
+struct counted_anomaly {
+  event_tally (*tally_in)(const space_profile&);
+  const char* one;
+  const char* many;
+  bool has_bytes;
+  const char* rest;
+};
+
+[[nodiscard, gnu::cold]] tally_of_spaces sum_over_spaces(const auto& source, const counted_anomaly& counted) {
   tally_of_spaces sum;
   for (const space_profile& space : source.spaces) {
-    const event_tally& tally = tally_in(space);
+    const event_tally tally = counted.tally_in(space);
     if (tally.count == 0) continue;
     sum.all.count = add_saturating(sum.all.count, tally.count);
     sum.all.bytes = add_saturating(sum.all.bytes, tally.bytes);
@@ -18645,50 +18765,43 @@ struct tally_of_spaces {
 }
 
 /// Anomalies that change no total on their own but that a careful reader should know of.
-[[nodiscard]] std::vector<page_line> anomalies(const auto& source) {
+[[nodiscard, gnu::cold]] std::vector<page_line> anomalies(const auto& source) {
+  using space = space_profile;
+  constexpr std::array<counted_anomaly, 10> counted_in_spaces{{
+      {[](const space& in) { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
+       "of untracked blocks, not counted as deallocations"},
+      {[](const space& in) { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
+       "with a mismatched size; the allocated size counts"},
+      {[](const space& in) { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks", true,
+       "live within another live block, counted twice"},
+      {[](const space& in) { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
+       "at the address of a live block, which counts as deallocated"},
+      {[](const space& in) { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
+       "at a null address: failed, not counted"},
+      {[](const space& in) { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
+       "for an address that was not live"},
+      {[](const space& in) { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases", true,
+       "of memory never seen reserved"},
+      {[](const space& in) { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
+       "of memory already reserved; the older reservation counts as released"},
+      {[](const space& in) { return in.active.unmatched_completions; }, "completed deallocation", "completed deallocations", true,
+       "of blocks never seen freed"},
+      {[](const space& in) { return in.active.missing_completions; }, "freed block", "freed blocks", true,
+       "no completion seen; counted as active until the address was reused"},
+  }};
   std::vector<page_line> lines;
-  const auto add = [&](auto&& tally_in, const char* one, const char* many, bool has_bytes, const char* rest) {
-    const tally_of_spaces sum = sum_over_spaces(source, tally_in);
-    if (sum.all.count == 0) return;
-    page_line line{grouped(sum.all.count, one, many) + (has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
+  for (const counted_anomaly& counted : counted_in_spaces) {
+    const tally_of_spaces sum = sum_over_spaces(source, counted);
+    if (sum.all.count == 0) continue;
+    page_line line{grouped(sum.all.count, counted.one, counted.many) +
+                   (counted.has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
     if (source.spaces.size() > 1) {
       line.add(" in ").add_name(sum.spaces.front());
       if (sum.spaces.size() > 1)
         line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
     }
-    lines.push_back(line.add(std::string{": "} + rest));
-  };
-  using space = space_profile;
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
-      "of untracked blocks, not counted as deallocations");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
-      "with a mismatched size; the allocated size counts");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks",
-      true, "live within another live block, counted twice");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
-      "at the address of a live block, which counts as deallocated");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
-      "at a null address: failed, not counted");
-  add(
-      [](const space& in) -> const auto& { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
-      "for an address that was not live");
-  add(
-      [](const space& in) -> const auto& { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases",
-      true, "of memory never seen reserved");
-  add(
-      [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
-      "of memory already reserved; the older reservation counts as released");
-  add(
-      [](const space& in) -> const auto& { return in.active.unmatched_completions; }, "completed deallocation",
-      "completed deallocations", true, "of blocks never seen freed");
-  add(
-      [](const space& in) -> const auto& { return in.active.missing_completions; }, "freed block", "freed blocks", true,
-      "no completion seen; counted as active until the address was reused");
+    lines.push_back(line.add(std::string{": "} + counted.rest));
+  }
   const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
     if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
   };
@@ -18701,23 +18814,23 @@ struct tally_of_spaces {
             "without a row of their own: keep growing numbers out of their names, or set a higher limit");
   add_count(source.anomalies.other_names, "event", "events",
             "with names beyond the limit of 65,536 per process: keep growing numbers out of names");
-  for (const incomplete_trace_file& file : rows_of<incomplete_trace_file>(source.facts)) {
+  for_each_fact<incomplete_trace_file>(source.facts, [&](const incomplete_trace_file& file) {
     page_line line{"trace file "};
     line.add_name(file.path).add(" incomplete: ").add_name(file.reason);
     if (file.missing_events != 0) line.add(", " + grouped(file.missing_events, "event", "events") + " missing");
     lines.push_back(std::move(line));
-  }
+  });
   return lines;
 }
 
 /// How precise the source's bytes are.
-[[nodiscard]] inline std::string precision_text(const provenance& of) {
+[[nodiscard, gnu::cold]] inline std::string precision_text(const provenance& of) {
   if (of.planned) return "planned by the compiler, not measured";
   return of.rounding > 1 ? "rounded to about " + short_bytes(of.rounding) : "exact";
 }
 
 /// One sentence on the numbers as a whole, then the faults, the worst first; those beyond `most` are only counted.
-[[nodiscard]] page_section check_section(const auto& source, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section check_section(const auto& source, std::size_t most) {
   page_section section;
   section.heading = "Numbers";
   std::vector<page_line> faults = losses(source);
@@ -18762,7 +18875,7 @@ struct tally_of_spaces {
 }
 
 /// The tables of facts: what sources know that is not memory over time. Every capture has `process_memory`, so it says nothing.
-[[nodiscard]] page_section fact_section(const auto& source) {
+[[nodiscard, gnu::cold]] page_section fact_section(const auto& source) {
   page_section section;
   section.heading = "Facts";
   page_line line;
@@ -18900,7 +19013,7 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// " in BACKWARD_PASS, step 2 of 200"; nothing if the index refers to no segment.
-void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
+[[gnu::cold]] void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
   const auto at = static_cast<std::size_t>(index);
   line.add(" in ").add_name(source.segments[at].name);
@@ -18909,8 +19022,8 @@ void add_segment(page_line& line, const auto& source, const segment_steps& steps
 }
 
 /// " at 52.1 ms in BACKWARD_PASS, step 2 of 200, operation forward/block"; no operation if the program names none.
-void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns, std::int64_t segment,
-               std::string_view operation) {
+[[gnu::cold]] void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns,
+                             std::int64_t segment, std::string_view operation) {
   line.add(" at " + short_time(time_ns));
   add_segment(line, source, steps, segment);
   if (!operation.empty()) {
@@ -18936,7 +19049,7 @@ void add_place(page_line& line, const auto& source, const segment_steps& steps, 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS, step 1 of 200, operation forward/block".
-[[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Peak";
   page_line line;
@@ -18949,13 +19062,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return section;
 }
 
-[[nodiscard]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
+[[nodiscard, gnu::cold]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
   return std::any_of(by_category.begin(), by_category.end(),
                      [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
 }
 
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
-[[nodiscard]] page_line category_line(const auto& by_category, std::int64_t whole) {
+[[nodiscard, gnu::cold]] page_line category_line(const auto& by_category, std::int64_t whole) {
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // memprof's own names are shorter
   page_line line;
@@ -18979,7 +19092,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The category of more than half of an owner's bytes, if that is certain: all bytes of the set have it, or blocks that are
 /// listed. Empty otherwise.
-[[nodiscard]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
+[[nodiscard, gnu::cold]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
   for (const owned_bytes& row : live.by_category) {
     if (row.bytes == live.bytes && row.owner != to_string(category::other)) return row.owner;
   }
@@ -18995,18 +19108,18 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The columns of a table of owners; only other formats show the titles.
-[[nodiscard]] inline page_table owner_table() {
+[[nodiscard, gnu::cold]] inline page_table owner_table() {
   page_table table;
   table.columns = {{"Bytes", true}, {"Share", true}, {"Blocks", true}, {"Operation", false}, {"Category", false}};
   return table;
 }
 
-[[nodiscard]] inline page_line owner_name(std::string_view path) {
+[[nodiscard, gnu::cold]] inline page_line owner_name(std::string_view path) {
   return path.empty() ? page_line{"outside every operation"} : page_line{}.add_name(path);
 }
 
 /// The first `most` operations, and one row for all others, so that the rows add up.
-[[nodiscard]] page_table owner_rows(const auto& live, std::size_t most) {
+[[nodiscard, gnu::cold]] page_table owner_rows(const auto& live, std::size_t most) {
   page_table table = owner_table();
   const std::size_t shown = std::min(most, live.by_operation.size());
   std::int64_t others_bytes = live.remaining_bytes;
@@ -19028,7 +19141,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Who owned the bytes at the peak.
-[[nodiscard]] page_section owner_section(const auto& live, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section owner_section(const auto& live, std::size_t most) {
   page_section section;
   section.heading = "Owners";
   if (live.bytes == 0) return section;
@@ -19038,7 +19151,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// What identifies a block: its annotation, or else its address.
-[[nodiscard]] page_line block_text(const auto& block) {
+[[nodiscard, gnu::cold]] page_line block_text(const auto& block) {
   std::string text = block.name;
   for (const std::string* const part : {&block.shape, &block.dtype}) {
     if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
@@ -19049,7 +19162,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The largest blocks at the peak.
-[[nodiscard]] page_section block_section(const auto& live, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section block_section(const auto& live, std::size_t most) {
   page_section section;
   section.heading = "Blocks";
   section.table.columns = {{"Bytes", true}, {"Share", true}, {"Block", false}, {"Category", false}, {"Operation", false}};
@@ -19077,7 +19190,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] inline page_line checkpoint_title(const checkpoint& point) {
+[[nodiscard, gnu::cold]] inline page_line checkpoint_title(const checkpoint& point) {
   return point.name.empty() ? page_line{"(periodic)"} : page_line{}.add_name(point.name);
 }
 
@@ -19089,13 +19202,12 @@ struct block_at_checkpoint {
 };
 
 /// The largest blocks across all spaces, largest first.
-[[nodiscard]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
+[[nodiscard, gnu::cold]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
   std::vector<block_at_checkpoint> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
     for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});
   }
-  // Not std::stable_sort: clang warns about its helpers in users' translation units.
-  std::sort(blocks.begin(), blocks.end(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
+  sort_rows(blocks.data(), blocks.size(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
     return left.block->bytes != right.block->bytes ? left.block->bytes > right.block->bytes : left.place < right.place;
   });
   if (blocks.size() > most) blocks.resize(most);
@@ -19103,7 +19215,7 @@ struct block_at_checkpoint {
 }
 
 /// The indices of the checkpoints to show if at most `most` of `count` fit: the first, the last, and others spread evenly.
-[[nodiscard]] inline std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t most) {
+[[nodiscard, gnu::cold]] inline std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t most) {
   std::vector<std::size_t> shown;
   if (count == 0 || most == 0) return shown;
   if (most == 1) return {count - 1};
@@ -19113,7 +19225,7 @@ struct block_at_checkpoint {
 }
 
 /// A row for each of at most `most` checkpoints, with up to `blocks` of its largest blocks, at least one.
-[[nodiscard]] page_section checkpoint_section(const auto& source, std::size_t most, std::size_t blocks) {
+[[nodiscard, gnu::cold]] page_section checkpoint_section(const auto& source, std::size_t most, std::size_t blocks) {
   page_section section;
   section.is_wide = true;
   if (source.checkpoints.empty()) return section;
@@ -19163,7 +19275,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of the names that occur in most steps, the one that occurred last. Null if no name occurs three
 /// times, the fewest points that show a trend.
-[[nodiscard]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
+[[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
   std::int64_t most = 0;
   for (const segments_of_name& name : names) most = std::max(most, name.count);
   const segments_of_name* last = nullptr;
@@ -19177,16 +19289,16 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The share of the variation that a straight line must explain to be a trend.
 inline constexpr double clear_trend = 0.9;
 
-[[nodiscard]] inline bool is_constant(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline bool is_constant(const segments_of_name& name) {
   return name.cumulative_current.least == name.cumulative_current.greatest;
 }
 
-[[nodiscard]] inline bool grows(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline bool grows(const segments_of_name& name) {
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
 /// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; `place` is " in cpu" or empty.
-[[nodiscard]] inline page_line growth_line_of(const segments_of_name& name, const page_line& place) {
+[[nodiscard, gnu::cold]] inline page_line growth_line_of(const segments_of_name& name, const page_line& place) {
   const value_summary& live = name.cumulative_current;
   page_line line;
   if (is_constant(name)) {
@@ -19205,22 +19317,22 @@ inline constexpr double clear_trend = 0.9;
 
 /// What is live after each step, and how much that grows: in the first of `spaces`, named if `names_space`, and in those of the
 /// others that grow, the fastest first. At most `most` others have a line; the rest is counted.
-[[nodiscard]] page_section growth_section(const auto& source, const std::vector<const space_profile*>& spaces, bool names_space,
-                                          std::size_t most) {
+[[nodiscard, gnu::cold]] page_section growth_section(const auto& source, const std::vector<const space_profile*>& spaces,
+                                                     bool names_space, std::size_t most) {
   page_section section;
   section.heading = "Growth";
   const auto place_of = [](const space_profile& space) { return page_line{" in "}.add_name(space.name); };
-  struct growing {
-    const space_profile* space;
-    segments_of_name name;
-  };
-  std::vector<growing> others;
+  std::vector<segments_of_name> growing;
+  std::vector<const space_profile*> spaces_of_growing;
   for (const space_profile* const space : spaces) {
     const std::vector<segments_of_name> names = segments_by_name(source, *space);
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr) continue;
     if (space != spaces.front()) {
-      if (grows(*name)) others.push_back({space, *name});
+      if (grows(*name)) {
+        growing.push_back(*name);
+        spaces_of_growing.push_back(space);
+      }
       continue;
     }
     const value_summary& live = name->cumulative_current;
@@ -19232,22 +19344,27 @@ inline constexpr double clear_trend = 0.9;
     add_extreme(", max ", live.greatest);
     section.lines.push_back(line);
   }
-  std::stable_sort(others.begin(), others.end(), [](const growing& left, const growing& right) {
-    return left.name.growth.per_step > right.name.growth.per_step;
+  std::vector<std::size_t> order(growing.size());
+  for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
+  sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+    const double growth_of_left = growing[left].growth.per_step;
+    const double growth_of_right = growing[right].growth.per_step;
+    return growth_of_left != growth_of_right ? growth_of_left > growth_of_right : left < right;
   });
-  const std::size_t shown = std::min(most, others.size());
+  const std::size_t shown = std::min(most, order.size());
   for (std::size_t index = 0; index < shown; ++index) {
-    section.lines.push_back(growth_line_of(others[index].name, place_of(*others[index].space)));
+    section.lines.push_back(growth_line_of(growing[order[index]], place_of(*spaces_of_growing[order[index]])));
   }
-  if (shown != 0 && shown < others.size()) {
-    const auto left_out = static_cast<std::int64_t>(others.size() - shown);
+  if (shown != 0 && shown < order.size()) {
+    const auto left_out = static_cast<std::int64_t>(order.size() - shown);
     section.lines.back().add("; " + grouped(left_out, "more grows", "more grow"));
   }
   return section;
 }
 
 /// What is live at the end by operation, largest first; bytes outside every operation have an empty path.
-[[nodiscard]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source, const auto& space) {
+[[nodiscard, gnu::cold]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source,
+                                                                                            const auto& space) {
   std::vector<std::pair<std::string_view, std::int64_t>> owners;
   std::int64_t outside = space.cumulative_current;
   for (const auto& operation : source.operations) {
@@ -19258,7 +19375,7 @@ inline constexpr double clear_trend = 0.9;
     }
   }
   if (outside > 0) owners.emplace_back(std::string_view{}, outside);
-  std::sort(owners.begin(), owners.end(), [](const auto& left, const auto& right) {
+  sort_rows(owners.data(), owners.size(), [](const auto& left, const auto& right) {
     return left.second != right.second ? left.second > right.second : left.first < right.first;
   });
   return owners;
@@ -19266,7 +19383,7 @@ inline constexpr double clear_trend = 0.9;
 
 /// What is live at the end and who owns it: the first `most` operations and the sum of all others. Categories only if
 /// `with_categories`.
-[[nodiscard]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
+[[nodiscard, gnu::cold]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
   page_section section;
   section.heading = source.complete ? "At end" : "Now";
   const std::int64_t live = space.cumulative_current;
@@ -19314,7 +19431,7 @@ inline constexpr double clear_trend = 0.9;
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What would have had to be freed for the allocation to fit.
-[[nodiscard]] page_line remedy_line(const auto& full) {
+[[nodiscard, gnu::cold]] page_line remedy_line(const auto& full) {
   if (!full.holders_known) return "owners of the rest unknown: the profiler itself ran out of memory";
   if (full.remedy.empty()) return "freeing everything would not suffice: the request exceeds the capacity";
   if (full.remedy.size() == 1) {
@@ -19329,12 +19446,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
          ", would suffice; no single owner does";
 }
 
-[[nodiscard]] inline page_line device_name(const auto& source) {
+[[nodiscard, gnu::cold]] inline page_line device_name(const auto& source) {
   return source.device.empty() ? page_line{"the device"} : page_line{}.add_name(source.device);
 }
 
 /// The first allocation that exceeded the space's capacity, and what would help.
-[[nodiscard]] page_section shortfall_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section shortfall_section(const auto& source, const auto& space, const segment_steps& steps) {
   const auto& full = space.first_shortfall;
   page_section section;
   section.heading = "Fit";
@@ -19355,7 +19472,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// "5.12 GiB of 16.0 GiB free at the peak", or why that is unknown.
-[[nodiscard]] page_line room_text(const auto& space) {
+[[nodiscard, gnu::cold]] page_line room_text(const auto& space) {
   if (space.capacity_is_per_core && !has_blocks_on_cores(space)) {
     return "per-core fit unknown: each core has " + short_bytes(space.capacity) + ", but no block was recorded on cores";
   }
@@ -19368,7 +19485,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Whether the space's live bytes fit; empty if no device was named.
-[[nodiscard]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Fit";
   if (space.first_shortfall.requested != 0) return shortfall_section(source, space, steps);
@@ -19402,7 +19519,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The busiest core, and the first `most` rectangles of cores.
-[[nodiscard]] page_section core_section(const auto& space, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section core_section(const auto& space, std::size_t most) {
   page_section section;
   section.heading = "Cores";
   if (!has_blocks_on_cores(space)) return section;
@@ -19437,7 +19554,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first allocation that failed for lack of device memory, and how many more did.
-[[nodiscard]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Failed";
   if (space.out_of_memory.empty()) return section;
@@ -19472,7 +19589,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Empty if no allocator reported what it holds.
-[[nodiscard]] page_section reserved_section(const auto& space) {
+[[nodiscard, gnu::cold]] page_section reserved_section(const auto& space) {
   page_section section;
   section.heading = "Reserved";
   const reserved_profile& held = space.reserved;
@@ -19496,7 +19613,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
-[[nodiscard]] page_section active_section(const auto& space) {
+[[nodiscard, gnu::cold]] page_section active_section(const auto& space) {
   page_section section;
   section.heading = "Active";
   const active_profile& used = space.active;
@@ -19509,7 +19626,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// "stream default, private pool 0:1".
-[[nodiscard]] page_line stream_text(const auto& row) {
+[[nodiscard, gnu::cold]] page_line stream_text(const auto& row) {
   page_line line;
   if (row.stands_for_others) return line.add("all other streams and pools");
   line.add("stream ").add_name(row.stream);
@@ -19522,12 +19639,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// A single stream with the allocator's own pool adds nothing to what the space already says.
-[[nodiscard]] bool are_worth_a_table(const auto& streams) {
+[[nodiscard, gnu::cold]] bool are_worth_a_table(const auto& streams) {
   return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
 }
 
 /// The first `most` streams, which are those with the most reserved bytes; if `most` is 0, only their number.
-[[nodiscard]] page_section stream_section(const auto& space, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section stream_section(const auto& space, std::size_t most) {
   page_section section;
   section.heading = "Streams";
   if (!are_worth_a_table(space.streams)) return section;
@@ -19568,7 +19685,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an arena would save, and where reusing buffers would save most. Empty if no block was followed.
-[[nodiscard]] page_section lifetime_section(const auto& space) {
+[[nodiscard, gnu::cold]] page_section lifetime_section(const auto& space) {
   page_section section;
   section.heading = "Lifetimes";
   const auto& lifetimes = space.facets.lifetimes;
@@ -19629,7 +19746,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The control sequences that `with_emphasis` uses.
 inline constexpr std::array<std::string_view, 5> emphasis_codes{"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m"};
 
-[[nodiscard]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
+[[nodiscard, gnu::cold]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
   if (!is_colored || text.empty()) return text;
   switch (how) {
     case emphasis::none: return text;
@@ -19647,7 +19764,7 @@ struct laid_out {
   std::size_t width = 0;
   emphasis last = emphasis::none;  ///< emphasis of the last addition
 
-  void add(const std::string& plain, emphasis how, bool is_colored) {
+  [[gnu::cold]] void add(const std::string& plain, emphasis how, bool is_colored) {
     constexpr std::string_view end = "\x1b[0m";
     if (is_colored && how != emphasis::none && how == last && text.ends_with(end)) {
       text.insert(text.size() - end.size(), plain);
@@ -19657,7 +19774,7 @@ struct laid_out {
     width += display_width(plain);
     last = how;
   }
-  void pad_to(std::size_t columns) {
+  [[gnu::cold]] void pad_to(std::size_t columns) {
     if (width >= columns) return;
     text.append(columns - width, ' ');
     width = columns;
@@ -19672,7 +19789,6 @@ inline constexpr std::size_t least_name = 12;
 // ---- <memprof/report/text/shortened_names.hpp>
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19690,7 +19806,7 @@ inline constexpr std::string_view ellipsis = "\xe2\x80\xa6";
 inline constexpr std::size_t least_end = 6;
 
 /// The longest end of a text that takes at most `columns`.
-[[nodiscard]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
   const std::size_t width = display_width(text);
   if (width <= columns) return text;
   text.remove_prefix(bytes_within(text, width - columns));
@@ -19709,7 +19825,7 @@ inline constexpr std::size_t least_end = 6;
 }
 
 /// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end.
-[[nodiscard]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
   const std::string_view last = last_component(name);
   const std::size_t width = display_width(last);
   if (columns == 0 || last.size() == name.size() || 2 * width < columns) return shortened(name, columns);
@@ -19720,7 +19836,7 @@ inline constexpr std::size_t least_end = 6;
 }
 
 /// A part of a page in at most `columns`.
-[[nodiscard]] std::string shortened_part(const auto& part, std::size_t columns) {
+[[nodiscard, gnu::cold]] std::string shortened_part(const auto& part, std::size_t columns) {
   return part.is_path ? shortened_name(part.text, columns) : shortened(part.text, columns);
 }
 
@@ -19732,7 +19848,7 @@ struct text_range {
 
 /// The range in which a name differs from others: from the first path component (between slashes) that they do not all share to
 /// the last such component. Of a long component, only `longest_common_part` characters before the first difference.
-[[nodiscard]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
+[[nodiscard, gnu::cold]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
   for (const std::string_view other : others) {
@@ -19751,8 +19867,8 @@ struct text_range {
 
 /// The part that distinguishes a name from others, with as much as fits of what follows it, or else of what precedes it; but the
 /// last `kept_end` columns stay.
-[[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns,
-                                                  std::size_t kept_end) {
+[[nodiscard, gnu::cold]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns,
+                                                             std::size_t kept_end) {
   constexpr std::size_t ellipses = 2;
   if (columns <= ellipses) return shortened(name, columns);
   const std::string_view rest = name.substr(difference.begin);
@@ -19767,7 +19883,7 @@ struct text_range {
 }
 
 /// How much of the ends of names stays beside their difference: the last components if they take no more than half.
-[[nodiscard]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
   std::size_t longest = 0;
   for (const std::string& name : names) {
     const std::string_view last = last_component(name);
@@ -19779,26 +19895,33 @@ struct text_range {
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
 template <class Names = std::vector<std::string>>
-[[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int max_rounds = 16;
-  std::vector<std::string> shown(names.size());
-  std::transform(names.begin(), names.end(), shown.begin(),
-                 [&](const std::string& name) { return shortened_name(name, columns); });
+  std::vector<std::string> shown;
+  for (const std::string& name : names) shown.push_back(shortened_name(name, columns));
   std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
-    std::map<std::string, std::vector<std::size_t>> alike;
-    for (std::size_t index = 0; index < shown.size(); ++index) alike[shown[index]].push_back(index);
+    std::vector<std::size_t> order(shown.size());  // those that look alike side by side
+    for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
+    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+      const int compared = shown[left].compare(shown[right]);
+      return compared != 0 ? compared < 0 : left < right;
+    });
     bool has_changed = false;
-    for (const auto& [text, indices] : alike) {
-      std::vector<std::string_view> same(indices.size());
-      std::transform(indices.begin(), indices.end(), same.begin(),
-                     [&](std::size_t index) { return std::string_view{names[index]}; });
-      if (std::all_of(same.begin(), same.end(), [&](std::string_view name) { return name == same.front(); })) continue;
-      for (const std::size_t index : indices) {
-        const text_range difference = difference_of(names[index], same, (columns - kept_end) / 2);
-        std::string next = shortened_around(names[index], difference, columns, kept_end);
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      const std::string text = shown[order[begin]];
+      std::vector<std::string_view> same;
+      bool has_difference = false;
+      for (; end < order.size() && shown[order[end]] == text; ++end) {
+        same.emplace_back(names[order[end]]);
+        has_difference = has_difference || same.back() != same.front();
+      }
+      if (!has_difference) continue;
+      for (std::size_t at = begin; at < end; ++at) {
+        const std::string_view name = names[order[at]];
+        std::string next = shortened_around(name, difference_of(name, same, (columns - kept_end) / 2), columns, kept_end);
         has_changed = has_changed || next != text;
-        shown[index] = std::move(next);
+        shown[order[at]] = std::move(next);
       }
     }
     if (has_changed) continue;
@@ -19814,8 +19937,6 @@ template <class Names = std::vector<std::string>>
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <map>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19826,25 +19947,29 @@ template <class Names = std::vector<std::string>>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] std::size_t width_of(const auto& cell) {
+[[nodiscard, gnu::cold]] std::size_t width_of(const auto& cell) {
   std::size_t width = 0;
   for (const page_part& part : cell.parts()) width += display_width(part.text);
   return width;
 }
 
-[[nodiscard]] bool has_name(const auto& cell) {
-  return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) { return part.is_name; });
+[[nodiscard, gnu::cold]] bool has_name(const auto& cell) {
+  for (const page_part& part : cell.parts()) {
+    if (part.is_name) return true;
+  }
+  return false;
 }
 
 /// Whether there is anything to read in a cell besides names.
-[[nodiscard]] bool has_words(const auto& cell) {
-  return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) {
-    return !part.is_name && part.text.find_first_not_of(' ') != std::string::npos;
-  });
+[[nodiscard, gnu::cold]] bool has_words(const auto& cell) {
+  for (const page_part& part : cell.parts()) {
+    if (!part.is_name && part.text.find_first_not_of(' ') != std::string::npos) return true;
+  }
+  return false;
 }
 
 /// The width of a cell whose names are as short as they may become.
-[[nodiscard]] std::size_t least_width_of(const auto& cell) {
+[[nodiscard, gnu::cold]] std::size_t least_width_of(const auto& cell) {
   std::size_t width = 0;
   for (const page_part& part : cell.parts()) {
     const std::size_t whole = display_width(part.text);
@@ -19854,7 +19979,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The columns for the longest names in a cell so that it takes at most `columns`, but not below `least`.
-[[nodiscard]] std::size_t longest_name_within(const auto& cell, std::size_t columns, std::size_t least) {
+[[nodiscard, gnu::cold]] std::size_t longest_name_within(const auto& cell, std::size_t columns, std::size_t least) {
   std::size_t longest = least;
   for (const page_part& part : cell.parts()) {
     if (part.is_name) longest = std::max(longest, display_width(part.text));
@@ -19872,7 +19997,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// A cell in at most `columns`: its longest names are shortened first, then its end is cut. Names that are all it has give way.
-[[nodiscard]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
+[[nodiscard, gnu::cold]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
   const std::size_t longest = longest_name_within(cell, columns, has_words(cell) ? least_name : 1);
   laid_out result;
   bool has_begun = false;  // with words, so that a name may be left out
@@ -19895,13 +20020,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// The title of a column in the text.
-[[nodiscard]] std::string_view title_of(const auto& table, std::size_t column) {
+[[nodiscard, gnu::cold]] std::string_view title_of(const auto& table, std::size_t column) {
   return column == 0 && !table.first_title.empty() ? std::string_view{table.first_title} : table.columns[column].title;
 }
 
 /// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`, the widest
 /// first: as long as that takes only names of more than `least_name` columns, then further.
-[[nodiscard]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
+[[nodiscard, gnu::cold]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
   std::vector<std::size_t> widths(table.columns.size());
   std::vector<std::size_t> least(table.columns.size());
   std::vector<bool> gives_way(table.columns.size());
@@ -19939,55 +20064,70 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline constexpr std::size_t column_gap = 2;
 
 /// The width of a table whose names are not shortened.
-[[nodiscard]] std::size_t full_width(const auto& table) {
+[[nodiscard, gnu::cold]] std::size_t full_width(const auto& table) {
   const std::vector<std::size_t> widths = column_widths(table, std::numeric_limits<std::size_t>::max(), column_gap);
-  return std::accumulate(widths.begin(), widths.end(), widths.empty() ? 0 : column_gap * (widths.size() - 1));
+  std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
+  for (const std::size_t width : widths) full += width;
+  return full;
 }
 
 /// The only name in a cell; null if there is none or more than one.
-[[nodiscard]] const page_part* only_name(const auto& cell) {
-  const auto is_name = [](const page_part& part) { return part.is_name; };
-  const std::vector<page_part>& parts = cell.parts();
-  return std::count_if(parts.begin(), parts.end(), is_name) == 1 ? &*std::find_if(parts.begin(), parts.end(), is_name) : nullptr;
+[[nodiscard, gnu::cold]] const page_part* only_name(const auto& cell) {
+  const page_part* only = nullptr;
+  for (const page_part& part : cell.parts()) {
+    if (!part.is_name) continue;
+    if (only != nullptr) return nullptr;
+    only = &part;
+  }
+  return only;
 }
 
+/// A cell with a name, and the columns that there are for the name.
+struct named_cell {
+  page_line* cell;
+  std::size_t room;
+  std::size_t row;
+};
+
 /// Shortens names in cells too wide for their columns so that each still differs from the others with the same room.
-void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
+[[gnu::cold]] void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    std::map<std::size_t, std::vector<page_line*>> cells_with_room;
-    for (std::vector<page_line>& row : table.rows) {
+    std::vector<named_cell> cells;
+    for (std::size_t index = 0; index < table.rows.size(); ++index) {
+      std::vector<page_line>& row = table.rows[index];
       const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
       if (column >= row.size() || reaches_beyond) continue;
       const page_part* const name = only_name(row[column]);
       if (name == nullptr) continue;
       const std::size_t beside = width_of(row[column]) - display_width(name->text);
       const std::size_t room = widths[column] - std::min(widths[column], beside);
-      cells_with_room[has_words(row[column]) ? std::max(room, least_name) : room].push_back(&row[column]);
+      cells.push_back({&row[column], has_words(row[column]) ? std::max(room, least_name) : room, index});
     }
-    for (const auto& [room, cells] : cells_with_room) {
+    sort_rows(cells.data(), cells.size(), [](const named_cell& left, const named_cell& right) {
+      return left.room != right.room ? left.room < right.room : left.row < right.row;
+    });
+    for (std::size_t begin = 0, end = 0; begin < cells.size(); begin = end) {
       std::vector<std::string> names;
-      for (const page_line* cell : cells) {
-        for (const page_part& part : cell->parts()) {
-          if (part.is_name) names.push_back(part.text);
-        }
+      for (; end < cells.size() && cells[end].room == cells[begin].room; ++end) {
+        names.push_back(only_name(*cells[end].cell)->text);
       }
-      const std::vector<std::string> shown = shortened_apart(names, room);
-      for (std::size_t index = 0; index < cells.size(); ++index) {
+      const std::vector<std::string> shown = shortened_apart(names, cells[begin].room);
+      for (std::size_t index = begin; index < end; ++index) {
         page_line shortened_cell;
-        for (const page_part& part : cells[index]->parts()) {
+        for (const page_part& part : cells[index].cell->parts()) {
           if (part.is_name) {
-            shortened_cell.add_name(shown[index], part.how);
+            shortened_cell.add_name(shown[index - begin], part.how);
           } else {
             shortened_cell.add(part.text, part.how);
           }
         }
-        *cells[index] = std::move(shortened_cell);
+        *cells[index].cell = std::move(shortened_cell);
       }
     }
   }
 }
 
-[[nodiscard]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
+[[nodiscard, gnu::cold]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
   std::vector<laid_out> lines;
   if (table.rows.empty()) return lines;
   constexpr std::size_t gap = column_gap;
@@ -20044,7 +20184,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline constexpr std::size_t page_margin = 10;
 
 /// Whether the space between the two separates a number from its unit: no line breaks there.
-[[nodiscard]] inline bool precedes_unit(std::string_view before, std::string_view after) {
+[[nodiscard, gnu::cold]] inline bool precedes_unit(std::string_view before, std::string_view after) {
   if (before.empty() || before.back() < '0' || before.back() > '9') return false;
   const std::string_view word = after.substr(0, after.find_first_of(" ,;:)"));
   constexpr std::array<std::string_view, 16> units{"B",  "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "%",
@@ -20084,11 +20224,11 @@ class line_breaker {
   }
 
  private:
-  void add_to_word(std::string_view text, emphasis how) {
+  [[gnu::cold]] void add_to_word(std::string_view text, emphasis how) {
     if (!text.empty()) word_.push_back({std::string{text}, how});
   }
 
-  void end_word() {
+  [[gnu::cold]] void end_word() {
     if (word_.empty()) return;
     std::size_t width = 0;
     for (const Part& part : word_) width += display_width(part.text);
@@ -20120,7 +20260,7 @@ class line_breaker {
 
 /// A line of prose broken into at most `most` lines of `columns` columns: names are shortened as far as needed, to no less than
 /// `least_name`; then the end is cut.
-[[nodiscard]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
+[[nodiscard, gnu::cold]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
   std::size_t longest_name = columns;
   for (;;) {
     std::vector<laid_out> lines = line_breaker<page_part>{columns, is_colored, longest_name}(line);
@@ -20137,8 +20277,8 @@ class line_breaker {
 }
 
 /// The lines of a section; each paragraph takes at most `max_lines_each`.
-[[nodiscard]] std::vector<std::string> section_text(const auto& section, std::size_t columns, std::size_t max_lines_each,
-                                                    bool is_colored) {
+[[nodiscard, gnu::cold]] std::vector<std::string> section_text(const auto& section, std::size_t columns,
+                                                               std::size_t max_lines_each, bool is_colored) {
   std::vector<std::string> lines;
   const std::size_t width = columns - page_margin;
   const auto add = [&](const std::vector<laid_out>& added, std::size_t margin) {
@@ -20174,7 +20314,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline constexpr std::string_view run_heading = "memprof";
 
 /// "nano_gpt --steps 200, rank 0 of 4: 200 steps in 603 segments, 4.21 s".
-[[nodiscard]] page_section run_section(const auto& source, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section run_section(const auto& source, const segment_steps& steps) {
   page_section section;
   section.heading = run_heading;
   page_line line;
@@ -20218,26 +20358,26 @@ inline constexpr std::array<page_column, 7> segment_columns{
 inline constexpr std::array<page_column, 5> constant_segment_columns{
     {{"Segments", false}, {"Count", true}, {"Peak", true}, {"Change", true}, {"", false}}};
 
-[[nodiscard]] inline double mean_of(const value_summary& values, std::int64_t count) {
+[[nodiscard, gnu::cold]] inline double mean_of(const value_summary& values, std::int64_t count) {
   return count == 0 ? 0.0 : static_cast<double>(values.sum) / static_cast<double>(count);
 }
 
-[[nodiscard]] inline page_line name_of(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline page_line name_of(const segments_of_name& name) {
   return name.stands_for_others ? page_line{"all other names"} : page_line{}.add_name(name.name);
 }
 
 /// Whether the numbers look the same as printed, so that one stands for all.
-[[nodiscard]] inline bool looks_constant(const value_summary& values) {
+[[nodiscard, gnu::cold]] inline bool looks_constant(const value_summary& values) {
   return short_bytes(values.least) == short_bytes(values.greatest);
 }
-[[nodiscard]] inline bool looks_constant(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline bool looks_constant(const segments_of_name& name) {
   return looks_constant(name.segment_peak) && looks_constant(name.segment_change);
 }
 
 [[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
 
 /// "each time", or how far apart the numbers are that print the same.
-[[nodiscard]] inline std::string spread_text(const segments_of_name& name) {
+[[nodiscard, gnu::cold]] inline std::string spread_text(const segments_of_name& name) {
   if (name.count < 2) return {};
   const auto spread = [](const value_summary& values) { return subtract_saturating(values.greatest, values.least); };
   const std::int64_t most = std::max(spread(name.segment_peak), spread(name.segment_change));
@@ -20245,13 +20385,13 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 }
 
 /// The row of a name whose peak and change look the same each time, for tables in which that holds for all names.
-void add_constant_row(auto& table, const segments_of_name& name) {
+[[gnu::cold]] void add_constant_row(auto& table, const segments_of_name& name) {
   table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
                         signed_short_bytes(name.segment_change.first), spread_text(name)});
 }
 
 /// The rows of a name: one if its peak and change look the same each time, else one each.
-void add_name_rows(auto& table, const segments_of_name& name) {
+[[gnu::cold]] void add_name_rows(auto& table, const segments_of_name& name) {
   std::vector<page_line> peaks{name_of(name), grouped(name.count)};
   const value_summary& peak = name.segment_peak;
   const value_summary& change = name.segment_change;
@@ -20275,7 +20415,7 @@ void add_name_rows(auto& table, const segments_of_name& name) {
 
 /// One or two rows for each name, at most `max_rows`, in the order of first occurrence. If not all fit, the names with the
 /// greatest peaks and changes are shown.
-[[nodiscard]] page_section segment_section(auto names, std::size_t max_rows) {
+[[nodiscard, gnu::cold]] page_section segment_section(auto names, std::size_t max_rows) {
   page_section section;
   section.is_wide = true;
   if (names.empty()) return section;
@@ -20296,9 +20436,10 @@ void add_name_rows(auto& table, const segments_of_name& name) {
     };
     std::vector<std::size_t> order(names.size());
     for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
-      const auto weights = std::pair{weight(names[left]), weight(names[right])};
-      return weights.first != weights.second ? weights.first > weights.second : left < right;
+    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+      const std::int64_t weight_of_left = weight(names[left]);
+      const std::int64_t weight_of_right = weight(names[right]);
+      return weight_of_left != weight_of_right ? weight_of_left > weight_of_right : left < right;
     });
     std::vector<bool> is_shown(names.size());
     std::size_t used = 1;  // for the row that counts the others
@@ -20335,14 +20476,14 @@ void add_name_rows(auto& table, const segments_of_name& name) {
 }
 
 /// The first title of a table of segments that names their space: "Segments in cpu: peak".
-[[nodiscard]] std::string title_with_space(const page_table& table, const auto& space) {
+[[nodiscard, gnu::cold]] std::string title_with_space(const page_table& table, const auto& space) {
   const std::string_view title = table.columns.front().title;
   const std::size_t word = std::min(title.find(':'), title.size());
   return std::string{title.substr(0, word)} + " in " + on_one_line(space.name) + std::string{title.substr(word)};
 }
 
 /// A row for each segment that the profile keeps, in order of time.
-[[nodiscard]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.is_wide = true;
   section.table.has_titles = true;
@@ -20379,17 +20520,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
 
-[[nodiscard]] bool has_anything(const auto& space) {
+[[nodiscard, gnu::cold]] bool has_anything(const auto& space) {
   return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
 }
 
 /// The spaces, most relevant first: the requested one, then those that were full, then by peak. Throws `memprof::error` if the
 /// requested space does not exist.
-[[nodiscard]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
   std::vector<const space_profile*> spaces;
   const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
   for (const space_profile& space : source.spaces) spaces.push_back(&space);
-  std::sort(spaces.begin(), spaces.end(), [&](const space_profile* left, const space_profile* right) {
+  sort_rows(spaces.data(), spaces.size(), [&](const space_profile* left, const space_profile* right) {
     if ((left == chosen) != (right == chosen)) return left == chosen;
     if (is_full(*left) != is_full(*right)) return is_full(*left);
     if (left->cumulative_peak != right->cumulative_peak) return left->cumulative_peak > right->cumulative_peak;
@@ -20399,8 +20540,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// A row for each space except the first, which has its own answer; those beyond `most` are only counted.
-[[nodiscard]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
-                                         const segment_steps& steps, std::size_t most) {
+[[nodiscard, gnu::cold]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
+                                                    const segment_steps& steps, std::size_t most) {
   page_section section;
   section.heading = "Spaces";
   section.table.columns = {{"Space", false}, {"Peak", true}, {"Live at end", true}, {"Fit", false}, {"Peak in", false}};
@@ -20435,7 +20576,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A line for each memory shared by several spaces: their joint peak, and the share of each. Nothing if only one of them ever
 /// held anything, as its own peak says the same.
-[[nodiscard]] page_section together_section(const auto& source, const segment_steps& steps) {
+[[nodiscard, gnu::cold]] page_section together_section(const auto& source, const segment_steps& steps) {
   constexpr std::size_t max_spaces = 4;
   page_section section;
   section.heading = "Together";
@@ -20500,23 +20641,23 @@ inline constexpr std::size_t all_faults = 1000;
 /// The fewest rows of the table of segments.
 inline constexpr std::size_t least_segment_rows = 8;
 
-[[nodiscard]] inline bool asks_for_more(const text_options& options) {
+[[nodiscard, gnu::cold]] inline bool asks_for_more(const text_options& options) {
   const text_options usual;
   return options.owners > usual.owners || options.largest_blocks != 0 || options.streams != 0 || options.core_ranges != 0 ||
          options.checkpoints > usual.checkpoints || options.all_spaces || options.all_segments || options.all_faults;
 }
 
 /// Whether the answers are about one of several spaces, and so have to name it.
-[[nodiscard]] inline bool are_several(const std::vector<const space_profile*>& spaces, const text_options& options) {
+[[nodiscard, gnu::cold]] inline bool are_several(const std::vector<const space_profile*>& spaces, const text_options& options) {
   if (spaces.size() < 2) return false;
   return options.all_spaces ||
          std::any_of(spaces.begin() + 1, spaces.end(), [](const space_profile* space) { return has_anything(*space); });
 }
 
 /// The answers about a space, in reading order; `growth` is the one about its growth.
-[[nodiscard]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
-                                                    page_section growth, const text_options& options,
-                                                    const summary_limits& limits) {
+[[nodiscard, gnu::cold]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
+                                                               page_section growth, const text_options& options,
+                                                               const summary_limits& limits) {
   const bool is_crowded = limits.lines_each == 1;  // hardly any room for the rest
   return {failure_section(source, space, steps),
           peak_section(source, space, steps),
@@ -20532,9 +20673,10 @@ inline constexpr std::size_t least_segment_rows = 8;
 }
 
 /// Everything but the tables of segments and checkpoints.
-[[nodiscard]] std::vector<page_section> summary_sections(const auto& source, const std::vector<const space_profile*>& spaces,
-                                                         const segment_steps& steps, const text_options& options,
-                                                         const summary_limits& limits) {
+[[nodiscard, gnu::cold]] std::vector<page_section> summary_sections(const auto& source,
+                                                                    const std::vector<const space_profile*>& spaces,
+                                                                    const segment_steps& steps, const text_options& options,
+                                                                    const summary_limits& limits) {
   std::vector<page_section> sections{run_section(source, steps)};
   const std::size_t in_full = options.all_spaces ? spaces.size() : std::min<std::size_t>(1, spaces.size());
   for (std::size_t index = 0; index < in_full; ++index) {
@@ -20558,14 +20700,14 @@ inline constexpr std::size_t least_segment_rows = 8;
 }
 
 /// The most lines that the table of checkpoints takes, including the empty line before it.
-[[nodiscard]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
   if (source.checkpoints.empty() || options.checkpoints == 0) return 0;
   constexpr std::size_t around = 3;  // empty line, titles, count of those left out
   return around + std::min(options.checkpoints, source.checkpoints.size());
 }
 
 /// The lines of a summary, without line endings.
-[[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const std::size_t max_lines = std::max<std::size_t>(options.max_lines, 32);
   const std::vector<const space_profile*> spaces = ordered_spaces(source, options);
@@ -20627,9 +20769,10 @@ inline constexpr std::size_t least_segment_rows = 8;
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The body of `to_text`. A template, like all parts of the report, so that translation units that print no profile do not
-/// compile it.
+/// compile it. Those parts are marked cold, so that the compiler spends less on them. This is neither cold nor inlined: code that
+/// always calls a cold function counts as cold itself, and the caller is the program's own.
 template <std::same_as<profile> Profile>
-[[nodiscard]] std::string make_text(const Profile& source, const text_options& options) {
+[[nodiscard, gnu::noinline]] std::string make_text(const Profile& source, const text_options& options) {
   std::string text;
   if (options.format == text_format::tracker) {
     append_tracker_lines(text, source, options);
