@@ -186,6 +186,27 @@ TEST_CASE("hostile traces: reservations from the last address to the first") {
   require_bounded("reservations", made);
 }
 
+TEST_CASE("hostile traces: as many reservations in the order of their addresses are healthy") {
+  constexpr std::uint64_t count = 300'000;
+  constexpr std::uint64_t size = std::uint64_t{1} << 21U;
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("memprof_healthy_" + std::to_string(::getpid()) + ".memtrace");
+  auto recording = memprof::begin_capture({.trace_file = path});
+  memprof::event_sink sink;
+  const memprof::memory_space space{"device", "device memory"};
+  for (std::uint64_t range = 1; range <= count; ++range) {
+    sink.reserve(space, size * range, size);
+    sink.allocate(space, size * range, 500);
+  }
+  recording.end();
+  const memprof::profile live = memprof::current_profile();
+  const memprof::profile from_file = memprof::profile_of(path);
+  std::filesystem::remove(path);
+  CHECK(from_file.space("device").reserved.peak == static_cast<std::int64_t>(count * size));
+  CHECK(from_file.spaces == live.spaces);
+  CHECK(from_file.segments == live.segments);
+}
+
 TEST_CASE("hostile traces: hundreds of thousands of tables, and a table of empty columns") {
   hostile_trace made;
   for (int table = 0; table < 300'000; ++table) made.target.facts({std::to_string(table), {"a"}, {{{1}}}});

@@ -389,8 +389,8 @@ class ledger {
       return;
     }
     if (detail::is_allocator_event(recorded.kind)) {
-      if (enter(run, recorded.space) &&
-          (!take_work(run.space->reserved().ranges() / 4) || !detail::apply_allocator_event(run, recorded, stamp_))) {
+      if (enter(run, recorded.space) && (!take_work(detail::steps_of_allocator_event(*run.space, recorded)) ||
+                                         !detail::apply_allocator_event(run, recorded, stamp_))) {
         ++rejected_events_;
       }
       return;

@@ -74,7 +74,8 @@ namespace detail {
 struct frame_parts;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
-/// took, as expandable segments do. An event costs a step for each range after its own; there are a few thousand at most.
+/// took, as expandable segments do. An event moves the ranges after its own, of which there are few:
+/// addresses mostly rise.
 class reserved_ledger {
  public:
   /// Whatever already lies in the range counts as returned. False if the event must be rejected: zero bytes, a range past the
@@ -116,8 +117,11 @@ class reserved_ledger {
 
   /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// Number of held ranges.
-  [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
+  /// The cost of `reserve` or `release` at an address in steps of `ledger::limit_work`: the ranges behind it move.
+  [[nodiscard]] std::uint64_t steps(std::uint64_t address) const noexcept {
+    constexpr std::size_t ranges_a_step = 4;
+    return (ranges_.size() - first_behind(address)) / ranges_a_step;
+  }
   [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
   [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
   /// The held bytes, for each segment.
