@@ -25,17 +25,13 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -144,17 +140,6 @@ int draw_all(const std::vector<analyzed_space>& bars, const analyze_arguments& a
   return status;
 }
 
-/// An analysis may overwrite an analysis or an empty file, but not, for instance, the profile that it analyzes.
-void require_no_other_document(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored) || std::filesystem::file_size(path, ignored) == 0) return;
-  const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
-  std::array<char, 64> begin{};
-  const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
-  if (std::string_view{begin.data(), got}.find(memprof::breakdown_json_format) != std::string_view::npos) return;
-  memprof::detail::raise_about_file("write", path, "it exists and is not an analysis; remove it or choose another name");
-}
-
 /// The exit status of --require-fit: whether the peaks of all spaces with a known device fit.
 int require_fit(const std::vector<analyzed_space>& analyzed) {
   std::int64_t checked = 0;
@@ -177,7 +162,7 @@ int run_analyze(const analyze_arguments& arguments) {
   print(memprof::to_text(analyzed, arguments.sizes));
   if (!arguments.json.empty()) {
     attempt(status, "analyze", [&] {
-      require_no_other_document(arguments.json);
+      keep_other_document(arguments.json, memprof::breakdown_json_format, "an analysis");
       memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(analyzed)) + '\n');
       return success;
     });

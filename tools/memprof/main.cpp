@@ -34,6 +34,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -53,7 +54,7 @@ void refuse_empty_names(CLI::App& program) {
                                  ""};
   for (CLI::Option* const option : program.get_options()) {
     const std::string kind = option->get_type_name();
-    for (const char* const name : {"FILE", "OUT", "FOLDER", "PATH", "RUN"}) {
+    for (const char* const name : {"FILE", "OUT", "FOLDER", "DIR", "PATH", "RUN"}) {
       if (kind.find(name) != std::string::npos || (kind == "TEXT" && option->get_name() == name)) option->check(not_empty);
     }
   }
@@ -62,9 +63,18 @@ void refuse_empty_names(CLI::App& program) {
 
 /// The arguments in the order that CLI11 expects, last first. Those of a script to run stay as they are.
 std::vector<std::string> arguments_of(int count, char** values) {
+  constexpr int first_of_script = 4;  // in "memprof tt-mlir run --output-dir= SCRIPT"
   const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
   std::vector<std::string> arguments;
-  for (int index = count - 1; index > 0; --index) arguments.push_back(has_script ? values[index] : with_hyphens(values[index]));
+  for (int index = count - 1; index > 0; --index) {
+    std::string argument = has_script ? values[index] : with_hyphens(values[index]);
+    // CLI11 takes the next argument for the value that is missing in "--output=".
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 && !(has_script && index >= first_of_script)) {
+      arguments.emplace_back();
+      argument.pop_back();
+    }
+    arguments.push_back(std::move(argument));
+  }
   // "help show" is "show --help".
   if (!arguments.empty() && arguments.back() == "help") {
     arguments.pop_back();

@@ -101,6 +101,16 @@ void keep_input(const std::string& input, const std::string& output) {
   memprof::detail::raise_about_file("write", output, "it is the input file; choose another output");
 }
 
+void keep_other_document(const std::string& output, std::string_view format, const std::string& kind) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(output, ignored) || std::filesystem::file_size(output, ignored) == 0) return;
+  const memprof::detail::file_handle file{std::fopen(output.c_str(), "rb")};
+  std::array<char, 64> begin{};
+  const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
+  if (std::string_view{begin.data(), got}.find(format) != std::string_view::npos) return;
+  memprof::detail::raise_about_file("write", output, "it exists and is not " + kind + "; remove it or choose another name");
+}
+
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
 namespace {

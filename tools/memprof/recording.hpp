@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace memprof_tool {
@@ -21,6 +22,10 @@ void check_encoding(std::FILE* file, const std::string& path);
 
 /// Throws `memprof::error` if `output` is the input file, which writing would destroy.
 void keep_input(const std::string& input, const std::string& output);
+
+/// Throws `memprof::error` if writing would replace a file that is neither empty nor a JSON document of that format; `kind` says
+/// what such a document is: "an analysis".
+void keep_other_document(const std::string& output, std::string_view format, const std::string& kind);
 
 /// Why a trace was not read completely, as a sentence without a final full stop; empty if it was.
 [[nodiscard]] std::string complaint_about(const memprof::trace_file_status& status, const std::string& path);

@@ -195,13 +195,14 @@ std::vector<memprof::waterfall_column> columns_of(waterfall_arguments& arguments
   return columns;
 }
 
-/// Raises an error if an output would overwrite an input, or the page a file that is not a page.
+/// Raises an error if an output would overwrite an input, or another file than one that this subcommand writes.
 void check_outputs(const waterfall_arguments& arguments) {
   for (const std::string& input : arguments.files) {
     for (const std::string* const output : {&arguments.json, &arguments.html}) {
       if (!output->empty()) keep_input(input, *output);
     }
   }
+  if (!arguments.json.empty()) keep_other_document(arguments.json, memprof::waterfall_json_format, "a waterfall");
   std::error_code failure;
   if (!arguments.html.empty() && std::filesystem::is_regular_file(arguments.html, failure) &&
       !memprof::is_html_page(arguments.html))

@@ -114,6 +114,10 @@ run(0 measured.memtrace measured.memtrace)
 expect("${output}" "measured.memtrace (2) equals measured.memtrace (1)")
 
 # What is read, and what is no page, is not overwritten.
+file(WRITE ${SCRATCH}/other.memtrace "another recording")
+run(2 estimate.memtrace simulated.memtrace --json-out other.memtrace)
+expect_one_line("${errors}" "cannot write 'other.memtrace': it exists and is not a waterfall; remove it or choose another name")
+run(0 estimate.memtrace simulated.memtrace --json-out files.json)
 run(2 estimate.memtrace simulated.memtrace --json-out simulated.memtrace)
 expect_one_line("${errors}" "it is the input file")
 file(WRITE ${SCRATCH}/notes.html "mine")
