@@ -11,10 +11,10 @@
 
 namespace memprof_tool {
 
-/// Prints one line to stderr, after flushing stdout to keep the two in order.
-inline void print_error(const char* subcommand, const std::string& what) {
+/// Prints one line to stderr, after flushing stdout to keep the two in order. `subcommand` is empty if there is none.
+inline void print_error(const std::string& subcommand, const std::string& what) {
   std::fflush(stdout);
-  print("memprof " + std::string{subcommand} + ": " + memprof::detail::on_one_line(what) + "\n", stderr);
+  print("memprof" + (subcommand.empty() ? "" : " " + subcommand) + ": " + memprof::detail::on_one_line(what) + "\n", stderr);
 }
 
 /// Prints text that is all there is to print. Returns the exit status.

@@ -21,7 +21,6 @@
 #include "xplane.hpp"
 #endif
 
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/version.hpp>
 
 #include <CLI/App.hpp>
@@ -148,13 +147,12 @@ int main(int argument_count, char** argument_values) {
     if (fault.get_exit_code() == 0) {  // --help or --version
       std::ostringstream text;
       program.exit(fault, text, text);
-      memprof_tool::print(text.str());
-      return std::fflush(stdout) == 0 ? memprof_tool::success : memprof_tool::failed;
+      return memprof_tool::print_whole("", text.str());
     }
     memprof_tool::print(memprof_tool::usage_complaint(program, fault) + "\n", stderr);
     return memprof_tool::bad_input;
   } catch (const std::exception& fault) {
-    memprof_tool::print("memprof: " + memprof::detail::on_one_line(fault.what()) + "\n", stderr);
+    memprof_tool::print_error("", fault.what());
     return memprof_tool::failed;
   }
   return status;
