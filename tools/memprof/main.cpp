@@ -141,6 +141,13 @@ int main(int argument_count, char** argument_values) {
     memprof_tool::print(memprof_tool::unknown_subcommand(program, program.get_name(), first) + "\n", stderr);
     return memprof_tool::bad_input;
   }
+  if (asks_for_help) {
+    const std::vector<std::string> words{argument_values + 2, argument_values + argument_count};
+    if (const std::string complaint = memprof_tool::help_complaint(program, words); !complaint.empty()) {
+      memprof_tool::print(complaint + "\n", stderr);
+      return memprof_tool::bad_input;
+    }
+  }
   try {
     program.parse(arguments_of(argument_count, argument_values));
   } catch (const CLI::ParseError& fault) {

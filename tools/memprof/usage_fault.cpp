@@ -55,6 +55,21 @@ std::string reworded(const std::string& text) {
   return rest.starts_with("unknown " + kind + " ") ? std::string{rest} : text;
 }
 
+/// As one word of a command line for a shell. It is shown within single quotes, so it is in double ones if it needs any.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz%+,-./:=@_";
+  const bool is_plain = std::all_of(text.begin(), text.end(), [&](char letter) {
+    return static_cast<unsigned char>(letter) >= 0x80 || plain.find(letter) != plain.npos;
+  });
+  if (is_plain) return text;
+  std::string result;
+  for (const char letter : text) {
+    if (std::string_view{"\"$\\`"}.find(letter) != std::string_view::npos) result += '\\';
+    result += letter;
+  }
+  return '"' + result + '"';
+}
+
 }  // namespace
 
 std::string unknown_subcommand(const CLI::App& parent, const std::string& parent_name, const std::string& argument) {
@@ -65,11 +80,29 @@ std::string unknown_subcommand(const CLI::App& parent, const std::string& parent
     const std::string file = memprof::detail::on_one_line(argument);
     if (std::filesystem::is_directory(argument, failure))
       return parent_name + ": '" + file + "' is a folder, not a subcommand; name a file in it";
-    return parent_name + ": '" + file + "' is a file, not a subcommand; did you mean '" + parent_name + " show " + file + "'?";
+    return parent_name + ": '" + file + "' is a file, not a subcommand; did you mean '" + parent_name + " show " +
+           memprof::detail::on_one_line(shell_word(argument)) + "'?";
   }
   return parent_name + ": " +
          with_hint("unknown subcommand '" + memprof::detail::on_one_line(argument) + "'", suggestion(argument, names),
                    parent_name);
+}
+
+std::string help_complaint(const CLI::App& program, const std::vector<std::string>& words) {
+  const CLI::App* command = &program;
+  std::string name = program.get_name();
+  for (const std::string& word : words) {
+    if (word == "-h" || word == "--help") continue;
+    const std::vector<const CLI::App*> named =
+        command->get_subcommands([&](const CLI::App* one) { return one->get_name() == word; });
+    if (named.empty()) {
+      if (command->get_require_subcommand_min() > 0 && !word.starts_with('-')) return unknown_subcommand(*command, name, word);
+      return program.get_name() + " help: unexpected argument '" + memprof::detail::on_one_line(word) + "'" + see_help(name);
+    }
+    command = named.front();
+    name += ' ' + word;
+  }
+  return {};
 }
 
 std::string usage_complaint(const CLI::App& program, const CLI::ParseError& fault) {

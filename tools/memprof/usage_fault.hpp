@@ -2,6 +2,7 @@
 
 #include <CLI/App.hpp>
 #include <string>
+#include <vector>
 
 namespace memprof_tool {
 
@@ -11,5 +12,8 @@ namespace memprof_tool {
 
 /// The same for an argument that should be the subcommand of `parent`, whose full name is `parent_name`.
 [[nodiscard]] std::string unknown_subcommand(const CLI::App& parent, const std::string& parent_name, const std::string& argument);
+
+/// The same for the words behind "help", if they are not a subcommand and its own; otherwise empty.
+[[nodiscard]] std::string help_complaint(const CLI::App& program, const std::vector<std::string>& words);
 
 }  // namespace memprof_tool
