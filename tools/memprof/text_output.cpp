@@ -1,12 +1,15 @@
 #include "text_output.hpp"
 
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/utf8.hpp>
 #include <memprof/report/text/laid_out.hpp>
 #include <memprof/report/text/text_format.hpp>
 
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 
 namespace memprof_tool {
@@ -37,7 +40,30 @@ std::string for_terminal(std::string_view text, text_colors colors) {
   return result;
 }
 
+/// JSON whose strings have no character that commands a terminal. Its own line ends stay.
+std::string json_for_terminal(std::string_view document) {
+  std::string result;
+  for (std::size_t index = 0; index < document.size();) {
+    const memprof::detail::utf8_character character = memprof::detail::utf8_at(document, index);
+    const std::string_view bytes = document.substr(index, character.size);
+    index += character.size;
+    if (bytes == "\n" || bytes == "\t" || !memprof::detail::is_control(character.code)) {
+      result += bytes;
+      continue;
+    }
+    std::array<char, 8> escape{};  // all these characters have at most 16 bits, or are no UTF-8
+    const unsigned code = character.code == memprof::detail::utf8_character::invalid ? 0xfffdU : character.code;
+    result.append(escape.data(), static_cast<std::size_t>(std::snprintf(escape.data(), escape.size(), "\\u%04x", code)));
+  }
+  return result;
+}
+
 }  // namespace
+
+void print_json(std::string_view document) {
+  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  (void)memprof::detail::write_text(stdout, is_terminal ? json_for_terminal(document) : std::string{document});
+}
 
 void print(std::string_view text, std::FILE* to, text_colors colors) {
   // Callers check the stream when they have printed everything.

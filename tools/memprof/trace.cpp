@@ -123,7 +123,7 @@ class printer {
     if (has_category(happened)) line["category"] = memprof::category_names[(happened.tag & 0xFFU) - 1U];
     if (as_json_) {
       constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
-      memprof_tool::print(line.dump(-1, ' ', false, replace) + '\n');
+      print_json(line.dump(-1, ' ', false, replace) + '\n');
       return;
     }
     std::string text;
