@@ -61,14 +61,33 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   return is_within(wide_ranges, code) ? 2 : 1;
 }
 
+/// What is kept or left out as a whole where a text is cut: a character, or the escape of one that `on_one_line` wrote.
+struct text_unit {
+  std::size_t bytes;
+  std::size_t columns;
+};
+
+[[nodiscard]] constexpr bool is_hex_digit(char letter) noexcept {
+  return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f');
+}
+
+[[nodiscard]] constexpr text_unit unit_at(std::string_view text, std::size_t index) noexcept {
+  constexpr std::size_t escape = std::string_view{"\\x1b"}.size();
+  const std::string_view rest = text.substr(index, escape);
+  if (rest.size() == escape && rest.starts_with("\\x") && is_hex_digit(rest[2]) && is_hex_digit(rest[3])) return {escape, escape};
+  if (rest.starts_with("\\n") || rest.starts_with("\\t")) return {2, 2};
+  const utf8_character character = utf8_at(text, index);
+  return {character.size, columns_of(character.code)};
+}
+
 /// The columns that a line of UTF-8 without control characters takes. A sequence that a terminal draws as one glyph counts with
 /// all its parts, so this errs on the wide side.
 [[nodiscard]] constexpr std::size_t display_width(std::string_view text) noexcept {
   std::size_t width = 0;
   for (std::size_t index = 0; index < text.size();) {
-    const utf8_character character = utf8_at(text, index);
-    width += columns_of(character.code);
-    index += character.size;
+    const text_unit unit = unit_at(text, index);
+    width += unit.columns;
+    index += unit.bytes;
   }
   return width;
 }
@@ -77,10 +96,10 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
 [[nodiscard]] constexpr std::size_t bytes_within(std::string_view text, std::size_t columns) noexcept {
   std::size_t index = 0;
   for (std::size_t width = 0; index < text.size();) {
-    const utf8_character character = utf8_at(text, index);
-    width += columns_of(character.code);
+    const text_unit unit = unit_at(text, index);
+    width += unit.columns;
     if (width > columns) break;
-    index += character.size;
+    index += unit.bytes;
   }
   return index;
 }
@@ -91,11 +110,10 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   if (width <= columns) return std::string{text};
   if (columns == 0) return {};
   const std::size_t begin = bytes_within(text, columns / 2);
-  std::size_t left_out = width - (columns - 1 - display_width(text.substr(0, begin)));
+  const std::size_t left_out = width - (columns - 1 - display_width(text.substr(0, begin)));
   std::size_t end = bytes_within(text, left_out);
-  // Drops a wide character that would be cut in half, and any marks of the last character dropped.
-  left_out = display_width(text.substr(0, end)) < left_out ? left_out + 1 : left_out;
-  end = bytes_within(text, left_out);
+  // Drops a wide character or an escape that would be cut, and any marks of the last character dropped.
+  for (std::size_t more = left_out; display_width(text.substr(0, end)) < left_out;) end = bytes_within(text, ++more);
   return std::string{text.substr(0, begin)} + "\xe2\x80\xa6" + std::string{text.substr(end)};
 }
 

@@ -21,15 +21,21 @@ inline constexpr std::string_view ellipsis = "\xe2\x80\xa6";
 /// Less than this of one end of a name is not worth showing.
 inline constexpr std::size_t least_end = 6;
 
+/// Where the escape begins that has its middle at `index`; `index` if there is none.
+[[nodiscard]] constexpr std::size_t begin_of_unit(std::string_view text, std::size_t index) noexcept {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(index, 3); ++back) {
+    if (text[index - back] == '\\' && unit_at(text, index - back).bytes > back) return index - back;
+  }
+  return index;
+}
+
 /// The longest end of a text that takes at most `columns`.
 [[nodiscard, gnu::cold]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
   const std::size_t width = display_width(text);
   if (width <= columns) return text;
   text.remove_prefix(bytes_within(text, width - columns));
-  while (display_width(text) > columns) {  // a wide character that would be cut in half
-    text.remove_prefix(1);
-    while (!text.empty() && continues_utf8(text.front())) text.remove_prefix(1);
-  }
+  // A wide character or an escape that would be cut.
+  while (display_width(text) > columns) text.remove_prefix(unit_at(text, 0).bytes);
   return text;
 }
 
@@ -77,6 +83,7 @@ struct text_range {
   std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
   if (prefix - begin > longest_common_part) begin = prefix - longest_common_part;
   while (begin > 0 && continues_utf8(name[begin])) --begin;
+  begin = begin_of_unit(name, begin);
   const std::size_t end = name.find('/', std::max(begin, name.size() - suffix));
   return {begin, std::min(end, name.size())};
 }

@@ -1,6 +1,7 @@
 #include <memprof/report/text/shortened_names.hpp>
 
 #include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
@@ -94,6 +95,33 @@ TEST_CASE("shortened names: characters are not cut") {
       shortened_apart({"gpt/" + wide + wide + "/a/end of the path", "gpt/" + wide + wide + "/b/end of the path"}, 9);
   CHECK(shown == names{"…a…e path", "…b…e path"});
   CHECK(display_width(shown[0]) <= 9);
+}
+
+TEST_CASE("shortened names: an escape of a control character is kept or left out as a whole") {
+  const std::string escape = memprof::detail::on_one_line("\x1b");
+  REQUIRE(escape == "\\x1b");
+  const auto is_whole = [&](std::string shown) {
+    for (std::size_t at = 0; (at = shown.find(escape)) != std::string::npos;) shown.erase(at, escape.size());
+    return shown.find_first_of("\\x1b") == std::string::npos;
+  };
+  const auto name = [&](const char* last) {
+    std::string text = "go/";
+    for (int count = 0; count < 6; ++count) text.append(escape).append("t").append(escape).append(escape);
+    return text + "/" + escape + "k" + last + escape + escape + "y";
+  };
+  const names both{name("m"), name("n")};
+  for (std::size_t columns = 1; columns <= display_width(both[0]); ++columns) {
+    INFO(columns);
+    const std::string cut = memprof::detail::shortened(both[0], columns);
+    CHECK(is_whole(cut));
+    CHECK(display_width(cut) <= columns);
+    CHECK(is_whole(shortened_name(both[0], columns)));
+    CHECK(display_width(shortened_name(both[0], columns)) <= columns);
+    for (const std::string& shown : shortened_apart(both, columns)) {
+      CHECK(is_whole(shown));
+      CHECK(display_width(shown) <= columns);
+    }
+  }
 }
 
 }  // namespace memprof_tests::report_text_shortened_names
