@@ -14,9 +14,24 @@ function lastComponent(name: string): string {
 
 const end = (text: string, length: number): string => (length > 0 ? text.slice(-length) : '');
 
-/** A name without its middle, but of a path the last component stays, or else its end. */
+const libraryFrame = /^(std::|__gnu_cxx::|operator new|at::|c10::|torch::)/;
+
+/** A path without the frames of libraries at its end; empty if it has no others. */
+function withoutLibraryFrames(name: string): string {
+  let own = name;
+  for (let last = lastComponent(own); libraryFrame.test(last); last = lastComponent(own)) own = own.slice(0, Math.max(0, own.length - last.length - 1));
+  return own;
+}
+
+/** A name without its middle, but of a path the last component stays, or else its end. Of a stack, it is the innermost frame of the program that stays. */
 export function shortenedName(name: string, length: number): string {
   if (name.length <= length) return name;
+  const own = withoutLibraryFrames(name);
+  if (own && own !== name && length > 1) {
+    const text = `${shortenedName(own, length - 1)}\u2026`;
+    const room = length - text.length;
+    return room < leastEnd ? text : text + end(name.slice(own.length), room);
+  }
   const last = lastComponent(name);
   if (last.length === name.length || last.length * 2 < length) return shortened(name, length);
   const room = length - 1 - last.length;

@@ -87,6 +87,19 @@ describe('names', () => {
     }
   });
 
+  it('of a stack that ends in a library keep the innermost frame of the program', () => {
+    const outer = '<module> (train.py:1)/main (train.py:300)/train_one_epoch (train.py:200)/';
+    const own = 'forward (attention_with_a_long_name.py:77)';
+    const library = '/at::native::_efficient_attention_cuda (attention.cu:700)/at::detail::empty_generic';
+    assert.equal(shortenedName(outer + own + library, 60), `<module> (train.\u2026${own}\u2026`);
+    assert.equal(shortenedName(`${outer}${own}/operator new`, 44), `\u2026${own}\u2026`);
+    assert.match(shortenedName('at::native::empty_strided_cuda/c10::malloc', 24), /c10::malloc$/);
+    for (let length = 50; length < (outer + own + library).length; length += 1) {
+      const name = shortenedName(outer + own + library, length);
+      assert.ok(name.length <= length && name.includes(own), name);
+    }
+  });
+
   it('of any stacks fit and differ', () => {
     let seed = 11;
     const random = (most) => (seed = (seed * 48271) % 2147483647) % most;

@@ -212,8 +212,8 @@ TEST_CASE("run picture: long names that begin and end alike show where they diff
   profile.spaces[0].live_at_peak.by_operation = {{"__clone/thread_main/linear" + end, 5 * mib, 1},
                                                  {"__clone/thread_main/softmax" + end, 3 * mib, 1}};
   const std::string text = script(profile, {.by = composition::operation});
-  CHECK(contains(text, "…linear…"));
-  CHECK(contains(text, "…softmax…"));
+  CHECK(contains(text, "linear…"));
+  CHECK(contains(text, "softmax…"));
 }
 
 }  // namespace memprof_tests::report_run_picture

@@ -4,6 +4,7 @@
 #include <memprof/report/text/display_width.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -11,7 +12,8 @@
 
 /// @file
 /// Names shortened to fit their column but kept distinct: stacks often begin with the same frames. The last component of a path
-/// stays as long as it can, for it is the innermost operation, or the frame that asked for memory.
+/// stays as long as it can, for it is the innermost operation, or the frame that asked for memory; frames of libraries count
+/// less.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -46,8 +48,30 @@ inline constexpr std::size_t least_end = 6;
   return slash == name.npos ? name : name.substr(slash + 1);
 }
 
-/// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end.
+/// Whether a frame is one of the standard library, of libtorch or of an allocator, rather than of the program.
+[[nodiscard]] constexpr bool is_library_frame(std::string_view frame) noexcept {
+  constexpr std::array<std::string_view, 6> begins{"std::", "__gnu_cxx::", "operator new", "at::", "c10::", "torch::"};
+  return std::any_of(begins.begin(), begins.end(), [&](std::string_view begin) { return frame.starts_with(begin); });
+}
+
+/// A path without the frames of libraries at its end; empty if it has no others.
+[[nodiscard]] constexpr std::string_view without_library_frames(std::string_view name) noexcept {
+  while (is_library_frame(last_component(name))) {
+    const std::size_t frame = last_component(name).size();
+    name.remove_suffix(std::min(name.size(), frame + 1));  // and its slash
+  }
+  return name;
+}
+
+/// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end. Of a stack, it
+/// is the innermost frame of the program that stays.
 [[nodiscard, gnu::cold]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
+  const std::string_view own = without_library_frames(name);
+  if (!own.empty() && own.size() < name.size() && columns > 1 && display_width(name) > columns) {
+    const std::string shown = shortened_name(own, columns - 1) + std::string{ellipsis};
+    const std::size_t room = columns - display_width(shown);
+    return room < least_end ? shown : shown + std::string{end_within(name.substr(own.size()), room)};
+  }
   const std::string_view last = last_component(name);
   const std::size_t width = display_width(last);
   if (columns == 0 || last.size() == name.size() || 2 * width < columns) return shortened(name, columns);

@@ -47,6 +47,23 @@ TEST_CASE("shortened names: of a stack, the innermost frame stays, with its file
   }
 }
 
+TEST_CASE("shortened names: of a stack that ends in a library, the innermost frame of the program stays") {
+  const std::string outer = "<module> (train.py:1)/main (train.py:300)/train_one_epoch (train.py:200)/";
+  const std::string own = "forward (attention_with_a_long_name.py:77)";
+  const std::string library = "/at::native::_efficient_attention_cuda (attention.cu:700)/at::detail::empty_generic";
+  CHECK(shortened_name(outer + own + library, 60) == "<module> (train.…" + own + "…");
+  CHECK(shortened_name(outer + own + library, 44) == "…" + own + "…");
+  CHECK(shortened_name(outer + own + "/operator new", 44) == "…" + own + "…");
+  CHECK(shortened_name(outer + own + "/std::vector::resize/__gnu_cxx::new_allocator", 44) == "…" + own + "…");
+  CHECK(shortened_name(outer + own + library, 200) == outer + own + library);
+  // Where all are of libraries, the last one stays.
+  CHECK(shortened_name("at::native::empty_strided_cuda/c10::malloc", 24) == "at::native::…c10::malloc");
+  for (std::size_t columns = 50; columns < (outer + own + library).size(); ++columns) {
+    CHECK(display_width(shortened_name(outer + own + library, columns)) <= columns);
+    CHECK(shortened_name(outer + own + library, columns).find(own) != std::string::npos);
+  }
+}
+
 TEST_CASE("shortened names: stacks that end in the same frame show it beside where they differ") {
   const auto stack = [](const char* between) {
     return std::string{"main (main.cc:430)/train (main.cc:380)/"} + between +
