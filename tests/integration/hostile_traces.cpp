@@ -8,6 +8,7 @@
 #include <memprof/trace/trace_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <sys/resource.h>
@@ -186,8 +187,9 @@ TEST_CASE("hostile traces: reservations from the last address to the first") {
   require_bounded("reservations", made);
 }
 
-TEST_CASE("hostile traces: as many reservations in the order of their addresses are healthy") {
-  constexpr std::uint64_t count = 300'000;
+TEST_CASE("hostile traces: as many reservations in the order of their addresses are healthy, as are half in the other order") {
+  const bool is_rising = GENERATE(true, false);
+  const std::uint64_t count = is_rising ? 300'000 : 150'000;
   constexpr std::uint64_t size = std::uint64_t{1} << 21U;
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("memprof_healthy_" + std::to_string(::getpid()) + ".memtrace");
@@ -195,8 +197,9 @@ TEST_CASE("hostile traces: as many reservations in the order of their addresses 
   memprof::event_sink sink;
   const memprof::memory_space space{"device", "device memory"};
   for (std::uint64_t range = 1; range <= count; ++range) {
-    sink.reserve(space, size * range, size);
-    sink.allocate(space, size * range, 500);
+    const std::uint64_t address = size * (is_rising ? range : count + 1 - range);
+    sink.reserve(space, address, size);
+    sink.allocate(space, address, 500);
   }
   recording.end();
   const memprof::profile live = memprof::current_profile();

@@ -119,7 +119,7 @@ class reserved_ledger {
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
   /// The cost of `reserve` or `release` at an address in steps of `ledger::limit_work`: the ranges behind it move.
   [[nodiscard]] std::uint64_t steps(std::uint64_t address) const noexcept {
-    constexpr std::size_t ranges_a_step = 4;
+    constexpr std::size_t ranges_a_step = 16;  // 256 bytes
     return (ranges_.size() - first_behind(address)) / ranges_a_step;
   }
   [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
