@@ -244,29 +244,33 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   }
   auto made = make_capture(shared, options);
   open_file(shared, made->file, options, described, number);
-  const internal_control_guard lock{shared};
-  const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
-  capture_state* const state = made.release();
-  shared.capture = state;
-  shared.capture_version = version_number;
-  shared.places = state->file.places();
-  shared.ring_capacity = options.ring_capacity;
-  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
-  begin_trace(shared, *state, options, mode, process);
-  put_incomplete_file(*state);
-  keep_reading(shared, *state, first_reading);
-  put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
-  state->record_ns = measure_record_cost(shared);
-  shared.dropped_events.store(0, std::memory_order_relaxed);
-  shared.reentrant_events.store(0, std::memory_order_relaxed);
-  shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
-  if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
-  start_recording<no_pauses>(shared);
-  connect_capture(shared);
-  show_block_to_hooks();
-  status.keep();
-  // Release pairs with the acquire in `record_segment_end`.
-  snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
+  {
+    const internal_control_guard lock{shared};
+    const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
+    capture_state* const state = made.release();
+    shared.capture = state;
+    shared.capture_version = version_number;
+    shared.places = state->file.places();
+    shared.ring_capacity = options.ring_capacity;
+    shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
+    begin_trace(shared, *state, options, mode, process);
+    put_incomplete_file(*state);
+    keep_reading(shared, *state, first_reading, this_moment(shared, *state));
+    put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
+    state->record_ns = measure_record_cost(shared);
+    shared.dropped_events.store(0, std::memory_order_relaxed);
+    shared.reentrant_events.store(0, std::memory_order_relaxed);
+    shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
+    if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr)
+      hidden_blocks->clear();
+    start_recording<no_pauses>(shared);
+    connect_capture(shared);
+    show_block_to_hooks();
+    status.keep();
+    // Release pairs with the acquire in `record_segment_end`.
+    snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
+  }
+  settle_heap_before(shared, first_reading);
   return number;
 }
 
@@ -382,6 +386,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
   wait_for_file_of(number);
+  const capture_moment before = moment_before_reading(shared);
   const process_reading last_reading = read_process(reading_by::allocating_call, began_with_heap(number));
   const control_guard control;
   capture_state* const state = state_of_active(number);
@@ -393,7 +398,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   count_unfinished_records(shared);
   shared.drain(shared);
   put_unrecorded_modules(*state, unrecorded);
-  keep_reading(shared, *state, last_reading);
+  keep_reading(shared, *state, last_reading, before);
   put_process_memory(*state);
   end_trace(shared, *state, name);
   state->file.close(shared.rings.load(std::memory_order_relaxed));
@@ -430,6 +435,7 @@ bool read_session(std::uint32_t number, profile& result) {
   if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
+  const capture_moment before = moment_before_reading(shared);
   const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(reading_by::allocating_call);
   const internal_control_guard lock{shared};
   capture_state* const state = state_of(shared);
@@ -437,7 +443,7 @@ bool read_session(std::uint32_t number, profile& result) {
   if (shared.drain != nullptr) {
     shared.drain(shared);
     put_unrecorded_modules(*state, unrecorded);  // for an ended capture, the modules loaded at its end count
-    keep_reading(shared, *state, reading);
+    keep_reading(shared, *state, reading, before);
     put_process_memory(*state);
   }
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);

@@ -39,6 +39,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
     if (space == nullptr) continue;
     now.recorded_bytes += space->live();
     now.recorded_blocks += static_cast<std::int64_t>(space->blocks().size());
+    now.allocated_bytes += space->allocated();
+    now.allocated_blocks += static_cast<std::int64_t>(space->allocation_count());
   }
   return now;
 }
@@ -51,9 +53,31 @@ inline void show_block_to_hooks() noexcept {
   ::operator delete(block);
 }
 
-/// Keeps a reading. Under the lock, after a drain.
-inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading) noexcept {
-  state.process.add(reading, this_moment(shared, state));
+/// What the active or last capture knows now, before it reads: what is recorded until the reading is kept may have happened
+/// before or after `malloc` answered. Takes the lock, under which no reading is made.
+[[nodiscard]] inline capture_moment moment_before_reading(registry& shared) noexcept {
+  const control_guard control{shared};
+  capture_state* const state = state_of(shared);
+  if (shared.drain == nullptr || state == nullptr) return {};
+  shared.drain(shared);
+  return this_moment(shared, *state);
+}
+
+/// Keeps a reading made after `before`. Under the lock, after a drain.
+inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading,
+                         const capture_moment& before) noexcept {
+  state.process.add(reading, before, this_moment(shared, state));
+}
+
+/// See `process_readings::raise_heap_before`. Where a capture begins, without the lock.
+inline void settle_heap_before(registry& shared, const process_reading& first) noexcept {
+  if (first.heap < 0 || first.threads == 1) return;
+  process_reading second;
+  const std::int64_t begin_ns = monotonic_ns();
+  add_heap(second);
+  process_heap_schedule.note(begin_ns, monotonic_ns());
+  const control_guard control{shared};
+  if (capture_state* const state = state_of(shared)) state->process.raise_heap_before(second.heap);
 }
 
 /// Puts the kept readings into the trace, if there are new ones and there is memory for them. Under the lock, where no hook sees
@@ -76,16 +100,17 @@ inline void write_process_memory(capture_state& state) noexcept {
 inline void read_process_at_snapshot() noexcept {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return;
-  const std::int64_t begin_ns = monotonic_ns();
-  if (!process_schedule.claim(begin_ns)) return;
+  if (!process_schedule.claim(monotonic_ns())) return;
   const errno_guard kept;
+  const capture_moment before = moment_before_reading(shared);
+  const std::int64_t reading_ns = monotonic_ns();  // a drain is no cost of reading: it would come sooner or later
   const process_reading reading = read_process(reading_by::snapshot);
-  process_schedule.finish(begin_ns, monotonic_ns());
+  process_schedule.finish(reading_ns, monotonic_ns());
   const control_guard control{shared};
   capture_state* const state = state_of(shared);
   if (shared.drain == nullptr || state == nullptr || state->has_ended || !reading.is_there()) return;
   shared.drain(shared);
-  keep_reading(shared, *state, reading);
+  keep_reading(shared, *state, reading, before);
   write_process_memory(*state);
 }
 

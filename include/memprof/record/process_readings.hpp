@@ -22,6 +22,8 @@ struct capture_moment {
   std::int64_t profiler_bytes = 0;
   bool records_operator_new = false;
   std::int64_t alignment_bytes = 0;  ///< see `registry::alignment_bytes`
+  std::int64_t allocated_bytes = 0;  ///< of all blocks so far that count in `recorded_bytes`, live or not
+  std::int64_t allocated_blocks = 0;
 };
 
 /// The readings of a capture that are kept (`process_moments`), however many there are. Adding one allocates nothing.
@@ -33,15 +35,17 @@ class process_readings {
     for (std::size_t index = 0; index < moments; ++index) rows_[index].moment = process_moments[index];
   }
 
-  void add(process_reading reading, const capture_moment& at) noexcept {
+  /// Adds a reading made between two moments, while other threads went on allocating.
+  void add(process_reading reading, const capture_moment& before, const capture_moment& at) noexcept {
     if (!reading.is_there()) return;
     if (reading.heap == 0) reading.heap = reading.free_heap = -1;  // the program uses another `malloc`
-    const std::int64_t recorded_heap = at.recorded_bytes + most_overhead_of_block * at.recorded_blocks;
+    const std::int64_t threads = std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);
     if (heap_before_ < 0 && reading.heap >= 0) {
-      heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+      heap_before_ = std::max<std::int64_t>(0, reading.heap - least_recorded(before, at));
       alignment_before_ = at.alignment_bytes;
     }
-    const std::int64_t most_cached = most_cached_by_thread * std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);
+    const std::int64_t recorded_heap = most_recorded(before, at, threads);
+    const std::int64_t most_cached = most_cached_by_thread * threads;
     process_memory row;
     row.time_ns = at.time_ns;
     row.resident_bytes = reading.resident;
@@ -55,7 +59,7 @@ class process_readings {
     row.profiler_bytes = at.profiler_bytes;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
-    if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2) {
+    if (reading.heap >= 0 && reading.heap >= least_recorded(before, at) / 2) {
       const std::int64_t rest =
           reading.heap - heap_before_ - recorded_heap - std::max<std::int64_t>(0, at.alignment_bytes - alignment_before_);
       row.unrecorded_heap_bytes = rest > most_cached ? rest : 0;
@@ -72,6 +76,18 @@ class process_readings {
     keep(2, row.resident_bytes > rows_[2].resident_bytes);
     keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
     keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
+    is_new_ = true;
+  }
+
+  /// The same, where nothing else happened meanwhile.
+  void add(const process_reading& reading, const capture_moment& at) noexcept { add(reading, at, at); }
+
+  /// Takes the heap of a later moment for that before the capture, if it is the larger one: between the first reading and the
+  /// first event, other threads allocate what nobody records.
+  void raise_heap_before(std::int64_t heap) noexcept {
+    if (heap_before_ < 0 || heap <= heap_before_) return;
+    heap_before_ = heap;
+    for (process_memory& row : rows_) row.heap_before_bytes = heap;
     is_new_ = true;
   }
 
@@ -102,6 +118,28 @@ class process_readings {
     std::int64_t heap_bytes = -1;
     std::int64_t recorded_bytes = 0;
   };
+
+  [[nodiscard]] static std::int64_t allocated_between(const capture_moment& before, const capture_moment& at) noexcept {
+    return std::max<std::int64_t>(0, at.allocated_bytes - before.allocated_bytes);
+  }
+
+  /// Recorded bytes that were live from `before` to `at`, at least.
+  [[nodiscard]] static std::int64_t least_recorded(const capture_moment& before, const capture_moment& at) noexcept {
+    return std::max<std::int64_t>(0, std::min(before.recorded_bytes, at.recorded_bytes - allocated_between(before, at)));
+  }
+
+  /// What `malloc` may have held of recorded blocks at any time from `before` to `at`: those live before and those allocated
+  /// since. A free is recorded before it happens and an allocation after it did, so each other thread that was at work in between
+  /// may have had a block more in the heap: one of a mean size.
+  [[nodiscard]] static std::int64_t most_recorded(const capture_moment& before, const capture_moment& at,
+                                                  std::int64_t threads) noexcept {
+    const std::int64_t allocated_blocks = std::max<std::int64_t>(0, at.allocated_blocks - before.allocated_blocks);
+    const std::int64_t freed_blocks = std::max<std::int64_t>(0, before.recorded_blocks + allocated_blocks - at.recorded_blocks);
+    const std::int64_t unsettled = std::min(threads - 1, allocated_blocks + freed_blocks);
+    const std::int64_t mean = at.allocated_blocks > 0 ? at.allocated_bytes / at.allocated_blocks : 0;
+    return before.recorded_bytes + allocated_between(before, at) +
+           most_overhead_of_block * (before.recorded_blocks + allocated_blocks) + unsettled * (mean + most_overhead_of_block);
+  }
 
   /// glibc's `malloc` takes at least 32 bytes for a block; a larger one has a header and is rounded up to 16 bytes.
   static constexpr std::int64_t most_overhead_of_block = 32;

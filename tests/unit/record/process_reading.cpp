@@ -115,6 +115,53 @@ TEST_CASE("process readings: freed blocks that malloc keeps for each thread are 
   CHECK(row(kept, 1).unrecorded_heap_bytes == 64 * cache_of_thread + 1);
 }
 
+TEST_CASE("process readings: heap that what was recorded at any moment of the reading explains is not called unrecorded") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {});
+  const capture_moment before{.recorded_bytes = 10'000'000, .allocated_bytes = 60'000'000};
+  const auto rest = [&](std::int64_t heap, std::int64_t recorded_after, std::int64_t allocated_after) {
+    kept.add(reading(90'000'000, 100'000 + heap), before, {.recorded_bytes = recorded_after, .allocated_bytes = allocated_after});
+    return row(kept, 1).unrecorded_heap_bytes;
+  };
+  CHECK(rest(10'000'000, 2'000'000, 60'000'000) == 0);   // 8 MB were freed since `malloc` answered
+  CHECK(rest(30'000'000, 10'000'000, 80'000'000) == 0);  // 20 MB were allocated before it answered, and freed after it
+  CHECK(rest(35'000'000, 10'000'000, 80'000'000) == 5'000'000);
+  CHECK(rest(15'000'000, 10'000'000, 60'000'000) == 5'000'000);
+}
+
+TEST_CASE("process readings: a block that another thread frees or allocates right now may be in the heap unrecorded") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {});
+  const capture_moment before{
+      .recorded_bytes = 8'000'000, .recorded_blocks = 8, .allocated_bytes = 100'000'000, .allocated_blocks = 100};
+  const auto rest = [&](std::int64_t heap, std::int64_t threads, std::int64_t freed) {
+    process_reading found = reading(90'000'000, 100'000 + heap);
+    found.threads = threads;
+    kept.add(found, before,
+             {.recorded_bytes = 8'000'000 - freed * 1'000'000,
+              .recorded_blocks = 8 - freed,
+              .allocated_bytes = 100'000'000,
+              .allocated_blocks = 100});
+    return row(kept, 1).unrecorded_heap_bytes;
+  };
+  constexpr std::int64_t recorded = 8'000'000 + 8 * 32;
+  CHECK(rest(recorded + 3'000'000, 1, 8) == 3'000'000);  // this thread is not at it
+  CHECK(rest(recorded + 3'000'000, 4, 8) == 0);          // three may be, at a megabyte each
+  CHECK(rest(recorded + 6'000'096, 4, 8) == 3'000'000);
+  CHECK(rest(recorded + 3'000'000, 4, 0) == 3'000'000);  // nobody was at work
+}
+
+TEST_CASE("process readings: what other threads allocate while the capture begins is from before it") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {});
+  kept.raise_heap_before(30'100'000);
+  kept.raise_heap_before(20'000'000);
+  CHECK(row(kept, 0).heap_before_bytes == 30'100'000);
+  kept.add(reading(90'000'000, 40'100'000), {});
+  CHECK(row(kept, 1).heap_before_bytes == 30'100'000);
+  CHECK(row(kept, 1).unrecorded_heap_bytes == 10'000'000);
+}
+
 TEST_CASE("process readings: the first, the last and the greatest are kept, however many there are") {
   process_readings kept;
   CHECK(kept.is_empty());
