@@ -26,6 +26,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -212,6 +213,47 @@ TEST_CASE("process memory: blocks of a device are not in the process, those of o
   pool.deallocate(block, 3000);
   capture.end();
   CHECK(row(capture.profile(), "most_recorded").recorded_bytes == 3000);
+}
+
+TEST_CASE("process memory: blocks of the spaces beyond the 254th are recorded, too") {
+  REQUIRE_KNOWN_HEAP();
+  const int status = status_of_child([] {  // the spaces stay until the process ends
+    std::vector<memprof::memory_space> spaces;
+    for (int number = 0; number < 300; ++number) spaces.emplace_back("space " + std::to_string(number));
+    memprof::memory_resource pool{"yet another"};
+    auto capture = memprof::begin_capture();
+    void* const block = pool.allocate(20 * mib);
+    memprof::snapshot("WORK");
+    pool.deallocate(block, 20 * mib);
+    capture.end();
+    const process_memory most = row(capture.profile(), "most_recorded");
+    return most.recorded_bytes >= 20 * mib && most.unrecorded_heap_bytes == 0 ? 0 : 1;
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("process memory: threads that allocate during a snapshot, by operator new alone, make nothing unrecorded") {
+  REQUIRE_KNOWN_HEAP();
+  std::atomic<bool> stops{false};
+  std::vector<std::thread> threads;
+  auto capture = memprof::begin_capture();
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      while (!stops) {
+        std::vector<std::unique_ptr<char[]>> blocks;
+        for (int count = 0; count < 64; ++count) blocks.emplace_back(new char[mib / 4]);
+      }
+    });
+  }
+  for (int step = 0; step < 200; ++step) {
+    std::this_thread::yield();
+    memprof::snapshot("WORK");
+  }
+  stops = true;
+  for (std::thread& each : threads) each.join();
+  capture.end();
+  // Three blocks of a quarter of a megabyte may be on their way.
+  CHECK(row(capture.profile(), "most_unrecorded").unrecorded_heap_bytes < mib);
 }
 
 TEST_CASE("process memory: what was allocated before the capture is not called unrecorded") {

@@ -12,6 +12,7 @@
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/fact_payload.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
 
 #include <atomic>
@@ -34,7 +35,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;
   if (state.is_simulated) return now;  // nothing of what is recorded is in the process
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
-    if (shared.space_memories[id] != host_memory) continue;
+    // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
+    if (shared.space_memories[id] != host_memory && shared.space_names[id] != other_names) continue;
     const space_ledger* const space = state.fold.events().space(id);
     if (space == nullptr) continue;
     now.recorded_bytes += space->live();
