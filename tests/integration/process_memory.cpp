@@ -565,7 +565,7 @@ TEST_CASE("process memory: the file of /proc is open during the capture alone, a
   CHECK(number_of_status_file() == -1);
 }
 
-TEST_CASE("process memory: a program that closes every file and opens others keeps them, unread") {
+TEST_CASE("process memory: a program that closes every file and opens others keeps them, unread, and its heap is known") {
   const memprof_tests::scratch_folder folder;
   auto capture = memprof::begin_capture();
   const int number = number_of_status_file();
@@ -588,9 +588,21 @@ TEST_CASE("process memory: a program that closes every file and opens others kee
   }
   REQUIRE(::dup2(ends[0], number) == number);
   const std::int64_t before = row(capture.profile(), "last").time_ns;
-  memprof::snapshot("AFTER");
-  capture.end();
-  CHECK(row(capture.profile(), "last").time_ns == before);
+  {
+    const c_block other = aligned_block(20 * mib);
+    forget_cost_of_heap();
+    memprof::snapshot("AFTER");
+    forget_cost_of_heap();
+    capture.end();
+  }
+  // `malloc` needs no file.
+  if (is_heap_known()) {
+    CHECK(row(capture.profile(), "last").resident_bytes == -1);
+    CHECK(row(capture.profile(), "last").unrecorded_heap_bytes >= 20 * mib);
+    CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("resident unknown: "));
+  } else {
+    CHECK(row(capture.profile(), "last").time_ns == before);
+  }
   char text[100];
   CHECK(::read(number, text, sizeof text) >= 18);
   for (const int file : {number, ends[0], ends[1]}) {

@@ -30,6 +30,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   capture_moment now;
   now.time_ns = monotonic_ns() - state.begin_ns;
   now.profiler_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  now.threads = shared.thread_count;
   now.alignment_bytes = shared.alignment_bytes.load(std::memory_order_relaxed);
   // See `show_block_to_hooks`.
   now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;

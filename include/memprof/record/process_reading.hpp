@@ -29,9 +29,9 @@ struct process_reading {
   std::int64_t swapped = -1;
   std::int64_t heap = -1;
   std::int64_t free_heap = -1;
-  std::int64_t threads = 1;  ///< a number
+  std::int64_t threads = 1;  ///< a number; -1: unknown
 
-  [[nodiscard]] bool is_there() const noexcept { return resident >= 0; }
+  [[nodiscard]] bool is_there() const noexcept { return resident >= 0 || heap >= 0; }
 };
 
 /// The value of a line "\nVmRSS:\t    2976 kB" of /proc/self/status in bytes; -1 if there is none.
@@ -72,6 +72,19 @@ inline void add_heap([[maybe_unused]] process_reading& reading) noexcept {
 #endif
 #endif
 }
+
+/// Whether a sanitizer keeps memory of its own about each byte, which says nothing about the program's.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool has_shadow_memory = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+inline constexpr bool has_shadow_memory = true;
+#else
+inline constexpr bool has_shadow_memory = false;
+#endif
+#else
+inline constexpr bool has_shadow_memory = false;
+#endif
 
 /// Decides when a capture reads again: at most a thousandth of its time goes into readings, after an allowance that covers each
 /// snapshot of a short run. Two threads never read at the same time.
@@ -146,8 +159,8 @@ enum class reading_by : std::uint8_t {
 /// that has cost until now.
 [[nodiscard]] inline process_reading read_process(reading_by who, bool must_have_heap = false) noexcept {
   char text[status_file::most_bytes];
-  process_reading reading = reading_of_status(process_status.read(text));
-  if (!reading.is_there()) return reading;
+  process_reading reading = reading_of_status(process_status.read(text));  // nothing if the program has closed the file
+  if constexpr (has_shadow_memory) reading.anonymous = -1;
   const std::int64_t begin_ns = monotonic_ns();
   if (!must_have_heap && !process_heap_schedule.is_due(begin_ns)) return reading;
   if (who == reading_by::snapshot ? !may_wait_for_malloc() : registry_guard::is_forking(abi_1::process_registry)) return reading;

@@ -24,6 +24,7 @@ struct capture_moment {
   std::int64_t alignment_bytes = 0;  ///< see `registry::alignment_bytes`
   std::int64_t allocated_bytes = 0;  ///< of all blocks so far that count in `recorded_bytes`, live or not
   std::int64_t allocated_blocks = 0;
+  std::int64_t threads = 1;  ///< that have ever recorded
 };
 
 /// The readings of a capture that are kept (`process_moments`), however many there are. Adding one allocates nothing.
@@ -39,7 +40,8 @@ class process_readings {
   void add(process_reading reading, const capture_moment& before, const capture_moment& at) noexcept {
     if (!reading.is_there()) return;
     if (reading.heap == 0) reading.heap = reading.free_heap = -1;  // the program uses another `malloc`
-    const std::int64_t threads = std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);
+    const std::int64_t known_threads = reading.threads < 0 ? at.threads : reading.threads;
+    const std::int64_t threads = std::clamp<std::int64_t>(known_threads, 1, std::int64_t{1} << 22);
     if (heap_before_ < 0 && reading.heap >= 0) {
       heap_before_ = std::max<std::int64_t>(0, reading.heap - least_recorded(before, at));
       alignment_before_ = at.alignment_bytes;
@@ -77,6 +79,7 @@ class process_readings {
     keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
     keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
     is_new_ = true;
+    is_empty_ = false;
   }
 
   /// The same, where nothing else happened meanwhile.
@@ -91,7 +94,7 @@ class process_readings {
     is_new_ = true;
   }
 
-  [[nodiscard]] bool is_empty() const noexcept { return rows_[1].resident_bytes < 0; }
+  [[nodiscard]] bool is_empty() const noexcept { return is_empty_; }
   /// Whether there was a reading since the last call.
   [[nodiscard]] bool take_new() noexcept { return std::exchange(is_new_, false); }
   /// Whether the last reading differs from the one at which this was last true by a megabyte, or comes a second later.
@@ -100,7 +103,7 @@ class process_readings {
     constexpr std::int64_t most_ns = 1'000'000'000;
     const process_memory& last = rows_[1];
     const auto differs = [](std::int64_t bytes, std::int64_t before) { return std::abs(bytes - before) >= most_bytes; };
-    if (notable_.resident_bytes >= 0 && last.time_ns - notable_.time_ns < most_ns &&
+    if (notable_.time_ns >= 0 && last.time_ns - notable_.time_ns < most_ns &&
         !differs(last.resident_bytes, notable_.resident_bytes) && !differs(last.heap_bytes, notable_.heap_bytes) &&
         !differs(last.recorded_bytes, notable_.recorded_bytes)) {
       return false;
@@ -113,7 +116,7 @@ class process_readings {
 
  private:
   struct noted {
-    std::int64_t time_ns = 0;
+    std::int64_t time_ns = -1;  ///< never
     std::int64_t resident_bytes = -1;
     std::int64_t heap_bytes = -1;
     std::int64_t recorded_bytes = 0;
@@ -150,6 +153,7 @@ class process_readings {
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
   bool is_new_ = false;
+  bool is_empty_ = true;
   noted notable_;
 };
 

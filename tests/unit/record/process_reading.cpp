@@ -162,6 +162,24 @@ TEST_CASE("process readings: what other threads allocate while the capture begin
   CHECK(row(kept, 1).unrecorded_heap_bytes == 10'000'000);
 }
 
+TEST_CASE("process readings: the heap counts even if nothing else is known") {
+  process_readings kept;
+  kept.add(reading(5'000'000, 100'000), {});
+  CHECK(kept.take_notable());
+  process_reading later = reading(-1, 20'100'000);
+  later.threads = -1;
+  kept.add(later, {.time_ns = ms, .threads = 2});
+  CHECK_FALSE(kept.is_empty());
+  CHECK(kept.take_notable());
+  CHECK(row(kept, 1).resident_bytes == -1);
+  CHECK(row(kept, 2).resident_bytes == 5'000'000);
+  CHECK(row(kept, 4).unrecorded_heap_bytes == 20'000'000);
+  kept.add(later, {.time_ns = 2 * ms, .threads = 2});
+  CHECK_FALSE(kept.take_notable());
+  kept.add(later, {.time_ns = 3 * ms, .threads = 200});  // that may keep 48 MB of freed blocks
+  CHECK(row(kept, 1).unrecorded_heap_bytes == 0);
+}
+
 TEST_CASE("process readings: the first, the last and the greatest are kept, however many there are") {
   process_readings kept;
   CHECK(kept.is_empty());
