@@ -30,7 +30,9 @@ nlohmann::ordered_json column_value(const waterfall_column& column) {
           {"peak_segment", text_or_null(column.segment)},
           {"peak_operation", text_or_null(column.operation)},
           {"has_categories", column.has_categories},
-          {"resident_bytes", column.process ? nlohmann::ordered_json(column.process->reading.resident_bytes) : nullptr},
+          {"resident_bytes", column.process && column.process->reading.resident_bytes >= 0
+                                 ? nlohmann::ordered_json(column.process->reading.resident_bytes)
+                                 : nullptr},
           {"unrecorded_heap_bytes", column.process && column.process->is_heap_known()
                                         ? nlohmann::ordered_json(column.process->reading.unrecorded_heap_bytes)
                                         : nullptr}};

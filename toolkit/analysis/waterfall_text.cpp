@@ -91,7 +91,7 @@ page_line process_change_line(const waterfall& of, std::size_t column) {
   page_line line;
   const std::optional<process_account>& process = of.columns[column].process;
   const std::optional<process_account>& before = of.columns[column - 1].process;
-  if (!process || !before) return line;
+  if (!process || !before || process->reading.resident_bytes < 0 || before->reading.resident_bytes < 0) return line;
   const auto change = [&](auto bytes_of) { return bytes_of(*process) - bytes_of(*before); };
   const auto heap_of = [](const process_account& each) { return std::max<std::int64_t>(0, each.reading.unrecorded_heap_bytes); };
   const std::int64_t resident = change([](const process_account& each) { return each.reading.resident_bytes; });

@@ -19,8 +19,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The parts of a reading. They add up to `resident_bytes`: memory that was allocated but never touched, or swapped out, is left
-/// out of the later ones.
+/// The parts of a reading. They add up to `resident_bytes`, if those are known: memory that was allocated but never touched, or
+/// swapped out, is left out of the later ones.
 struct process_account {
   process_memory reading;
   std::int64_t recorded = 0;
@@ -31,6 +31,8 @@ struct process_account {
   std::int64_t other_anonymous = 0;  ///< mappings and stacks; the whole unrecorded heap if `malloc` said nothing of it
   std::int64_t files = 0;            ///< code and files
   std::int64_t not_resident = 0;     ///< bytes of blocks, recorded or not, that are not resident
+  bool is_split_known = true;        ///< false: blocks exceed what may be resident of them, so some of `recorded` may be others'
+  bool is_incomplete = false;        ///< `malloc` said nothing, and the process grew by more than twice what was recorded
 
   /// Whether `malloc` told how much of the heap was not recorded.
   [[nodiscard]] bool is_heap_known() const noexcept { return reading.unrecorded_heap_bytes >= 0; }
@@ -43,6 +45,11 @@ namespace detail {
   return bytes >= (std::int64_t{1} << 20) && bytes > resident / 20;
 }
 
+/// Compares with the heap where it is unknown what was resident.
+[[nodiscard]] inline bool is_heap_notable(const process_memory& reading) noexcept {
+  return is_notable(reading.unrecorded_heap_bytes, reading.resident_bytes < 0 ? reading.heap_bytes : reading.resident_bytes);
+}
+
 }  // namespace detail
 
 /// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
@@ -50,7 +57,10 @@ namespace detail {
   process_account account;
   account.reading = reading;
   const std::int64_t resident = std::max<std::int64_t>(reading.resident_bytes, 0);
-  std::int64_t left = resident;
+  const std::int64_t anonymous =
+      reading.anonymous_bytes < 0 ? resident : std::min<std::int64_t>(resident, reading.anonymous_bytes);
+  account.files = resident - anonymous;
+  std::int64_t left = anonymous;  // blocks are never in files
   const auto take = [&](std::int64_t bytes) {
     const std::int64_t taken = std::clamp<std::int64_t>(bytes, 0, left);
     left -= taken;
@@ -62,8 +72,8 @@ namespace detail {
   account.not_resident = missing + std::max<std::int64_t>(reading.unrecorded_heap_bytes, 0) - account.unrecorded_heap;
   account.profiler = take(reading.profiler_bytes);
   account.heap_before = take(reading.heap_before_bytes);
-  const std::int64_t of_files = reading.anonymous_bytes < 0 ? 0 : std::max<std::int64_t>(0, resident - reading.anonymous_bytes);
-  account.files = take(of_files);
+  const std::int64_t displaced = std::max<std::int64_t>(reading.heap_before_bytes, 0) - account.heap_before;
+  account.is_split_known = !detail::is_notable(account.not_resident + displaced, resident);
   account.free_heap = take(reading.free_heap_bytes);
   if (reading.anonymous_bytes < 0) {
     account.files = left;
@@ -73,6 +83,27 @@ namespace detail {
   return account;
 }
 
+namespace detail {
+
+/// Whether the process grew by more than twice what was recorded, and `malloc` said nothing of it when it was read or at the end:
+/// the program has another one, or none that tells. As much again may be what that takes for the recorded blocks, and keeps of
+/// those freed.
+[[nodiscard]] inline bool has_unexplained_growth(const process_account& of, const std::vector<process_memory>& rows) {
+  if (of.is_heap_known()) return false;
+  std::int64_t before = 0;
+  std::int64_t recorded = 0;
+  for (const process_memory& row : rows) {
+    if (row.moment == "last" && row.unrecorded_heap_bytes >= 0) return false;
+    if (row.moment == "first") before = std::max<std::int64_t>(0, row.anonymous_bytes);
+    recorded = std::max(recorded, row.recorded_bytes);
+  }
+  const std::int64_t growth = of.reading.anonymous_bytes - before - of.profiler;
+  return is_notable(of.other_anonymous, of.reading.resident_bytes) && is_notable(growth - recorded, of.reading.resident_bytes) &&
+         growth / 2 > recorded;
+}
+
+}  // namespace detail
+
 /// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
 /// notable unrecorded heap. None if the capture did not look, as in an imported trace, or if what it recorded lies elsewhere: in
 /// the memory of devices, or nowhere, as in a simulated run.
@@ -81,23 +112,24 @@ namespace detail {
   const auto is_elsewhere = [](const space_profile& space) { return detail::is_device_name(space.name); };
   if (source.mode == run_mode::no_dispatch) return found;
   if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
+  const std::vector<process_memory> rows = rows_of<process_memory>(source.facts);
   for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
-    detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {
-      if (row.moment != moment || row.resident_bytes < 0) return;
-      if (!found || detail::is_notable(row.unrecorded_heap_bytes, row.resident_bytes)) found = account_of(row);
-    });
-    if (found && detail::is_notable(found->reading.unrecorded_heap_bytes, found->reading.resident_bytes)) break;
+    for (const process_memory& row : rows) {
+      const bool has_heap = detail::is_heap_notable(row);
+      if (row.moment != moment || (row.resident_bytes < 0 && !has_heap)) continue;
+      if (!found || has_heap) found = account_of(row);
+    }
+    if (found && detail::is_heap_notable(found->reading)) break;
   }
   if (!found) return found;
-  detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {  // a later reading may know
+  found->is_incomplete = detail::has_unexplained_growth(*found, rows);
+  for (const process_memory& row : rows) {  // a later reading may know
     found->reading.records_operator_new = std::max(found->reading.records_operator_new, row.records_operator_new);
-  });
+  }
   return found;
 }
 
 /// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
-[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
-  return detail::is_notable(of.reading.unrecorded_heap_bytes, of.reading.resident_bytes);
-}
+[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept { return detail::is_heap_notable(of.reading); }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -686,7 +686,7 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   CHECK(with(reading).find("Process") == std::string::npos);
 }
 
-TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is shown, and nothing is called incomplete") {
+TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is shown, and most of the process is incomplete") {
   memprof::profile profile = training();
   profile.spaces[0].name = "cpu";
   memprof::process_memory reading;
@@ -698,7 +698,82 @@ TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is
   const std::string text = to_text(profile, {.columns = 200});
   CHECK(text.find("Process   100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap), 10.0 MiB "
                   "code and files\n") != std::string::npos);
-  CHECK(text.find("incomplete") == std::string::npos);
+  CHECK(text.find("Numbers   incomplete: exact for what was captured") != std::string::npos);
+  CHECK(text.find("          60.0 MiB not recorded: add #include <memprof/backend/new_delete.hpp>") != std::string::npos);
+  const auto is_incomplete = [&](const std::vector<memprof::process_memory>& readings) {
+    profile.facts = {memprof::to_table<memprof::process_memory>(readings)};
+    return to_text(profile).find("incomplete") != std::string::npos;
+  };
+  reading.records_operator_new = 1;
+  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  CHECK(to_text(profile, {.columns = 200})
+            .find("60.0 MiB not recorded: memory from malloc, calloc or posix_memalign, or mmap, as in C libraries") !=
+        std::string::npos);
+  memprof::process_memory first = reading;
+  first.moment = "first";
+  first.anonymous_bytes = 40 * mib;  // it grew by 50 MiB, less than twice what was recorded
+  CHECK_FALSE(is_incomplete({first, reading}));
+  first.anonymous_bytes = 20 * mib;
+  CHECK(is_incomplete({first, reading}));
+  memprof::process_memory most = reading;
+  most.moment = "most_recorded";
+  most.recorded_bytes = 36 * mib;  // which malloc may still keep
+  CHECK_FALSE(is_incomplete({first, reading, most}));
+  memprof::process_memory last = reading;
+  last.moment = "last";
+  last.unrecorded_heap_bytes = 0;  // malloc did tell in the end
+  CHECK_FALSE(is_incomplete({first, reading, last}));
+}
+
+TEST_CASE("text: where more was allocated than is resident, its parts are upper bounds, and none of them is in files") {
+  memprof::profile profile = training();
+  profile.spaces[0].name = "cpu";
+  memprof::process_memory reading;
+  reading.moment = "most_resident";
+  reading.resident_bytes = 36 * mib;
+  reading.anonymous_bytes = 33 * mib;
+  reading.recorded_bytes = 1000 * mib;
+  reading.heap_bytes = 1032 * mib;
+  reading.free_heap_bytes = 0;
+  reading.heap_before_bytes = 0;
+  reading.unrecorded_heap_bytes = 32 * mib;
+  reading.records_operator_new = 1;
+  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  CHECK(to_text(profile, {.columns = 200})
+            .find("Process   36.0 MiB resident: up to 33.0 MiB recorded, up to 32.0 MiB heap not recorded (malloc), 3.00 MiB "
+                  "code, files and stacks; a further 999 MiB of blocks not resident\n") != std::string::npos);
+  const memprof::process_account account = memprof::account_of(reading);
+  CHECK(account.files == 3 * mib);
+  CHECK(account.recorded + account.unrecorded_heap == 33 * mib);
+  CHECK_FALSE(account.is_split_known);
+  // What was there before may be that which is resident.
+  reading.recorded_bytes = 33 * mib;
+  reading.unrecorded_heap_bytes = 0;
+  CHECK(memprof::account_of(reading).is_split_known);
+  reading.heap_before_bytes = 10 * mib;
+  CHECK_FALSE(memprof::account_of(reading).is_split_known);
+}
+
+TEST_CASE("text: heap that was not recorded is named where the resident bytes are unknown") {
+  memprof::profile profile = training();
+  profile.spaces[0].name = "cpu";
+  memprof::process_memory first;
+  first.moment = "most_resident";
+  first.resident_bytes = first.anonymous_bytes = 4 * mib;
+  memprof::process_memory reading;
+  reading.moment = "most_unrecorded";
+  reading.heap_bytes = 400 * mib;
+  reading.recorded_bytes = 1000;
+  reading.unrecorded_heap_bytes = 30 * mib;
+  reading.records_operator_new = 1;
+  const auto text = [&] {
+    profile.facts = {memprof::to_table<memprof::process_memory>({first, reading})};
+    return to_text(profile);
+  };
+  CHECK(text().find("Process   resident unknown: 1000 B recorded, 30.0 MiB heap not recorded (malloc)\n") != std::string::npos);
+  CHECK(text().find("30.0 MiB of heap not recorded: memory from malloc") != std::string::npos);
+  reading.unrecorded_heap_bytes = 20 * mib;  // 5 % of the heap
+  CHECK(text().find("Process") == std::string::npos);
 }
 
 TEST_CASE("text: \"No allocations recorded\" names the cause and the line to add") {

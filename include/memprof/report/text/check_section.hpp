@@ -34,7 +34,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
     lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
   });
-  if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process))
+  if (const std::optional<process_account> process = process_account_of(source);
+      process && (has_unrecorded_heap(*process) || process->is_incomplete))
     lines.push_back(unrecorded_heap_line(*process));
   const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
     if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);

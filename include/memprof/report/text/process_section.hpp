@@ -5,6 +5,7 @@
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/quantity.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,10 +20,19 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard, gnu::cold]] inline page_line process_line(const process_account& of) {
   const std::int64_t resident = of.reading.resident_bytes;
   page_line line;
-  line.add(short_bytes(resident), emphasis::strong).add(" resident: " + short_bytes(of.recorded) + " recorded");
+  if (resident < 0) {  // the program has closed the file
+    line.add("resident unknown: " + short_bytes(of.reading.recorded_bytes) + " recorded, ");
+    return line.add(short_bytes(of.reading.unrecorded_heap_bytes) + " heap not recorded", emphasis::alarm).add(" (malloc)");
+  }
+  const std::int64_t most = std::max<std::int64_t>(0, resident - of.files);
+  const auto part = [&](std::int64_t bytes, std::int64_t known) {
+    return of.is_split_known ? short_bytes(bytes) : "up to " + short_bytes(std::clamp<std::int64_t>(known, 0, most));
+  };
+  line.add(short_bytes(resident), emphasis::strong);
+  line.add(" resident: " + part(of.recorded, of.reading.recorded_bytes) + " recorded");
   if (of.is_heap_known()) {
     const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
-    line.add(", ").add(short_bytes(of.unrecorded_heap) + " heap not recorded", how).add(" (malloc)");
+    line.add(", ").add(part(of.unrecorded_heap, of.reading.unrecorded_heap_bytes) + " heap not recorded", how).add(" (malloc)");
   }
   // Small parts are in the last one.
   std::int64_t rest = of.files;
@@ -59,15 +69,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What was not recorded, and how to record it.
 [[nodiscard, gnu::cold]] inline page_line unrecorded_heap_line(const process_account& of) {
-  page_line line{short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "};
+  page_line line{of.is_heap_known() ? short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "
+                                    : short_bytes(of.other_anonymous) + " not recorded: "};
   if (of.reading.records_operator_new == 0)
     return line.add(
         "add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new (not malloc, as in C "
         "libraries and arenas)");
-  return line.add(
-      "memory from malloc, calloc or posix_memalign, as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks "
-      "by "
-      "an event_sink)");
+  return line.add(std::string{"memory from malloc, calloc or posix_memalign"} + (of.is_heap_known() ? "" : ", or mmap") +
+                  ", as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)");
 }
 
 /// Why nothing was recorded, and the line to add; nothing if that is not known.
