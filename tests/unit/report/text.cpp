@@ -760,6 +760,7 @@ TEST_CASE("text: heap that was not recorded is named where the resident bytes ar
   memprof::process_memory first;
   first.moment = "most_resident";
   first.resident_bytes = first.anonymous_bytes = 4 * mib;
+  first.unrecorded_heap_bytes = 0;
   memprof::process_memory reading;
   reading.moment = "most_unrecorded";
   reading.heap_bytes = 400 * mib;
