@@ -2,6 +2,7 @@
 
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/page/html_options.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -20,7 +21,6 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-class trace;
 struct trace_file_status;
 
 /// Writes the page of a profile: its numbers, and live bytes over time without their owners. An existing file is replaced, or

@@ -83,13 +83,14 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
 }
 
 /// The value in the last column that has that name and that alternative of `fact_value`; null if there is none.
-template <std::same_as<fact_table> Table>
-[[nodiscard]] const fact_value* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name,
-                                         std::size_t alternative) {
-  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
-    if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+template <std::size_t Alternative, std::same_as<fact_table> Table>
+[[nodiscard]] const auto* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name) {
+  const std::variant_alternative_t<Alternative, fact_value>* found = nullptr;
+  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size();
+       column-- > 0 && found == nullptr;) {
+    if (table.columns[column] == name) found = std::get_if<Alternative>(&row[column]);
   }
-  return nullptr;
+  return found;
 }
 
 /// Calls `visit` with each row that `rows_of` would return. Unlike it, it makes no vector, whose functions each unit would have
@@ -102,8 +103,7 @@ void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
       T row{};
       T::columns(row, [&]<class Field>(std::string_view name, Field& field) {
         constexpr std::size_t alternative = std::is_same_v<Field, std::string> ? 2 : std::is_floating_point_v<Field> ? 1 : 0;
-        const fact_value* const value = value_in(table, values, name, alternative);
-        if (value != nullptr) field = static_cast<Field>(*std::get_if<alternative>(value));
+        if (const auto* const value = value_in<alternative>(table, values, name)) field = static_cast<Field>(*value);
       });
       visit(row);
     }
