@@ -2181,6 +2181,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/error.hpp>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -2195,16 +2196,22 @@ struct error : std::runtime_error {
 
 namespace detail {
 
+/// The text without NULs, at which `what()` would end: names may contain them.
+[[nodiscard, gnu::cold, gnu::noinline]] inline std::string with_escaped_nul(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\0', at)) != std::string::npos;) text.replace(at, 1, "\\x00");
+  return text;
+}
+
 #if defined(__cpp_exceptions)
 
 /// Throws `memprof::error`. Out of line, to keep the callers' normal path small.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(with_escaped_nul(text)); }
 
 #else
 
 /// Prints the text of the `memprof::error` on stderr and aborts, because -fno-exceptions leaves no other way out.
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
-  std::fprintf(stderr, "memprof: %s\n", text.c_str());
+  std::fprintf(stderr, "memprof: %s\n", with_escaped_nul(text).c_str());
   std::abort();
 }
 
@@ -2611,13 +2618,14 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
 }
 
 /// The value in the last column that has that name and that alternative of `fact_value`; null if there is none.
-template <std::same_as<fact_table> Table>
-[[nodiscard]] const fact_value* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name,
-                                         std::size_t alternative) {
-  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
-    if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+template <std::size_t Alternative, std::same_as<fact_table> Table>
+[[nodiscard]] const auto* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name) {
+  const std::variant_alternative_t<Alternative, fact_value>* found = nullptr;
+  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size();
+       column-- > 0 && found == nullptr;) {
+    if (table.columns[column] == name) found = std::get_if<Alternative>(&row[column]);
   }
-  return nullptr;
+  return found;
 }
 
 /// Calls `visit` with each row that `rows_of` would return. Unlike it, it makes no vector, whose functions each unit would have
@@ -2630,8 +2638,7 @@ void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
       T row{};
       T::columns(row, [&]<class Field>(std::string_view name, Field& field) {
         constexpr std::size_t alternative = std::is_same_v<Field, std::string> ? 2 : std::is_floating_point_v<Field> ? 1 : 0;
-        const fact_value* const value = value_in(table, values, name, alternative);
-        if (value != nullptr) field = static_cast<Field>(*std::get_if<alternative>(value));
+        if (const auto* const value = value_in<alternative>(table, values, name)) field = static_cast<Field>(*value);
       });
       visit(row);
     }
@@ -5654,7 +5661,8 @@ namespace detail {
 struct frame_parts;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
-/// took, as expandable segments do. An event costs a step for each range after its own; there are a few thousand at most.
+/// took, as expandable segments do. An event moves the ranges after its own, of which there are few:
+/// addresses mostly rise.
 class reserved_ledger {
  public:
   /// Whatever already lies in the range counts as returned. False if the event must be rejected: zero bytes, a range past the
@@ -5696,8 +5704,11 @@ class reserved_ledger {
 
   /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// Number of held ranges.
-  [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
+  /// The cost of `reserve` or `release` at an address in steps of `ledger::limit_work`: the ranges behind it move.
+  [[nodiscard]] std::uint64_t steps(std::uint64_t address) const noexcept {
+    constexpr std::size_t ranges_a_step = 16;  // 256 bytes
+    return (ranges_.size() - first_behind(address)) / ranges_a_step;
+  }
   [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
   [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
   /// The held bytes, for each segment.
@@ -9725,6 +9736,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
+/// The cost of applying such an event to the space in steps of `ledger::limit_work`.
+[[nodiscard]] inline std::uint64_t steps_of_allocator_event(auto& space, const event& recorded) noexcept {
+  const bool changes_reserved = recorded.kind == event_kind::reserve || recorded.kind == event_kind::release;
+  return changes_reserved ? space.reserved().steps(recorded.address) : 0;
+}
+
 /// Applies such an event to the thread's current space. False if it must be rejected.
 [[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   switch (recorded.kind) {
@@ -10186,8 +10203,8 @@ class ledger {
       return;
     }
     if (detail::is_allocator_event(recorded.kind)) {
-      if (enter(run, recorded.space) &&
-          (!take_work(run.space->reserved().ranges() / 4) || !detail::apply_allocator_event(run, recorded, stamp_))) {
+      if (enter(run, recorded.space) && (!take_work(detail::steps_of_allocator_event(*run.space, recorded)) ||
+                                         !detail::apply_allocator_event(run, recorded, stamp_))) {
         ++rejected_events_;
       }
       return;
@@ -15801,9 +15818,9 @@ struct process_reading {
   std::int64_t swapped = -1;
   std::int64_t heap = -1;
   std::int64_t free_heap = -1;
-  std::int64_t threads = 1;  ///< a number
+  std::int64_t threads = 1;  ///< a number; -1: unknown
 
-  [[nodiscard]] bool is_there() const noexcept { return resident >= 0; }
+  [[nodiscard]] bool is_there() const noexcept { return resident >= 0 || heap >= 0; }
 };
 
 /// The value of a line "\nVmRSS:\t    2976 kB" of /proc/self/status in bytes; -1 if there is none.
@@ -15844,6 +15861,19 @@ inline void add_heap([[maybe_unused]] process_reading& reading) noexcept {
 #endif
 #endif
 }
+
+/// Whether a sanitizer keeps memory of its own about each byte, which says nothing about the program's.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool has_shadow_memory = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+inline constexpr bool has_shadow_memory = true;
+#else
+inline constexpr bool has_shadow_memory = false;
+#endif
+#else
+inline constexpr bool has_shadow_memory = false;
+#endif
 
 /// Decides when a capture reads again: at most a thousandth of its time goes into readings, after an allowance that covers each
 /// snapshot of a short run. Two threads never read at the same time.
@@ -15918,8 +15948,8 @@ enum class reading_by : std::uint8_t {
 /// that has cost until now.
 [[nodiscard]] inline process_reading read_process(reading_by who, bool must_have_heap = false) noexcept {
   char text[status_file::most_bytes];
-  process_reading reading = reading_of_status(process_status.read(text));
-  if (!reading.is_there()) return reading;
+  process_reading reading = reading_of_status(process_status.read(text));  // nothing if the program has closed the file
+  if constexpr (has_shadow_memory) reading.anonymous = -1;
   const std::int64_t begin_ns = monotonic_ns();
   if (!must_have_heap && !process_heap_schedule.is_due(begin_ns)) return reading;
   if (who == reading_by::snapshot ? !may_wait_for_malloc() : registry_guard::is_forking(abi_1::process_registry)) return reading;
@@ -15950,6 +15980,9 @@ struct capture_moment {
   std::int64_t profiler_bytes = 0;
   bool records_operator_new = false;
   std::int64_t alignment_bytes = 0;  ///< see `registry::alignment_bytes`
+  std::int64_t allocated_bytes = 0;  ///< of all blocks so far that count in `recorded_bytes`, live or not
+  std::int64_t allocated_blocks = 0;
+  std::int64_t threads = 1;  ///< that have ever recorded
 };
 
 /// The readings of a capture that are kept (`process_moments`), however many there are. Adding one allocates nothing.
@@ -15961,15 +15994,18 @@ class process_readings {
     for (std::size_t index = 0; index < moments; ++index) rows_[index].moment = process_moments[index];
   }
 
-  void add(process_reading reading, const capture_moment& at) noexcept {
+  /// Adds a reading made between two moments, while other threads went on allocating.
+  void add(process_reading reading, const capture_moment& before, const capture_moment& at) noexcept {
     if (!reading.is_there()) return;
     if (reading.heap == 0) reading.heap = reading.free_heap = -1;  // the program uses another `malloc`
-    const std::int64_t recorded_heap = at.recorded_bytes + most_overhead_of_block * at.recorded_blocks;
+    const std::int64_t known_threads = reading.threads < 0 ? at.threads : reading.threads;
+    const std::int64_t threads = std::clamp<std::int64_t>(known_threads, 1, std::int64_t{1} << 22);
     if (heap_before_ < 0 && reading.heap >= 0) {
-      heap_before_ = std::max<std::int64_t>(0, reading.heap - recorded_heap);
+      heap_before_ = std::max<std::int64_t>(0, reading.heap - least_recorded(before, at));
       alignment_before_ = at.alignment_bytes;
     }
-    const std::int64_t most_cached = most_cached_by_thread * std::clamp<std::int64_t>(reading.threads, 1, std::int64_t{1} << 22);
+    const std::int64_t recorded_heap = most_recorded(before, at, threads);
+    const std::int64_t most_cached = most_cached_by_thread * threads;
     process_memory row;
     row.time_ns = at.time_ns;
     row.resident_bytes = reading.resident;
@@ -15983,7 +16019,7 @@ class process_readings {
     row.profiler_bytes = at.profiler_bytes;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
-    if (reading.heap >= 0 && reading.heap >= at.recorded_bytes / 2) {
+    if (reading.heap >= 0 && reading.heap >= least_recorded(before, at) / 2) {
       const std::int64_t rest =
           reading.heap - heap_before_ - recorded_heap - std::max<std::int64_t>(0, at.alignment_bytes - alignment_before_);
       row.unrecorded_heap_bytes = rest > most_cached ? rest : 0;
@@ -16001,9 +16037,22 @@ class process_readings {
     keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
     keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
     is_new_ = true;
+    is_empty_ = false;
   }
 
-  [[nodiscard]] bool is_empty() const noexcept { return rows_[1].resident_bytes < 0; }
+  /// The same, where nothing else happened meanwhile.
+  void add(const process_reading& reading, const capture_moment& at) noexcept { add(reading, at, at); }
+
+  /// Takes the heap of a later moment for that before the capture, if it is the larger one: between the first reading and the
+  /// first event, other threads allocate what nobody records.
+  void raise_heap_before(std::int64_t heap) noexcept {
+    if (heap_before_ < 0 || heap <= heap_before_) return;
+    heap_before_ = heap;
+    for (process_memory& row : rows_) row.heap_before_bytes = heap;
+    is_new_ = true;
+  }
+
+  [[nodiscard]] bool is_empty() const noexcept { return is_empty_; }
   /// Whether there was a reading since the last call.
   [[nodiscard]] bool take_new() noexcept { return std::exchange(is_new_, false); }
   /// Whether the last reading differs from the one at which this was last true by a megabyte, or comes a second later.
@@ -16012,7 +16061,7 @@ class process_readings {
     constexpr std::int64_t most_ns = 1'000'000'000;
     const process_memory& last = rows_[1];
     const auto differs = [](std::int64_t bytes, std::int64_t before) { return std::abs(bytes - before) >= most_bytes; };
-    if (notable_.resident_bytes >= 0 && last.time_ns - notable_.time_ns < most_ns &&
+    if (notable_.time_ns >= 0 && last.time_ns - notable_.time_ns < most_ns &&
         !differs(last.resident_bytes, notable_.resident_bytes) && !differs(last.heap_bytes, notable_.heap_bytes) &&
         !differs(last.recorded_bytes, notable_.recorded_bytes)) {
       return false;
@@ -16025,11 +16074,33 @@ class process_readings {
 
  private:
   struct noted {
-    std::int64_t time_ns = 0;
+    std::int64_t time_ns = -1;  ///< never
     std::int64_t resident_bytes = -1;
     std::int64_t heap_bytes = -1;
     std::int64_t recorded_bytes = 0;
   };
+
+  [[nodiscard]] static std::int64_t allocated_between(const capture_moment& before, const capture_moment& at) noexcept {
+    return std::max<std::int64_t>(0, at.allocated_bytes - before.allocated_bytes);
+  }
+
+  /// Recorded bytes that were live from `before` to `at`, at least.
+  [[nodiscard]] static std::int64_t least_recorded(const capture_moment& before, const capture_moment& at) noexcept {
+    return std::max<std::int64_t>(0, std::min(before.recorded_bytes, at.recorded_bytes - allocated_between(before, at)));
+  }
+
+  /// What `malloc` may have held of recorded blocks at any time from `before` to `at`: those live before and those allocated
+  /// since. A free is recorded before it happens and an allocation after it did, so each other thread that was at work in between
+  /// may have had a block more in the heap: one of a mean size.
+  [[nodiscard]] static std::int64_t most_recorded(const capture_moment& before, const capture_moment& at,
+                                                  std::int64_t threads) noexcept {
+    const std::int64_t allocated_blocks = std::max<std::int64_t>(0, at.allocated_blocks - before.allocated_blocks);
+    const std::int64_t freed_blocks = std::max<std::int64_t>(0, before.recorded_blocks + allocated_blocks - at.recorded_blocks);
+    const std::int64_t unsettled = std::min(threads - 1, allocated_blocks + freed_blocks);
+    const std::int64_t mean = at.allocated_blocks > 0 ? at.allocated_bytes / at.allocated_blocks : 0;
+    return before.recorded_bytes + allocated_between(before, at) +
+           most_overhead_of_block * (before.recorded_blocks + allocated_blocks) + unsettled * (mean + most_overhead_of_block);
+  }
 
   /// glibc's `malloc` takes at least 32 bytes for a block; a larger one has a header and is rounded up to 16 bytes.
   static constexpr std::int64_t most_overhead_of_block = 32;
@@ -16040,6 +16111,7 @@ class process_readings {
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
   bool is_new_ = false;
+  bool is_empty_ = true;
   noted notable_;
 };
 
@@ -16875,16 +16947,20 @@ namespace memprof::inline MEMPROF_ABI::detail {
   capture_moment now;
   now.time_ns = monotonic_ns() - state.begin_ns;
   now.profiler_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  now.threads = shared.thread_count;
   now.alignment_bytes = shared.alignment_bytes.load(std::memory_order_relaxed);
   // See `show_block_to_hooks`.
   now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;
   if (state.is_simulated) return now;  // nothing of what is recorded is in the process
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
-    if (shared.space_memories[id] != host_memory) continue;
+    // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
+    if (shared.space_memories[id] != host_memory && shared.space_names[id] != other_names) continue;
     const space_ledger* const space = state.fold.events().space(id);
     if (space == nullptr) continue;
     now.recorded_bytes += space->live();
     now.recorded_blocks += static_cast<std::int64_t>(space->blocks().size());
+    now.allocated_bytes += space->allocated();
+    now.allocated_blocks += static_cast<std::int64_t>(space->allocation_count());
   }
   return now;
 }
@@ -16897,9 +16973,31 @@ inline void show_block_to_hooks() noexcept {
   ::operator delete(block);
 }
 
-/// Keeps a reading. Under the lock, after a drain.
-inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading) noexcept {
-  state.process.add(reading, this_moment(shared, state));
+/// What the active or last capture knows now, before it reads: what is recorded until the reading is kept may have happened
+/// before or after `malloc` answered. Takes the lock, under which no reading is made.
+[[nodiscard]] inline capture_moment moment_before_reading(registry& shared) noexcept {
+  const control_guard control{shared};
+  capture_state* const state = state_of(shared);
+  if (shared.drain == nullptr || state == nullptr) return {};
+  shared.drain(shared);
+  return this_moment(shared, *state);
+}
+
+/// Keeps a reading made after `before`. Under the lock, after a drain.
+inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading,
+                         const capture_moment& before) noexcept {
+  state.process.add(reading, before, this_moment(shared, state));
+}
+
+/// See `process_readings::raise_heap_before`. Where a capture begins, without the lock.
+inline void settle_heap_before(registry& shared, const process_reading& first) noexcept {
+  if (first.heap < 0 || first.threads == 1) return;
+  process_reading second;
+  const std::int64_t begin_ns = monotonic_ns();
+  add_heap(second);
+  process_heap_schedule.note(begin_ns, monotonic_ns());
+  const control_guard control{shared};
+  if (capture_state* const state = state_of(shared)) state->process.raise_heap_before(second.heap);
 }
 
 /// Puts the kept readings into the trace, if there are new ones and there is memory for them. Under the lock, where no hook sees
@@ -16922,16 +17020,17 @@ inline void write_process_memory(capture_state& state) noexcept {
 inline void read_process_at_snapshot() noexcept {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return;
-  const std::int64_t begin_ns = monotonic_ns();
-  if (!process_schedule.claim(begin_ns)) return;
+  if (!process_schedule.claim(monotonic_ns())) return;
   const errno_guard kept;
+  const capture_moment before = moment_before_reading(shared);
+  const std::int64_t reading_ns = monotonic_ns();  // a drain is no cost of reading: it would come sooner or later
   const process_reading reading = read_process(reading_by::snapshot);
-  process_schedule.finish(begin_ns, monotonic_ns());
+  process_schedule.finish(reading_ns, monotonic_ns());
   const control_guard control{shared};
   capture_state* const state = state_of(shared);
   if (shared.drain == nullptr || state == nullptr || state->has_ended || !reading.is_there()) return;
   shared.drain(shared);
-  keep_reading(shared, *state, reading);
+  keep_reading(shared, *state, reading, before);
   write_process_memory(*state);
 }
 
@@ -17263,29 +17362,33 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   }
   auto made = make_capture(shared, options);
   open_file(shared, made->file, options, described, number);
-  const internal_control_guard lock{shared};
-  const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
-  capture_state* const state = made.release();
-  shared.capture = state;
-  shared.capture_version = version_number;
-  shared.places = state->file.places();
-  shared.ring_capacity = options.ring_capacity;
-  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
-  begin_trace(shared, *state, options, mode, process);
-  put_incomplete_file(*state);
-  keep_reading(shared, *state, first_reading);
-  put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
-  state->record_ns = measure_record_cost(shared);
-  shared.dropped_events.store(0, std::memory_order_relaxed);
-  shared.reentrant_events.store(0, std::memory_order_relaxed);
-  shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
-  if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
-  start_recording<no_pauses>(shared);
-  connect_capture(shared);
-  show_block_to_hooks();
-  status.keep();
-  // Release pairs with the acquire in `record_segment_end`.
-  snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
+  {
+    const internal_control_guard lock{shared};
+    const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
+    capture_state* const state = made.release();
+    shared.capture = state;
+    shared.capture_version = version_number;
+    shared.places = state->file.places();
+    shared.ring_capacity = options.ring_capacity;
+    shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
+    begin_trace(shared, *state, options, mode, process);
+    put_incomplete_file(*state);
+    keep_reading(shared, *state, first_reading, this_moment(shared, *state));
+    put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
+    state->record_ns = measure_record_cost(shared);
+    shared.dropped_events.store(0, std::memory_order_relaxed);
+    shared.reentrant_events.store(0, std::memory_order_relaxed);
+    shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
+    if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr)
+      hidden_blocks->clear();
+    start_recording<no_pauses>(shared);
+    connect_capture(shared);
+    show_block_to_hooks();
+    status.keep();
+    // Release pairs with the acquire in `record_segment_end`.
+    snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
+  }
+  settle_heap_before(shared, first_reading);
   return number;
 }
 
@@ -17401,6 +17504,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
   wait_for_file_of(number);
+  const capture_moment before = moment_before_reading(shared);
   const process_reading last_reading = read_process(reading_by::allocating_call, began_with_heap(number));
   const control_guard control;
   capture_state* const state = state_of_active(number);
@@ -17412,7 +17516,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   count_unfinished_records(shared);
   shared.drain(shared);
   put_unrecorded_modules(*state, unrecorded);
-  keep_reading(shared, *state, last_reading);
+  keep_reading(shared, *state, last_reading, before);
   put_process_memory(*state);
   end_trace(shared, *state, name);
   state->file.close(shared.rings.load(std::memory_order_relaxed));
@@ -17445,6 +17549,7 @@ bool read_session(std::uint32_t number, Profile& result) {
   if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
+  const capture_moment before = moment_before_reading(shared);
   const process_reading reading = active_capture() == 0 ? process_reading{} : read_process(reading_by::allocating_call);
   const internal_control_guard lock{shared};
   capture_state* const state = state_of(shared);
@@ -17452,7 +17557,7 @@ bool read_session(std::uint32_t number, Profile& result) {
   if (shared.drain != nullptr) {
     shared.drain(shared);
     put_unrecorded_modules(*state, unrecorded);  // for an ended capture, the modules loaded at its end count
-    keep_reading(shared, *state, reading);
+    keep_reading(shared, *state, reading, before);
     put_process_memory(*state);
   }
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
@@ -18287,8 +18392,8 @@ struct unknown_read {
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The parts of a reading. They add up to `resident_bytes`: memory that was allocated but never touched, or swapped out, is left
-/// out of the later ones.
+/// The parts of a reading. They add up to `resident_bytes`, if those are known: memory that was allocated but never touched, or
+/// swapped out, is left out of the later ones.
 struct process_account {
   process_memory reading;
   std::int64_t recorded = 0;
@@ -18299,6 +18404,8 @@ struct process_account {
   std::int64_t other_anonymous = 0;  ///< mappings and stacks; the whole unrecorded heap if `malloc` said nothing of it
   std::int64_t files = 0;            ///< code and files
   std::int64_t not_resident = 0;     ///< bytes of blocks, recorded or not, that are not resident
+  bool is_split_known = true;        ///< false: blocks exceed what may be resident of them, so some of `recorded` may be others'
+  bool is_incomplete = false;        ///< `malloc` said nothing, and the process grew by more than twice what was recorded
 
   /// Whether `malloc` told how much of the heap was not recorded.
   [[nodiscard]] bool is_heap_known() const noexcept { return reading.unrecorded_heap_bytes >= 0; }
@@ -18311,6 +18418,11 @@ namespace detail {
   return bytes >= (std::int64_t{1} << 20) && bytes > resident / 20;
 }
 
+/// Compares with the heap where it is unknown what was resident.
+[[nodiscard]] inline bool is_heap_notable(const process_memory& reading) noexcept {
+  return is_notable(reading.unrecorded_heap_bytes, reading.resident_bytes < 0 ? reading.heap_bytes : reading.resident_bytes);
+}
+
 }  // namespace detail
 
 /// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
@@ -18318,7 +18430,10 @@ namespace detail {
   process_account account;
   account.reading = reading;
   const std::int64_t resident = std::max<std::int64_t>(reading.resident_bytes, 0);
-  std::int64_t left = resident;
+  const std::int64_t anonymous =
+      reading.anonymous_bytes < 0 ? resident : std::min<std::int64_t>(resident, reading.anonymous_bytes);
+  account.files = resident - anonymous;
+  std::int64_t left = anonymous;  // blocks are never in files
   const auto take = [&](std::int64_t bytes) {
     const std::int64_t taken = std::clamp<std::int64_t>(bytes, 0, left);
     left -= taken;
@@ -18330,8 +18445,8 @@ namespace detail {
   account.not_resident = missing + std::max<std::int64_t>(reading.unrecorded_heap_bytes, 0) - account.unrecorded_heap;
   account.profiler = take(reading.profiler_bytes);
   account.heap_before = take(reading.heap_before_bytes);
-  const std::int64_t of_files = reading.anonymous_bytes < 0 ? 0 : std::max<std::int64_t>(0, resident - reading.anonymous_bytes);
-  account.files = take(of_files);
+  const std::int64_t displaced = std::max<std::int64_t>(reading.heap_before_bytes, 0) - account.heap_before;
+  account.is_split_known = !detail::is_notable(account.not_resident + displaced, resident);
   account.free_heap = take(reading.free_heap_bytes);
   if (reading.anonymous_bytes < 0) {
     account.files = left;
@@ -18341,6 +18456,27 @@ namespace detail {
   return account;
 }
 
+namespace detail {
+
+/// Whether the process grew by more than twice what was recorded, and `malloc` said nothing of it when it was read or at the end:
+/// the program has another one, or none that tells. As much again may be what that takes for the recorded blocks, and keeps of
+/// those freed.
+[[nodiscard]] inline bool has_unexplained_growth(const process_account& of, const std::vector<process_memory>& rows) {
+  if (of.is_heap_known()) return false;
+  std::int64_t before = 0;
+  std::int64_t recorded = 0;
+  for (const process_memory& row : rows) {
+    if (row.moment == "last" && row.unrecorded_heap_bytes >= 0) return false;
+    if (row.moment == "first") before = std::max<std::int64_t>(0, row.anonymous_bytes);
+    recorded = std::max(recorded, row.recorded_bytes);
+  }
+  const std::int64_t growth = of.reading.anonymous_bytes - before - of.profiler;
+  return is_notable(of.other_anonymous, of.reading.resident_bytes) && is_notable(growth - recorded, of.reading.resident_bytes) &&
+         growth / 2 > recorded;
+}
+
+}  // namespace detail
+
 /// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
 /// notable unrecorded heap. None if the capture did not look, as in an imported trace, or if what it recorded lies elsewhere: in
 /// the memory of devices, or nowhere, as in a simulated run.
@@ -18349,24 +18485,25 @@ namespace detail {
   const auto is_elsewhere = [](const space_profile& space) { return detail::is_device_name(space.name); };
   if (source.mode == run_mode::no_dispatch) return found;
   if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
+  const std::vector<process_memory> rows = rows_of<process_memory>(source.facts);
   for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
-    detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {
-      if (row.moment != moment || row.resident_bytes < 0) return;
-      if (!found || detail::is_notable(row.unrecorded_heap_bytes, row.resident_bytes)) found = account_of(row);
-    });
-    if (found && detail::is_notable(found->reading.unrecorded_heap_bytes, found->reading.resident_bytes)) break;
+    for (const process_memory& row : rows) {
+      const bool has_heap = detail::is_heap_notable(row);
+      if (row.moment != moment || (row.resident_bytes < 0 && !has_heap)) continue;
+      if (!found || has_heap) found = account_of(row);
+    }
+    if (found && detail::is_heap_notable(found->reading)) break;
   }
   if (!found) return found;
-  detail::for_each_fact<process_memory>(source.facts, [&](const process_memory& row) {  // a later reading may know
+  found->is_incomplete = detail::has_unexplained_growth(*found, rows);
+  for (const process_memory& row : rows) {  // a later reading may know
     found->reading.records_operator_new = std::max(found->reading.records_operator_new, row.records_operator_new);
-  });
+  }
   return found;
 }
 
 /// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
-[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
-  return detail::is_notable(of.reading.unrecorded_heap_bytes, of.reading.resident_bytes);
-}
+[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept { return detail::is_heap_notable(of.reading); }
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -18554,6 +18691,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/process_section.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18568,10 +18706,19 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[nodiscard, gnu::cold]] inline page_line process_line(const process_account& of) {
   const std::int64_t resident = of.reading.resident_bytes;
   page_line line;
-  line.add(short_bytes(resident), emphasis::strong).add(" resident: " + short_bytes(of.recorded) + " recorded");
+  if (resident < 0) {  // the program has closed the file
+    line.add("resident unknown: " + short_bytes(of.reading.recorded_bytes) + " recorded, ");
+    return line.add(short_bytes(of.reading.unrecorded_heap_bytes) + " heap not recorded", emphasis::alarm).add(" (malloc)");
+  }
+  const std::int64_t most = std::max<std::int64_t>(0, resident - of.files);
+  const auto part = [&](std::int64_t bytes, std::int64_t known) {
+    return of.is_split_known ? short_bytes(bytes) : "up to " + short_bytes(std::clamp<std::int64_t>(known, 0, most));
+  };
+  line.add(short_bytes(resident), emphasis::strong);
+  line.add(" resident: " + part(of.recorded, of.reading.recorded_bytes) + " recorded");
   if (of.is_heap_known()) {
     const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
-    line.add(", ").add(short_bytes(of.unrecorded_heap) + " heap not recorded", how).add(" (malloc)");
+    line.add(", ").add(part(of.unrecorded_heap, of.reading.unrecorded_heap_bytes) + " heap not recorded", how).add(" (malloc)");
   }
   // Small parts are in the last one.
   std::int64_t rest = of.files;
@@ -18608,15 +18755,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What was not recorded, and how to record it.
 [[nodiscard, gnu::cold]] inline page_line unrecorded_heap_line(const process_account& of) {
-  page_line line{short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "};
+  page_line line{of.is_heap_known() ? short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "
+                                    : short_bytes(of.other_anonymous) + " not recorded: "};
   if (of.reading.records_operator_new == 0)
     return line.add(
         "add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new (not malloc, as in C "
         "libraries and arenas)");
-  return line.add(
-      "memory from malloc, calloc or posix_memalign, as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks "
-      "by "
-      "an event_sink)");
+  return line.add(std::string{"memory from malloc, calloc or posix_memalign"} + (of.is_heap_known() ? "" : ", or mmap") +
+                  ", as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)");
 }
 
 /// Why nothing was recorded, and the line to add; nothing if that is not known.
@@ -18664,7 +18810,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
     lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
   });
-  if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process))
+  if (const std::optional<process_account> process = process_account_of(source);
+      process && (has_unrecorded_heap(*process) || process->is_incomplete))
     lines.push_back(unrecorded_heap_line(*process));
   const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
     if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);
@@ -18950,14 +19097,33 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   return is_within(wide_ranges, code) ? 2 : 1;
 }
 
+/// What is kept or left out as a whole where a text is cut: a character, or the escape of one that `on_one_line` wrote.
+struct text_unit {
+  std::size_t bytes;
+  std::size_t columns;
+};
+
+[[nodiscard]] constexpr bool is_hex_digit(char letter) noexcept {
+  return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f');
+}
+
+[[nodiscard]] constexpr text_unit unit_at(std::string_view text, std::size_t index) noexcept {
+  constexpr std::size_t escape = std::string_view{"\\x1b"}.size();
+  const std::string_view rest = text.substr(index, escape);
+  if (rest.size() == escape && rest.starts_with("\\x") && is_hex_digit(rest[2]) && is_hex_digit(rest[3])) return {escape, escape};
+  if (rest.starts_with("\\n") || rest.starts_with("\\t")) return {2, 2};
+  const utf8_character character = utf8_at(text, index);
+  return {character.size, columns_of(character.code)};
+}
+
 /// The columns that a line of UTF-8 without control characters takes. A sequence that a terminal draws as one glyph counts with
 /// all its parts, so this errs on the wide side.
 [[nodiscard]] constexpr std::size_t display_width(std::string_view text) noexcept {
   std::size_t width = 0;
   for (std::size_t index = 0; index < text.size();) {
-    const utf8_character character = utf8_at(text, index);
-    width += columns_of(character.code);
-    index += character.size;
+    const text_unit unit = unit_at(text, index);
+    width += unit.columns;
+    index += unit.bytes;
   }
   return width;
 }
@@ -18966,10 +19132,10 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
 [[nodiscard]] constexpr std::size_t bytes_within(std::string_view text, std::size_t columns) noexcept {
   std::size_t index = 0;
   for (std::size_t width = 0; index < text.size();) {
-    const utf8_character character = utf8_at(text, index);
-    width += columns_of(character.code);
+    const text_unit unit = unit_at(text, index);
+    width += unit.columns;
     if (width > columns) break;
-    index += character.size;
+    index += unit.bytes;
   }
   return index;
 }
@@ -18980,11 +19146,10 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   if (width <= columns) return std::string{text};
   if (columns == 0) return {};
   const std::size_t begin = bytes_within(text, columns / 2);
-  std::size_t left_out = width - (columns - 1 - display_width(text.substr(0, begin)));
+  const std::size_t left_out = width - (columns - 1 - display_width(text.substr(0, begin)));
   std::size_t end = bytes_within(text, left_out);
-  // Drops a wide character that would be cut in half, and any marks of the last character dropped.
-  left_out = display_width(text.substr(0, end)) < left_out ? left_out + 1 : left_out;
-  end = bytes_within(text, left_out);
+  // Drops a wide character or an escape that would be cut, and any marks of the last character dropped.
+  for (std::size_t more = left_out; display_width(text.substr(0, end)) < left_out;) end = bytes_within(text, ++more);
   return std::string{text.substr(0, begin)} + "\xe2\x80\xa6" + std::string{text.substr(end)};
 }
 
@@ -19788,6 +19953,7 @@ inline constexpr std::size_t least_name = 12;
 
 // ---- <memprof/report/text/shortened_names.hpp>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -19795,7 +19961,8 @@ inline constexpr std::size_t least_name = 12;
 
 /// @file
 /// Names shortened to fit their column but kept distinct: stacks often begin with the same frames. The last component of a path
-/// stays as long as it can, for it is the innermost operation, or the frame that asked for memory.
+/// stays as long as it can, for it is the innermost operation, or the frame that asked for memory; frames of libraries count
+/// less.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -19805,15 +19972,21 @@ inline constexpr std::string_view ellipsis = "\xe2\x80\xa6";
 /// Less than this of one end of a name is not worth showing.
 inline constexpr std::size_t least_end = 6;
 
+/// Where the escape begins that has its middle at `index`; `index` if there is none.
+[[nodiscard]] constexpr std::size_t begin_of_unit(std::string_view text, std::size_t index) noexcept {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(index, 3); ++back) {
+    if (text[index - back] == '\\' && unit_at(text, index - back).bytes > back) return index - back;
+  }
+  return index;
+}
+
 /// The longest end of a text that takes at most `columns`.
 [[nodiscard, gnu::cold]] inline std::string_view end_within(std::string_view text, std::size_t columns) {
   const std::size_t width = display_width(text);
   if (width <= columns) return text;
   text.remove_prefix(bytes_within(text, width - columns));
-  while (display_width(text) > columns) {  // a wide character that would be cut in half
-    text.remove_prefix(1);
-    while (!text.empty() && continues_utf8(text.front())) text.remove_prefix(1);
-  }
+  // A wide character or an escape that would be cut.
+  while (display_width(text) > columns) text.remove_prefix(unit_at(text, 0).bytes);
   return text;
 }
 
@@ -19824,8 +19997,30 @@ inline constexpr std::size_t least_end = 6;
   return slash == name.npos ? name : name.substr(slash + 1);
 }
 
-/// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end.
+/// Whether a frame is one of the standard library, of libtorch or of an allocator, rather than of the program.
+[[nodiscard]] constexpr bool is_library_frame(std::string_view frame) noexcept {
+  constexpr std::array<std::string_view, 6> begins{"std::", "__gnu_cxx::", "operator new", "at::", "c10::", "torch::"};
+  return std::any_of(begins.begin(), begins.end(), [&](std::string_view begin) { return frame.starts_with(begin); });
+}
+
+/// A path without the frames of libraries at its end; empty if it has no others.
+[[nodiscard]] constexpr std::string_view without_library_frames(std::string_view name) noexcept {
+  while (is_library_frame(last_component(name))) {
+    const std::size_t frame = last_component(name).size();
+    name.remove_suffix(std::min(name.size(), frame + 1));  // and its slash
+  }
+  return name;
+}
+
+/// A name in at most `columns`: its middle is left out, but of a path the last component stays, or else its end. Of a stack, it
+/// is the innermost frame of the program that stays.
 [[nodiscard, gnu::cold]] inline std::string shortened_name(std::string_view name, std::size_t columns) {
+  const std::string_view own = without_library_frames(name);
+  if (!own.empty() && own.size() < name.size() && columns > 1 && display_width(name) > columns) {
+    const std::string shown = shortened_name(own, columns - 1) + std::string{ellipsis};
+    const std::size_t room = columns - display_width(shown);
+    return room < least_end ? shown : shown + std::string{end_within(name.substr(own.size()), room)};
+  }
   const std::string_view last = last_component(name);
   const std::size_t width = display_width(last);
   if (columns == 0 || last.size() == name.size() || 2 * width < columns) return shortened(name, columns);
@@ -19861,6 +20056,7 @@ struct text_range {
   std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
   if (prefix - begin > longest_common_part) begin = prefix - longest_common_part;
   while (begin > 0 && continues_utf8(name[begin])) --begin;
+  begin = begin_of_unit(name, begin);
   const std::size_t end = name.find('/', std::max(begin, name.size() - suffix));
   return {begin, std::min(end, name.size())};
 }
