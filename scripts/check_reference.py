@@ -11,7 +11,7 @@ STRUCTS = {
     "capture_options": "include/memprof/record/options.hpp",
     "session_options": "include/memprof/record/session_options.hpp",
     "text_options": "include/memprof/report/text/text_options.hpp",
-    "html_options": "toolkit/page/page.hpp",
+    "html_options": "toolkit/page/html_options.hpp",
 }
 
 
