@@ -18712,7 +18712,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
   const std::int64_t most = std::max<std::int64_t>(0, resident - of.files);
   const auto part = [&](std::int64_t bytes, std::int64_t known) {
-    return of.is_split_known ? short_bytes(bytes) : "up to " + short_bytes(std::clamp<std::int64_t>(known, 0, most));
+    return of.is_split_known || known <= 0 ? short_bytes(bytes)
+                                           : "up to " + short_bytes(std::clamp<std::int64_t>(known, 0, most));
   };
   line.add(short_bytes(resident), emphasis::strong);
   line.add(" resident: " + part(of.recorded, of.reading.recorded_bytes) + " recorded");
