@@ -6,6 +6,7 @@
 #include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
+#include <memprof/profile/process_account.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/fact_lines.hpp>
