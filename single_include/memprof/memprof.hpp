@@ -11037,7 +11037,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
 [[nodiscard]] inline std::size_t bytes_of_row(const std::vector<fact_value>& row) noexcept {
   constexpr std::size_t block = 16;  // what an allocation costs
   constexpr std::size_t short_text = 15;
-  std::size_t bytes = sizeof row + block + row.size() * sizeof(fact_value);
+  std::size_t bytes = sizeof(std::vector<fact_value>) + block + row.size() * sizeof(fact_value);
   for (const fact_value& value : row) {
     const auto* const text = std::get_if<std::string>(&value);
     if (text != nullptr && text->size() > short_text) bytes += block + text->size();
@@ -20095,6 +20095,7 @@ template <class Names = std::vector<std::string>>
 [[nodiscard, gnu::cold]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int max_rounds = 16;
   std::vector<std::string> shown;
+  shown.reserve(names.size());
   for (const std::string& name : names) shown.push_back(shortened_name(name, columns));
   std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {

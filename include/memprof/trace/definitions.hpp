@@ -233,7 +233,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
 [[nodiscard]] inline std::size_t bytes_of_row(const std::vector<fact_value>& row) noexcept {
   constexpr std::size_t block = 16;  // what an allocation costs
   constexpr std::size_t short_text = 15;
-  std::size_t bytes = sizeof row + block + row.size() * sizeof(fact_value);
+  std::size_t bytes = sizeof(std::vector<fact_value>) + block + row.size() * sizeof(fact_value);
   for (const fact_value& value : row) {
     const auto* const text = std::get_if<std::string>(&value);
     if (text != nullptr && text->size() > short_text) bytes += block + text->size();

@@ -145,6 +145,7 @@ template <class Names = std::vector<std::string>>
 [[nodiscard, gnu::cold]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int max_rounds = 16;
   std::vector<std::string> shown;
+  shown.reserve(names.size());
   for (const std::string& name : names) shown.push_back(shortened_name(name, columns));
   std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
