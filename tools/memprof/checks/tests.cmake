@@ -287,7 +287,7 @@ tool_refuses(estimate "a negative seed" "--profile-seed: '-1' is not 0 or a posi
 foreach(number IN ITEMS 010 0x10 1.5 1e3 ten)
   tool_refuses(estimate "a batch of ${number}" "--batch-size: '${number}' is not a whole decimal number" --batch_size ${number})
 endforeach()
-tool_refuses(estimate "an empty size" "--layers needs a value" --layers=)
+tool_refuses(estimate "an empty size" "--layers: '' is not a whole decimal number" --layers=)
 tool_refuses(estimate "more than 64 bits" "does not fit 63 bits" --batch-size 99999999999999999999)
 tool_refuses(estimate "a folder as a config" "cannot read '[.]': Is a directory" --run_config .)
 tool_refuses(estimate "options of a step without one" "--micro-batches requires --step" --micro_batches 3)
