@@ -75,12 +75,13 @@ nlohmann::ordered_json space_value(const analyzed_space& analyzed) {
   const profile& of = *analyzed.profile;
   const space_profile& space = analyzed.usage();
   const memory_breakdown& breakdown = analyzed.breakdown;
-  const auto rank = of.process.rank < 0 ? std::nullopt : std::optional{of.process.rank};
-  const auto peak_segment = space.peak_segment < 0 ? std::nullopt : std::optional{space.peak_segment};
+  const auto known = [](std::int64_t number) {
+    return number < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(number);
+  };
   return {{"file", of.provenance.file},
           {"line", of.provenance.line},
           {"section", of.provenance.section},
-          {"rank", value_or_null(rank)},
+          {"rank", known(of.process.rank)},
           {"space", space.name},
           {"rounding", of.provenance.rounding},
           {"absent", of.provenance.absent},
@@ -97,7 +98,7 @@ nlohmann::ordered_json space_value(const analyzed_space& analyzed) {
           {"device_memory_source", name_or_null(breakdown.device_memory_from)},
           {"fits", value_or_null(breakdown.fits())},
           {"usage_percent", value_or_null(breakdown.usage_percent())},
-          {"peak_segment", value_or_null(peak_segment)},
+          {"peak_segment", known(space.peak_segment)},
           {"peak_parts", parts_value(breakdown)},
           {"segment_count", std::max(of.segment_count, static_cast<std::int64_t>(of.segments.size()))},
           {"segments", segments_value(space)},

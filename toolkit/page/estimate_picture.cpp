@@ -24,7 +24,8 @@ constexpr std::string_view bf16_colour = "#ff7f0e";
 
 /// The bars of one precision as a named gnuplot table: on each line, the centre on the axis of names and a value in GiB.
 [[nodiscard]] std::string bar_table(std::string_view name, const std::vector<std::int64_t>& bytes) {
-  std::string table = "$" + std::string{name} + " << END_OF_BARS\n";
+  std::string table{"$"};
+  table.append(name).append(" << END_OF_BARS\n");
   for (std::size_t index = 0; index < bytes.size(); ++index) {
     table += std::to_string(index) + ' ' + decimal(static_cast<double>(bytes[index]) / 0x1p30, 9) + '\n';
   }
@@ -65,7 +66,7 @@ std::string bucket_picture_script(const shape_estimate& estimate, std::string_vi
   script += detail::name_tics("x", names, "nomirror scale 0 rotate by 20 right");
   script += detail::bar_table("fp32", fp32) + detail::bar_table("bf16", bf16);
   const auto bars = [](std::string_view table, const char* low, const char* high, std::string_view colour) {
-    return "$" + std::string{table} + " using 1:($2/2):($1" + low + "):($1" + high +
+    return std::string{"$"}.append(table) + " using 1:($2/2):($1" + low + "):($1" + high +
            "):(0):2 with boxxyerror fillstyle solid 1 noborder fillcolor rgb '" + std::string{colour} + "' title '" +
            std::string{table} + "'";
   };
@@ -94,7 +95,8 @@ std::string contributors_picture_script(const shape_estimate& estimate, std::siz
   script += detail::name_tics("y", names, "nomirror scale 0 font 'Sans,14'");
   script += detail::bar_table("fp32", fp32) + detail::bar_table("bf16", bf16);
   const auto bars = [](std::string_view table, std::string_view colour) {
-    return "$" + std::string{table} + " using ($2/2):1:(0):2:($1-0.4):($1+0.4) with boxxyerror fillstyle transparent solid 0.8 " +
+    return std::string{"$"}.append(table) +
+           " using ($2/2):1:(0):2:($1-0.4):($1+0.4) with boxxyerror fillstyle transparent solid 0.8 " +
            "noborder fillcolor rgb '" + std::string{colour} + "' title '" + std::string{table} + "'";
   };
   // Without an operation there is nothing to plot, and gnuplot fails on an empty table.

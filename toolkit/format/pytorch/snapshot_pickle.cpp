@@ -215,7 +215,7 @@ class torch_pickle_handler final : public pickle_handler {
       } else if (fault == nullptr) {
         fault = set(made, field_of(from, key, value), stacks_);
       }
-      if (fault != nullptr) raise_about(what(), "'" + std::string{key} + "' " + fault);
+      if (fault != nullptr) raise_about(what(), std::string{"'"}.append(key).append("' ").append(fault));
     });
     if (const torch_expectation lack = lack_of(made); lack != nullptr) raise_about(what(), lack);
     sink_.event(device, made);
@@ -235,7 +235,7 @@ class torch_pickle_handler final : public pickle_handler {
       } else if (fault == nullptr) {
         fault = set(made, field_of(from, key, value));
       }
-      if (fault != nullptr) raise_about(what, "'" + std::string{key} + "' " + fault);
+      if (fault != nullptr) raise_about(what, std::string{"'"}.append(key).append("' ").append(fault));
     });
     std::uint64_t next = made.address;
     std::size_t number = 0;
@@ -260,7 +260,7 @@ class torch_pickle_handler final : public pickle_handler {
       } else if (fault == nullptr) {
         fault = fields.set(field_of(from, key, value));
       }
-      if (fault != nullptr) raise_about(what(), "'" + std::string{key} + "' " + fault);
+      if (fault != nullptr) raise_about(what(), std::string{"'"}.append(key).append("' ").append(fault));
     });
     if (const torch_expectation lack = fields.lack(); lack != nullptr) raise_about(what(), lack);
     fields.add_to(to, next);

@@ -81,7 +81,7 @@ void hlo_memory::tell_source(const hlo_instruction& of, hlo_block& made) const {
       made.source_line = at.line;
     }
     if (!made.stack.empty()) made.stack += '\n';
-    made.stack.append(file).append(":" + std::to_string(at.line) + ":" + std::to_string(at.column));
+    made.stack.append(file).append(":").append(std::to_string(at.line)).append(":").append(std::to_string(at.column));
   }
 }
 
