@@ -63,6 +63,13 @@ bool is_heap_known() {
 #endif
 }
 
+/// An optimiser may leave out a block that nobody uses, but not this one.
+template <class T>
+T* keep(T* block) {
+  asm volatile("" : : "r"(block) : "memory");
+  return block;
+}
+
 struct free_deleter {
   void operator()(void* block) const { std::free(block); }
 };
@@ -108,7 +115,7 @@ TEST_CASE("process memory: 20 MiB from posix_memalign beside 1000 B of operator 
   REQUIRE_KNOWN_HEAP();
   auto capture = memprof::begin_capture();
   {
-    const std::unique_ptr<char[]> recorded{new char[1000]};
+    const std::unique_ptr<char[]> recorded{keep(new char[1000])};
     const c_block index = aligned_block(20 * mib);
     memprof::snapshot("BUILD");
   }
@@ -136,7 +143,7 @@ TEST_CASE("process memory: a program that records what it allocates hears nothin
   {
     const std::vector<char> large(20 * mib, 'x');
     std::vector<std::unique_ptr<char[]>> small;
-    for (int count = 0; count < 200'000; ++count) small.emplace_back(new char[24]);  // blocks of 32 bytes for malloc
+    for (int count = 0; count < 200'000; ++count) small.emplace_back(keep(new char[24]));  // blocks of 32 bytes for malloc
     memprof::snapshot("WORK");
   }
   capture.end();
@@ -172,7 +179,7 @@ TEST_CASE("process memory: blocks that nobody touched are counted, and never as 
   constexpr std::int64_t much = std::int64_t{8} << 30;
   auto capture = memprof::begin_capture();
   {
-    const std::unique_ptr<char[]> recorded{new char[much]};
+    const std::unique_ptr<char[]> recorded{keep(new char[much])};
     const c_block other = aligned_block(much, false);
     memprof::snapshot("RESERVE");
   }
@@ -241,7 +248,7 @@ TEST_CASE("process memory: threads that allocate during a snapshot, by operator 
     threads.emplace_back([&] {
       while (!stops) {
         std::vector<std::unique_ptr<char[]>> blocks;
-        for (int count = 0; count < 64; ++count) blocks.emplace_back(new char[mib / 10]);
+        for (int count = 0; count < 64; ++count) blocks.emplace_back(keep(new char[mib / 10]));
       }
     });
   }
@@ -260,7 +267,7 @@ TEST_CASE("process memory: what was allocated before the capture is not called u
   REQUIRE_KNOWN_HEAP();
   const c_block before = aligned_block(30 * mib);
   auto capture = memprof::begin_capture();
-  delete new int;
+  delete keep(new int);
   memprof::snapshot("WORK");
   capture.end();
   const memprof::profile profile = capture.profile();
@@ -290,7 +297,7 @@ TEST_CASE("process memory: live capture, kept trace and trace file say the same"
   auto capture = memprof::begin_capture({.trace = &kept, .trace_file = file, .trace_limit = limit});
   for (int step = 0; step < 50; ++step) {
     const c_block block = aligned_block(mib / 10);
-    for (int count = 0; count < 2000; ++count) delete new int;
+    for (int count = 0; count < 2000; ++count) delete keep(new int);
     memprof::snapshot("STEP");
     if (step == 20) (void)capture.profile();
   }
@@ -311,7 +318,7 @@ TEST_CASE("process memory: a trace file of a killed process has the readings up 
   if (child == 0) {
     auto capture = memprof::begin_capture({.trace_file = file});
     const c_block block = aligned_block(20 * mib);
-    delete new int;
+    delete keep(new int);
     memprof::snapshot("BUILD");
     ::raise(SIGKILL);
   }
@@ -474,7 +481,7 @@ TEST_CASE("process memory: snapshots of a thread that blocks signals without han
   const blocked_guard blocked{SIGPIPE, SIGHUP, SIGRTMIN + 1};  // Catch2 handles SIGINT
   auto capture = memprof::begin_capture();
   std::thread{[] {
-    delete new int;
+    delete keep(new int);
     const c_block other = aligned_block(20 * mib);
     memprof::snapshot("WORK");
   }}.join();
@@ -570,7 +577,7 @@ TEST_CASE("process memory: a program that closes every file and opens others kee
   auto capture = memprof::begin_capture();
   const int number = number_of_status_file();
   REQUIRE(number >= 0);
-  delete new int;
+  delete keep(new int);
   memprof::snapshot("BEFORE");
   int ends[2] = {-1, -1};
   SECTION("a file") {
