@@ -1,5 +1,6 @@
 #include <memprof/toolkit/estimate/fit_search.hpp>
 #include <memprof/toolkit/estimate/fit_text.hpp>
+#include <memprof/toolkit/estimate/training_step.hpp>
 
 #include <memprof/trace/device_presets.hpp>
 
