@@ -34,7 +34,8 @@ const estimated_operation& find(const shape_estimate& estimate, std::string_view
 /// What the forward pass of a step leaves live, by the estimate that replays every allocation.
 std::int64_t kept_by_step(const decoder_model& model, memprof::dtype type) {
   const memprof::training_setup setup{.batch_size = 3, .seq_len = 16, .type = type};
-  const memprof::space_profile& space = memprof::estimate_training_step(model, setup).space();
+  const memprof::training_estimate estimate = memprof::estimate_training_step(model, setup);
+  const memprof::space_profile& space = estimate.space();
   const auto forward = std::find_if(space.segments.begin(), space.segments.end(),
                                     [](const memprof::segment_usage& usage) { return usage.segment == "FORWARD_PASS"; });
   REQUIRE(forward != space.segments.end());
