@@ -5661,8 +5661,7 @@ namespace detail {
 struct frame_parts;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
-/// took, as expandable segments do. An event moves the ranges after its own, of which there are few:
-/// addresses mostly rise.
+/// took, as expandable segments do. An event moves the ranges behind its own: few, as addresses mostly rise.
 class reserved_ledger {
  public:
   /// Whatever already lies in the range counts as returned. False if the event must be rejected: zero bytes, a range past the
@@ -15792,6 +15791,21 @@ class status_file {
 /// That of the active capture.
 inline constinit status_file process_status{};
 
+/// Opens the process's status for a capture, and closes it if there will be none.
+class [[nodiscard]] open_status_guard {
+ public:
+  open_status_guard() noexcept { process_status.open(); }
+  open_status_guard(const open_status_guard&) = delete;
+  open_status_guard& operator=(const open_status_guard&) = delete;
+  ~open_status_guard() {
+    if (!is_kept_) process_status.close();
+  }
+  void keep() noexcept { is_kept_ = true; }
+
+ private:
+  bool is_kept_ = false;
+};
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/process_reading.hpp>
@@ -17310,21 +17324,6 @@ struct capture_state_deleter {
   return state;
 }
 
-/// Opens the process's status for a capture, and closes it if there will be none.
-class [[nodiscard]] open_status_guard {
- public:
-  open_status_guard() noexcept { process_status.open(); }
-  open_status_guard(const open_status_guard&) = delete;
-  open_status_guard& operator=(const open_status_guard&) = delete;
-  ~open_status_guard() {
-    if (!is_kept_) process_status.close();
-  }
-  void keep() noexcept { is_kept_ = true; }
-
- private:
-  bool is_kept_ = false;
-};
-
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   {
     const internal_guard hidden;
@@ -17463,8 +17462,8 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
 /// the captures that follow pay for it.
 [[nodiscard]] inline bool began_with_heap(std::uint32_t number) noexcept {
   const control_guard control;
-  const capture_state* const state = state_of(abi_1::process_registry);
-  return active_capture() == number && state != nullptr && state->process.begin()->heap_bytes >= 0;
+  const capture_state* const state = state_of_active(number);
+  return state != nullptr && state->process.begin()->heap_bytes >= 0;
 }
 
 /// Whether another version of the library began the active or last capture; warns if so.

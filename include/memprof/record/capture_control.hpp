@@ -192,21 +192,6 @@ struct capture_state_deleter {
   return state;
 }
 
-/// Opens the process's status for a capture, and closes it if there will be none.
-class [[nodiscard]] open_status_guard {
- public:
-  open_status_guard() noexcept { process_status.open(); }
-  open_status_guard(const open_status_guard&) = delete;
-  open_status_guard& operator=(const open_status_guard&) = delete;
-  ~open_status_guard() {
-    if (!is_kept_) process_status.close();
-  }
-  void keep() noexcept { is_kept_ = true; }
-
- private:
-  bool is_kept_ = false;
-};
-
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   {
     const internal_guard hidden;
@@ -345,8 +330,8 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
 /// the captures that follow pay for it.
 [[nodiscard]] inline bool began_with_heap(std::uint32_t number) noexcept {
   const control_guard control;
-  const capture_state* const state = state_of(abi_1::process_registry);
-  return active_capture() == number && state != nullptr && state->process.begin()->heap_bytes >= 0;
+  const capture_state* const state = state_of_active(number);
+  return state != nullptr && state->process.begin()->heap_bytes >= 0;
 }
 
 /// Whether another version of the library began the active or last capture; warns if so.

@@ -125,4 +125,19 @@ class status_file {
 /// That of the active capture.
 inline constinit status_file process_status{};
 
+/// Opens the process's status for a capture, and closes it if there will be none.
+class [[nodiscard]] open_status_guard {
+ public:
+  open_status_guard() noexcept { process_status.open(); }
+  open_status_guard(const open_status_guard&) = delete;
+  open_status_guard& operator=(const open_status_guard&) = delete;
+  ~open_status_guard() {
+    if (!is_kept_) process_status.close();
+  }
+  void keep() noexcept { is_kept_ = true; }
+
+ private:
+  bool is_kept_ = false;
+};
+
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -74,8 +74,7 @@ namespace detail {
 struct frame_parts;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
-/// took, as expandable segments do. An event moves the ranges after its own, of which there are few:
-/// addresses mostly rise.
+/// took, as expandable segments do. An event moves the ranges behind its own: few, as addresses mostly rise.
 class reserved_ledger {
  public:
   /// Whatever already lies in the range counts as returned. False if the event must be rejected: zero bytes, a range past the
