@@ -593,7 +593,7 @@ TEST_CASE("trace file: a disk that becomes full ends one with a limit, and what 
     CHECK_THAT(status.damage, EndsWith("ends early because writing it failed (No space left on device)"));
     CHECK_FALSE(read.exact);
     CHECK(read.space("dram").anomalies.unmatched_frees.count == 0);
-    // Before it ended, nothing was missing that a key frame does not tell.
+    // Before it ended, nothing was missing that a saved state does not tell.
     CHECK(read.anomalies.missing_events == 1);
     CHECK(read.space("dram").allocation_count > room / 14 / 2);
   }

@@ -99,10 +99,10 @@ class fold_model {
       kept_.insert(last);
       const std::set<std::size_t> pinned = pinned_until(last);
       const std::set<std::size_t> held = held_until(last);
-      while (kept_.size() > options_.kept_segments) {
+      while (kept_.size() > options_.full_segments) {
         std::vector<std::pair<int, std::size_t>> candidates;
         for (const std::size_t number : kept_) {
-          if (number + options_.kept_segments / 4 > last || pinned.count(number) != 0) continue;
+          if (number + options_.full_segments / 4 > last || pinned.count(number) != 0) continue;
           const bool is_first = members_[row_of_[number]].front() == number;
           candidates.push_back({is_first ? 2 : held.count(number) != 0 ? 1 : 0, number});
         }
@@ -206,7 +206,7 @@ class fold_model {
   }
 
   /// Least squares in two passes, around the means.
-  [[nodiscard]] growth_line growth(const space_profile& space, std::size_t row) const {
+  [[nodiscard]] linear_fit growth(const space_profile& space, std::size_t row) const {
     const std::vector<std::size_t>& members = members_[row];
     const auto count = static_cast<long double>(members.size());
     // Beside the first, so that a small variation of great numbers is not rounded away.
@@ -305,8 +305,8 @@ inline void accept_rounding(profile& expected, const profile& found) {
     auto& rows = expected.spaces[at].segments_by_name;
     const auto& others = found.spaces[at].segments_by_name;
     for (std::size_t row = 0; row < std::min(rows.size(), others.size()); ++row) {
-      growth_line& line = rows[row].growth;
-      const growth_line& other = others[row].growth;
+      linear_fit& line = rows[row].growth;
+      const linear_fit& other = others[row].growth;
       const auto range =
           static_cast<double>(rows[row].cumulative_current.greatest) - static_cast<double>(rows[row].cumulative_current.least);
       if (std::abs(line.per_step - other.per_step) <= 1e-12 * range && std::abs(line.r_squared - other.r_squared) <= 1e-9) {

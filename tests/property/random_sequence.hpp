@@ -111,7 +111,7 @@ class sequence_generator {
     made.options.timeline_points = random_.pick(std::array<std::uint32_t, 8>{0, 1, 2, 3, 7, 16, 64, 4096});
     made.options.largest_blocks = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 10});
     made.options.owners_per_segment = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 32});
-    made.options.kept_segments = random_.pick(std::array<std::uint32_t, 6>{4, 5, 8, 13, 64, 1000});
+    made.options.full_segments = random_.pick(std::array<std::uint32_t, 6>{4, 5, 8, 13, 64, 1000});
     made.options.segment_names = random_.pick(std::array<std::uint32_t, 4>{1, 3, 5, 64});
     made.options.operations = random_.pick(std::array<std::uint32_t, 5>{1, 2, 6, 4096, 4096});
     made.is_complete = random_.chance(50);

@@ -16,7 +16,7 @@ namespace memprof::property {
   std::ostringstream out;
   out << "sequence failing{\"" << shown.personality << "\", {.timeline_points = " << shown.options.timeline_points
       << ", .largest_blocks = " << shown.options.largest_blocks << ", .owners_per_segment = " << shown.options.owners_per_segment
-      << ", .kept_segments = " << shown.options.kept_segments << ", .segment_names = " << shown.options.segment_names
+      << ", .full_segments = " << shown.options.full_segments << ", .segment_names = " << shown.options.segment_names
       << ", .operations = " << shown.options.operations << "}, {";
   for (const std::int64_t capacity : shown.capacities) out << capacity << ", ";
   out << "}, {" << std::boolalpha;

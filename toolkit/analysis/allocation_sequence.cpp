@@ -1,17 +1,17 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/heap.hpp>
-#include <memprof/ledger/frame_parts.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/operation_visitor.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
+#include <memprof/ledger/state_parts.hpp>
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/frame_bytes.hpp>
-#include <memprof/trace/key_frame_collector.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/saved_state_collector.hpp>
+#include <memprof/trace/state_bytes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -37,7 +37,7 @@ void allocation_sequence::space(const space_definition& space) noexcept {
 }
 
 void allocation_sequence::events(const event* first, const event* last, std::uint32_t ring) {
-  detail::followed_thread& on = thread_in(ring);
+  detail::thread_scopes& on = thread_in(ring);
   for (const event* next = first; next != last; ++next, ++events_) {
     switch (next->kind) {
       case event_kind::allocate:
@@ -51,52 +51,52 @@ void allocation_sequence::events(const event* first, const event* last, std::uin
       case event_kind::deallocate_range:
         if (next->space == space_) deallocate_range(*next, on);
         break;
-      case event_kind::scope_begin: (void)follower_.begin(on, *next, 0, no_usage); break;
+      case event_kind::scope_begin: (void)visitor_.begin(on, *next, 0, no_usage); break;
       case event_kind::scope_end:
-        follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
+        visitor_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
         break;
       case event_kind::gap: is_missing_events_ = true; break;
-      case event_kind::thread_begin: follower_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
+      case event_kind::thread_begin: visitor_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
       default: break;  // memory of single cores has no caching allocator
     }
   }
 }
 
-bool allocation_sequence::key_frame(const key_frame_part& part) {
-  if ((!is_missing_events_ && events_ != 0) || !frame_.add(part)) return true;
-  const bool is_sound = take_frame();
-  frame_.clear();
+bool allocation_sequence::saved_state(const saved_state_part& part) {
+  if ((!is_missing_events_ && events_ != 0) || !saved_state_.add(part)) return true;
+  const bool is_sound = take_saved_state();
+  saved_state_.clear();
   return is_sound;
 }
 
-detail::followed_thread& allocation_sequence::thread_in(std::uint32_t ring) {
-  std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
-  if (thread == nullptr) thread = std::make_unique<detail::followed_thread>(ring);
+detail::thread_scopes& allocation_sequence::thread_in(std::uint32_t ring) {
+  std::unique_ptr<detail::thread_scopes>& thread = threads_[ring];
+  if (thread == nullptr) thread = std::make_unique<detail::thread_scopes>(ring);
   return *thread;
 }
 
-detail::followed_thread* allocation_sequence::thread_of_number(std::uint32_t number) {
+detail::thread_scopes* allocation_sequence::thread_of_number(std::uint32_t number) {
   for (const auto& [ring, thread] : threads_) {
     if (thread->thread == number) return thread.get();
   }
   return nullptr;
 }
 
-bool allocation_sequence::take_frame() {
-  using detail::frame_parts;
-  using detail::frame_section;
-  detail::frame_reader in{frame_.data(), frame_.size()};
+bool allocation_sequence::take_saved_state() {
+  using detail::state_parts;
+  using detail::state_section;
+  detail::state_reader in{saved_state_.data(), saved_state_.size()};
   std::uint32_t revision = 0;
   in.number(revision);
-  if (revision > detail::frame_revision) return true;
-  follower_ = detail::operation_follower{};
+  if (revision > detail::state_revision) return true;
+  visitor_ = detail::operation_visitor{};
   threads_.clear();
-  in.section(frame_section::operations, [&] { frame_parts::operations(in, follower_); });
+  in.section(state_section::operations, [&] { state_parts::operations(in, visitor_); });
   detail::live_blocks found;
   while (!in.is_at_end() && !in.has_failed()) {
     switch (in.next_section()) {
-      case frame_section::blocks: in.section(frame_section::blocks, [&] { take_blocks(in, found); }); break;
-      case frame_section::threads: in.section(frame_section::threads, [&] { take_threads(in); }); break;
+      case state_section::blocks: in.section(state_section::blocks, [&] { take_blocks(in, found); }); break;
+      case state_section::threads: in.section(state_section::threads, [&] { take_threads(in); }); break;
       default: in.skip_section(); break;
     }
   }
@@ -106,12 +106,12 @@ bool allocation_sequence::take_frame() {
   return true;
 }
 
-void allocation_sequence::take_blocks(detail::frame_reader& in, detail::live_blocks& found) {
+void allocation_sequence::take_blocks(detail::state_reader& in, detail::live_blocks& found) {
   std::uint8_t space = 0;
   in.number(space);
   std::uint64_t born = 0;
   detail::live_blocks of_others;
-  detail::frame_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](detail::block& held) {
+  detail::state_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](detail::block& held) {
     std::int64_t distance = 0;
     std::uint32_t thread = 0;
     std::uint32_t node = 0;
@@ -119,23 +119,23 @@ void allocation_sequence::take_blocks(detail::frame_reader& in, detail::live_blo
     label annotation = 0;
     in.amounts(held.bytes);
     in.numbers(distance, thread, node, category, annotation);
-    in.require(node < follower_.operations().size());
+    in.require(node < visitor_.operations().size());
     held.born_thread = born += static_cast<std::uint64_t>(distance);
     held.owner = node;
   });
 }
 
-void allocation_sequence::take_threads(detail::frame_reader& in) {
+void allocation_sequence::take_threads(detail::state_reader& in) {
   std::size_t count = 0;
   in.number(count);
   for (; count != 0 && !in.has_failed(); --count) {
     std::uint32_t ring = 0;
     in.number(ring);
     if (in.has_failed()) return;
-    detail::followed_thread& on = thread_in(ring);
+    detail::thread_scopes& on = thread_in(ring);
     in.require(on.scopes.empty());
     in.numbers(on.thread, on.unfollowed_scopes);
-    detail::frame_parts::open_operations(in, on.scopes, follower_.operations().size());
+    detail::state_parts::open_operations(in, on.scopes, visitor_.operations().size());
   }
 }
 
@@ -165,7 +165,7 @@ void allocation_sequence::go_on_with(detail::live_blocks& found) {
   }
 }
 
-void allocation_sequence::allocate(const event& recorded, const detail::followed_thread& on) {
+void allocation_sequence::allocate(const event& recorded, const detail::thread_scopes& on) {
   const detail::live_blocks::insertion made = live_.insert(recorded.address);
   if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
   std::uint64_t& block = made.entry->owner;
@@ -178,7 +178,7 @@ void allocation_sequence::allocate(const event& recorded, const detail::followed
   if (block != no_block) add_step(recorded.bytes, block, on.scopes.operation());
 }
 
-void allocation_sequence::deallocate(std::uint64_t address, const detail::followed_thread& on) {
+void allocation_sequence::deallocate(std::uint64_t address, const detail::thread_scopes& on) {
   const detail::live_blocks::place found = live_.find(address);
   if (!found) {
     ++unmatched_frees_;
@@ -188,7 +188,7 @@ void allocation_sequence::deallocate(std::uint64_t address, const detail::follow
   live_.erase(found);
 }
 
-void allocation_sequence::deallocate_range(const event& recorded, const detail::followed_thread& on) {
+void allocation_sequence::deallocate_range(const event& recorded, const detail::thread_scopes& on) {
   std::vector<std::uint64_t> addresses;
   live_.for_each([&](const detail::block& live) {
     if (detail::is_in_range(recorded, live.address)) addresses.push_back(live.address);

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/operation_visitor.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/key_frame_collector.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/saved_state_collector.hpp>
 
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
-class frame_reader;
+class state_reader;
 }  // namespace detail
 
 /// An allocation or a free.
@@ -52,14 +52,14 @@ class allocation_sequence {
   /// Raises an error if there is no memory for the table of live blocks.
   void events(const event* first, const event* last, std::uint32_t ring);
 
-  /// Continues from a key frame if events before it are missing: blocks that disappeared meanwhile are freed, and new ones are
+  /// Continues from a saved state if events before it are missing: blocks that disappeared meanwhile are freed, and new ones are
   /// allocated in their original order. False if it is damaged.
-  bool key_frame(const key_frame_part& part);
+  bool saved_state(const saved_state_part& part);
 
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
   /// An upper bound of the block numbers: the maximum number of live blocks.
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
-  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower_.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return visitor_.operations(); }
   /// The names in the trace.
   [[nodiscard]] const label_table& names() const noexcept { return names_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
@@ -72,17 +72,17 @@ class allocation_sequence {
   /// Instead of a number, for blocks of 0 bytes: as in PyTorch, they do not reach the allocator.
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
 
-  [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring);
-  [[nodiscard]] detail::followed_thread* thread_of_number(std::uint32_t number);
-  [[nodiscard]] bool take_frame();
-  void take_blocks(detail::frame_reader& in, detail::live_blocks& found);
-  void take_threads(detail::frame_reader& in);
+  [[nodiscard]] detail::thread_scopes& thread_in(std::uint32_t ring);
+  [[nodiscard]] detail::thread_scopes* thread_of_number(std::uint32_t number);
+  [[nodiscard]] bool take_saved_state();
+  void take_blocks(detail::state_reader& in, detail::live_blocks& found);
+  void take_threads(detail::state_reader& in);
   void go_on_with(detail::live_blocks& found);
-  void allocate(const event& recorded, const detail::followed_thread& on);
-  void deallocate(std::uint64_t address, const detail::followed_thread& on);
+  void allocate(const event& recorded, const detail::thread_scopes& on);
+  void deallocate(std::uint64_t address, const detail::thread_scopes& on);
 
   /// Frees in the order of addresses.
-  void deallocate_range(const event& recorded, const detail::followed_thread& on);
+  void deallocate_range(const event& recorded, const detail::thread_scopes& on);
   void free_block(std::uint64_t block, std::uint32_t operation);
   [[nodiscard]] std::uint32_t number_of_new_block();
   void add_step(std::uint64_t bytes, std::uint64_t block, std::uint32_t operation);
@@ -90,8 +90,8 @@ class allocation_sequence {
   std::string space_name_;
   std::uint8_t space_;
   std::uint64_t events_ = 0;
-  bool is_missing_events_ = false;  ///< events are missing since the last key frame
-  detail::key_frame_collector frame_;
+  bool is_missing_events_ = false;  ///< events are missing since the last saved state
+  detail::saved_state_collector saved_state_;
   std::uint64_t unmatched_frees_ = 0;
   std::uint64_t replaced_allocations_ = 0;
   std::uint32_t block_count_ = 0;
@@ -99,8 +99,8 @@ class allocation_sequence {
   detail::live_blocks live_;           // `owner` is the block's number
   std::vector<std::uint32_t> unused_;  // numbers of freed blocks
   label_table names_;
-  detail::operation_follower follower_;
-  std::map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
+  detail::operation_visitor visitor_;
+  std::map<std::uint32_t, std::unique_ptr<detail::thread_scopes>> threads_;  // by ring
 };
 static_assert(trace_visitor<allocation_sequence>);
 

@@ -3,8 +3,8 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/ledger/category_tag.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/operation_visitor.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/toolkit/format/thread_numbers.hpp>
@@ -53,9 +53,9 @@ struct replay_state {
   capture_info info;
   label_table names;
   label space_names[any_space + 1] = {};
-  detail::operation_follower follower;
+  detail::operation_visitor visitor;
 
-  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return follower.operations(); }
+  [[nodiscard]] const detail::operation_tree& operations() const noexcept { return visitor.operations(); }
   [[nodiscard]] std::string_view space_name(std::uint8_t space) const noexcept { return names.text(space_names[space]); }
 };
 
@@ -107,7 +107,7 @@ class trace_replay {
   void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
   void facts(fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
-    detail::followed_thread& on = thread_in(ring);
+    detail::thread_scopes& on = thread_in(ring);
     for (const event* next = first; next != last; ++next) {
       if (next->stamp > stamp_) {
         stamp_ = next->stamp;
@@ -128,10 +128,10 @@ class trace_replay {
     std::uint64_t allocated = 0;
   };
 
-  [[nodiscard]] detail::followed_thread& thread_in(std::uint32_t ring) {
-    std::unique_ptr<detail::followed_thread>& thread = threads_[ring];
+  [[nodiscard]] detail::thread_scopes& thread_in(std::uint32_t ring) {
+    std::unique_ptr<detail::thread_scopes>& thread = threads_[ring];
     if (thread == nullptr) {
-      thread = std::make_unique<detail::followed_thread>(ring);
+      thread = std::make_unique<detail::thread_scopes>(ring);
       numbers_.add(ring, ring);
     }
     return *thread;
@@ -141,7 +141,7 @@ class trace_replay {
     return *spaces_[space];
   }
 
-  void apply(const event& happened, detail::followed_thread& on, std::uint32_t ring) {
+  void apply(const event& happened, detail::thread_scopes& on, std::uint32_t ring) {
     switch (happened.kind) {
       case event_kind::allocate:
       case event_kind::allocate_on_stream:
@@ -153,12 +153,12 @@ class trace_replay {
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
       case event_kind::annotate: annotate(happened); break;
       case event_kind::scope_begin:
-        if (state_.follower.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
+        if (state_.visitor.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
         break;
       case event_kind::scope_end: end_scope(happened, on); break;
       case event_kind::thread_begin: {
         const std::uint32_t before = on.thread;
-        state_.follower.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
+        state_.visitor.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
         handler_.on_operations(state_, on.thread, on.scopes);
         numbers_.change(before, on.thread, ring);
         handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
@@ -179,7 +179,7 @@ class trace_replay {
     }
   }
 
-  void allocate(const event& happened, const detail::followed_thread& on) {
+  void allocate(const event& happened, const detail::thread_scopes& on) {
     if (happened.space == any_space || happened.address == 0) return;
     replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, on.scopes.operation()};
     made.space = happened.space;
@@ -216,7 +216,7 @@ class trace_replay {
     handler_.on_allocation(state_, made);
   }
 
-  void deallocate(const event& happened, const detail::followed_thread& on) {
+  void deallocate(const event& happened, const detail::thread_scopes& on) {
     if (happened.space == any_space) return;
     const bool is_awaited = happened.kind == event_kind::deallocate_on_stream && happened.tag != 0;
     if (remove(blocks_of(happened.space), happened.address, on.thread, is_awaited)) return;
@@ -234,7 +234,7 @@ class trace_replay {
     return true;
   }
 
-  void deallocate_range(const event& happened, const detail::followed_thread& on) {
+  void deallocate_range(const event& happened, const detail::thread_scopes& on) {
     if (happened.space == any_space) return;
     space_blocks& blocks = blocks_of(happened.space);
     std::vector<std::uint64_t> addresses;
@@ -244,7 +244,7 @@ class trace_replay {
     for (const std::uint64_t address : addresses) remove(blocks, address, on.thread);
   }
 
-  void deallocate_circular_buffers(const event& happened, const detail::followed_thread& on) {
+  void deallocate_circular_buffers(const event& happened, const detail::thread_scopes& on) {
     const core_range cores = core_range::unpacked(happened.label);
     if (happened.space == any_space || !cores.is_valid()) return;
     space_blocks& blocks = blocks_of(happened.space);
@@ -273,9 +273,9 @@ class trace_replay {
     }
   }
 
-  void end_scope(const event& happened, detail::followed_thread& on) {
-    detail::followed_thread* ended_on = &on;
-    state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::followed_thread* {
+  void end_scope(const event& happened, detail::thread_scopes& on) {
+    detail::thread_scopes* ended_on = &on;
+    state_.visitor.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::thread_scopes* {
       const std::uint32_t ring = numbers_.ring_of(number);
       return ring == detail::thread_numbers::no_ring ? nullptr : ended_on = threads_.at(ring).get();
     });
@@ -287,7 +287,7 @@ class trace_replay {
   std::uint64_t stamp_ = 0;
   replay_state state_;
   std::unique_ptr<space_blocks> spaces_[any_space + 1];
-  std::unordered_map<std::uint32_t, std::unique_ptr<detail::followed_thread>> threads_;  // by ring
+  std::unordered_map<std::uint32_t, std::unique_ptr<detail::thread_scopes>> threads_;  // by ring
   detail::thread_numbers numbers_;
 };
 

@@ -28,7 +28,7 @@ class trace_visitor_view {
   virtual void space(const space_definition&) {}
   virtual void facts(fact_part&&) {}
   virtual void events(const event*, const event*, std::uint32_t) {}
-  virtual bool key_frame(const key_frame_part&) { return true; }
+  virtual bool saved_state(const saved_state_part&) { return true; }
 };
 
 template <trace_visitor Visitor>
@@ -41,8 +41,8 @@ class trace_visitor_view_of final : public trace_visitor_view {
   void space(const space_definition& space) override { visitor_.space(space); }
   void facts(fact_part&& part) override { visitor_.facts(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) override { visitor_.events(first, last, ring); }
-  bool key_frame(const key_frame_part& part) override {
-    if constexpr (requires { visitor_.key_frame(part); }) return visitor_.key_frame(part);
+  bool saved_state(const saved_state_part& part) override {
+    if constexpr (requires { visitor_.saved_state(part); }) return visitor_.saved_state(part);
     return true;
   }
 

@@ -1,5 +1,5 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/frame_blocks.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void frame_blocks::finish() {
   });
 }
 
-void frame_blocks::offer(const followed_block& block, std::size_t slot, const moment& end, bool stays) {
+void frame_blocks::offer(const page_block& block, std::size_t slot, const moment& end, bool stays) {
   const moment begin = block.born.event < begin_.event ? begin_ : block.born;
   const row offered{begin, end, block.address, block.bytes, static_cast<std::uint32_t>(slot), block.annotation, stays};
   if ((block.marks & mark_) != 0) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class frame_blocks {
     bool stays;  ///< it was not freed within the stretch
   };
 
-  /// `mark`: the bit of `followed_block::marks` that says, for this stretch, that a block was live at the greatest total.
+  /// `mark`: the bit of `page_block::marks` that says, for this stretch, that a block was live at the greatest total.
   frame_blocks(const moment& begin, std::size_t max_rows, std::uint32_t mark) : begin_(begin), max_rows_(max_rows), mark_(mark) {}
 
   /// Counts a block that was there or began. Its row is made when it ends.
@@ -33,24 +33,24 @@ class frame_blocks {
   /// Marks what is live now as live at the greatest total. `for_each(visit)` visits the blocks, all of them.
   template <class ForEach>
   void mark_peak(ForEach&& for_each) {
-    std::vector<followed_block*> live;
-    for_each([&](followed_block& block) {
+    std::vector<page_block*> live;
+    for_each([&](page_block& block) {
       block.marks &= ~mark_;
       live.push_back(&block);
     });
     if (live.size() > max_rows_) {
       std::nth_element(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(max_rows_), live.end(),
-                       [](const followed_block* left, const followed_block* right) {
+                       [](const page_block* left, const page_block* right) {
                          return left->bytes != right->bytes ? left->bytes > right->bytes : left->born.event < right->born.event;
                        });
       live.resize(max_rows_);
     }
-    for (followed_block* const block : live) block->marks |= mark_;
+    for (page_block* const block : live) block->marks |= mark_;
   }
 
-  void ended(const followed_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, false); }
+  void ended(const page_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, false); }
   /// The same for a block that is live when the stretch ends.
-  void stayed(const followed_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, true); }
+  void stayed(const page_block& block, std::size_t slot, const moment& end) { offer(block, slot, end, true); }
 
   /// Call after the last event.
   void finish();
@@ -60,7 +60,7 @@ class frame_blocks {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
 
  private:
-  void offer(const followed_block& block, std::size_t slot, const moment& end, bool stays);
+  void offer(const page_block& block, std::size_t slot, const moment& end, bool stays);
 
   void keep_largest(std::size_t count);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 
 #include <cstddef>
 #include <cstdint>

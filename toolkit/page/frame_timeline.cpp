@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/ledger/operation_stats.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/frame_timeline.hpp>
 
 #include <algorithm>

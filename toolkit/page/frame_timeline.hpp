@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/ledger/operation_stats.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/frame_blocks.hpp>
 #include <memprof/toolkit/page/frame_invocations.hpp>
 #include <memprof/toolkit/page/frame_timeline.hpp>

@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/page_frame.hpp>
 #include <memprof/toolkit/page/page_frames.hpp>
 #include <memprof/toolkit/page/page_owners.hpp>

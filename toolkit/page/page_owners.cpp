@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/ledger/ledger.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/page_owners.hpp>
 #include <memprof/toolkit/page/run_survey.hpp>
 #include <memprof/trace/category.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/ledger/ledger.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/run_survey.hpp>
 #include <memprof/trace/category.hpp>
 
@@ -29,7 +29,7 @@ class page_owners {
   [[nodiscard]] const std::vector<page_owner>& owners() const noexcept { return owners_; }
 
   /// The slot of a block's owner in its space.
-  [[nodiscard]] std::size_t slot_of(std::size_t space, const followed_block& block) const noexcept {
+  [[nodiscard]] std::size_t slot_of(std::size_t space, const page_block& block) const noexcept {
     return by_space_[space].slot_of_key[block.owner_key()];
   }
   /// By slot: indices into `owners`.

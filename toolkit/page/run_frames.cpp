@@ -1,8 +1,8 @@
 #include <memprof/config.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/trace_fold.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
-#include <memprof/toolkit/page/invocation_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
+#include <memprof/toolkit/page/invocation_visitor.hpp>
 #include <memprof/toolkit/page/page_frame.hpp>
 #include <memprof/toolkit/page/page_owners.hpp>
 #include <memprof/toolkit/page/run_frames.hpp>
@@ -47,18 +47,18 @@ void run_frames::finish() {
   close(frames_[0]);
 }
 
-void run_frames::began(std::size_t id, followed_block& block) {
+void run_frames::began(std::size_t id, page_block& block) {
   for_each_frame([&](page_frame& frame) { frame.spaces[index_of_[id]].blocks.count_block(); });
   change(id, block, 1);
 }
 
-void run_frames::ended(std::size_t id, const followed_block& block) {
+void run_frames::ended(std::size_t id, const page_block& block) {
   const std::size_t slot = owners_.slot_of(id, block);
   for_each_frame([&](page_frame& frame) { frame.spaces[index_of_[id]].blocks.ended(block, slot, {event_, now_}); });
   change(id, block, -1);
 }
 
-void run_frames::relabelled(std::size_t id, const followed_block& before, const followed_block& after) {
+void run_frames::relabelled(std::size_t id, const page_block& before, const page_block& after) {
   const std::size_t from = owners_.slot_of(id, before);
   const std::size_t to = owners_.slot_of(id, after);
   if (from == to) return;
@@ -73,7 +73,7 @@ void run_frames::apply(const event& happened, std::uint32_t ring) {
   if (happened.kind == event_kind::segment_end) {
     end_segment(event_ + 1);
   } else {
-    follower_.apply(fold_.events(), happened, ring, {event_, now_}, *this);
+    visitor_.apply(fold_.events(), happened, ring, {event_, now_}, *this);
     if (changes_allocator(happened.kind)) touch(index_of_[happened.space]);
   }
   operations_.follow(fold_.events(), happened, ring, {event_, now_}, [&](const invocation& ended) {
@@ -86,7 +86,7 @@ void run_frames::apply(const event& happened, std::uint32_t ring) {
   }
 }
 
-void run_frames::change(std::size_t id, const followed_block& block, std::int64_t sign) {
+void run_frames::change(std::size_t id, const page_block& block, std::int64_t sign) {
   const std::size_t space = index_of_[id];
   const std::size_t slot = owners_.slot_of(id, block);
   for_each_frame([&](page_frame& frame) { frame.spaces[space].timeline.change(slot, sign * block.bytes, sign); });
@@ -127,7 +127,7 @@ frame_timeline::of_allocator run_frames::of_allocator(const space_ledger* space)
 
 void run_frames::mark_peak(page_frame::in_space& own, std::size_t id) {
   own.has_peaked = true;
-  if (own.peak != 0) own.blocks.mark_peak([&](auto&& visit) { follower_.for_each(id, visit); });
+  if (own.peak != 0) own.blocks.mark_peak([&](auto&& visit) { visitor_.for_each(id, visit); });
 }
 
 void run_frames::open_step(page_frame& step) {
@@ -140,7 +140,7 @@ void run_frames::open_step(page_frame& step) {
     const space_ledger* const space = fold_.events().space(spaces_[index]);
     if (space == nullptr) continue;
     own.timeline.start_with_total(space->live(), of_allocator(space));
-    follower_.for_each(spaces_[index], [&](followed_block& block) {
+    visitor_.for_each(spaces_[index], [&](page_block& block) {
       block.marks &= ~step.mark;
       own.blocks.count_block();
     });
@@ -152,7 +152,7 @@ void run_frames::close(page_frame& frame) {
   for (std::size_t index = 0; index < spaces_.size(); ++index) {
     page_frame::in_space& own = frame.spaces[index];
     own.timeline.finish();
-    follower_.for_each(spaces_[index], [&](const followed_block& block) {
+    visitor_.for_each(spaces_[index], [&](const page_block& block) {
       own.blocks.stayed(block, owners_.slot_of(spaces_[index], block), frame.end);
     });
     own.blocks.finish();

@@ -2,8 +2,8 @@
 
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/trace_fold.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
-#include <memprof/toolkit/page/invocation_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
+#include <memprof/toolkit/page/invocation_visitor.hpp>
 #include <memprof/toolkit/page/page_frame.hpp>
 #include <memprof/toolkit/page/page_owners.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -49,11 +49,11 @@ class run_frames {
     return segment_events_;
   }
 
-  // --- called by a block_follower -----------------------------------------------------------------------------------
+  // --- called by a block_visitor -----------------------------------------------------------------------------------
 
-  void began(std::size_t id, followed_block& block);
-  void ended(std::size_t id, const followed_block& block);
-  void relabelled(std::size_t id, const followed_block& before, const followed_block& after);
+  void began(std::size_t id, page_block& block);
+  void ended(std::size_t id, const page_block& block);
+  void relabelled(std::size_t id, const page_block& before, const page_block& after);
 
  private:
   static constexpr std::size_t max_spaces = ledger::max_spaces + 1;
@@ -69,7 +69,7 @@ class run_frames {
 
   // --- blocks -------------------------------------------------------------------------------------------------------
 
-  void change(std::size_t id, const followed_block& block, std::int64_t sign);
+  void change(std::size_t id, const page_block& block, std::int64_t sign);
 
   void touch(std::size_t space);
 
@@ -103,8 +103,8 @@ class run_frames {
   std::uint64_t segment_begin_ = 0;
 
   trace_fold fold_;  ///< without names and segments, which it does not need
-  block_follower follower_;
-  invocation_follower operations_;
+  block_visitor visitor_;
+  invocation_visitor operations_;
   std::array<std::size_t, max_spaces> index_of_{};
   std::vector<bool> is_touched_;  ///< by the current event
   std::vector<std::size_t> touched_;

@@ -4,7 +4,7 @@
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/toolkit/page/address_regions.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/run_survey.hpp>
 #include <memprof/toolkit/page/step_survey.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -39,7 +39,7 @@ void run_survey::events(const event* first, const event* last, std::uint32_t rin
     now_ = std::max(now_, first->stamp);
     if (first->kind == event_kind::segment_end) end_segment(first->label, events_ + 1);
     if (first->kind == event_kind::clock_reading) clock_.add(first->stamp, static_cast<std::int64_t>(first->address));
-    follower_.apply(fold_.events(), *first, ring, {events_, now_}, *this);
+    visitor_.apply(fold_.events(), *first, ring, {events_, now_}, *this);
     if (changes_allocator(first->kind) && fold_.events().space(first->space) != nullptr) count_activity(first->space);
   }
 }
@@ -50,18 +50,18 @@ void run_survey::finish() {
   for (address_regions& each : regions_) each.finish();
 }
 
-void run_survey::began(std::size_t space, const followed_block& block) {
+void run_survey::began(std::size_t space, const page_block& block) {
   count_activity(space);
   regions_[space].add(block.address, block.bytes);
   change_owner(space, block.owner_key(), block.bytes);
 }
 
-void run_survey::ended(std::size_t space, const followed_block& block) {
+void run_survey::ended(std::size_t space, const page_block& block) {
   count_activity(space);
   change_owner(space, block.owner_key(), -block.bytes);
 }
 
-void run_survey::relabelled(std::size_t space, const followed_block& before, const followed_block& after) {
+void run_survey::relabelled(std::size_t space, const page_block& before, const page_block& after) {
   change_owner(space, before.owner_key(), -before.bytes);
   change_owner(space, after.owner_key(), after.bytes);
 }

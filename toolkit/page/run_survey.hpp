@@ -4,7 +4,7 @@
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/toolkit/page/address_regions.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/step_survey.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/clock_readings.hpp>
@@ -26,7 +26,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// blocks, the steps. A `trace_visitor` that also folds the profile, so that one pass gives both.
 class run_survey {
  public:
-  /// Bytes of one owner, by `followed_block::owner_key`.
+  /// Bytes of one owner, by `page_block::owner_key`.
   struct owner_total {
     std::int64_t live = 0;
     std::int64_t greatest = -1;  ///< -1: it never had a block
@@ -61,11 +61,11 @@ class run_survey {
     return space < activity_.size() ? activity_[space] : 0;
   }
 
-  // --- called by a block_follower -----------------------------------------------------------------------------------
+  // --- called by a block_visitor -----------------------------------------------------------------------------------
 
-  void began(std::size_t space, const followed_block& block);
-  void ended(std::size_t space, const followed_block& block);
-  void relabelled(std::size_t space, const followed_block& before, const followed_block& after);
+  void began(std::size_t space, const page_block& block);
+  void ended(std::size_t space, const page_block& block);
+  void relabelled(std::size_t space, const page_block& before, const page_block& after);
 
  private:
   static constexpr std::size_t max_spaces = ledger::max_spaces + 1;
@@ -78,7 +78,7 @@ class run_survey {
   void end_segment(label name, std::uint64_t behind);
 
   trace_fold fold_;
-  block_follower follower_;
+  block_visitor visitor_;
   std::uint64_t events_ = 0;
   std::uint64_t now_ = 0;
   clock_readings clock_;

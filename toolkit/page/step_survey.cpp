@@ -1,5 +1,5 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/toolkit/page/step_survey.hpp>
 #include <memprof/trace/label.hpp>
 

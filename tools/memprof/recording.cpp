@@ -128,7 +128,7 @@ void check_looks_like_json(std::FILE* file, const std::string& path) {
       "logs of tt-train's tracker)");
 }
 
-recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments, memprof::facets asked) {
+recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t full_segments, memprof::facets asked) {
   const progress shown{"memprof: reading " + path, file};
   recording result;
   result.is_trace = memprof::is_trace_file(file);
@@ -137,7 +137,7 @@ recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t k
     return result;
   }
   memprof::trace_file_status status;
-  result.profile = memprof::profile_of(file, path, status, kept_segments, asked);
+  result.profile = memprof::profile_of(file, path, status, full_segments, asked);
   result.complaint = complaint_about(status, path);
   print_dropped_note(status, path);
   return result;
@@ -173,8 +173,8 @@ memprof::profile read_profile(std::FILE* file, const std::string& path) {
 
 recording read_recording(std::FILE* file, const std::string& path) { return read_keeping(file, path, 0, memprof::facets::none); }
 
-recording read_recording(const std::string& path, std::uint32_t kept_segments, memprof::facets asked) {
-  return read_keeping(open_recording(path).get(), path, kept_segments, asked);
+recording read_recording(const std::string& path, std::uint32_t full_segments, memprof::facets asked) {
+  return read_keeping(open_recording(path).get(), path, full_segments, asked);
 }
 
 recorded_runs read_runs(const std::string& path) {

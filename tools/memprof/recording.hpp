@@ -47,8 +47,8 @@ struct recording {
 [[nodiscard]] recording read_recording(const std::string& path);
 /// The same for an open file at its beginning.
 [[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
-/// The same, but the profile of a trace keeps `kept_segments` segments in full; 0: as many as the capture's options say.
-[[nodiscard]] recording read_recording(const std::string& path, std::uint32_t kept_segments,
+/// The same, but the profile of a trace keeps `full_segments` segments in full; 0: as many as the capture's options say.
+[[nodiscard]] recording read_recording(const std::string& path, std::uint32_t full_segments,
                                        memprof::facets asked = memprof::facets::none);
 
 /// Reads a file that is not a trace. Throws `memprof::error` if it is not a JSON profile either.

@@ -58,7 +58,7 @@ nano_gpt_refuses("a dtype of no weights" "--dtype cannot be 'int32'" --dtype int
 nano_gpt_refuses("to compute with a dtype that is only counted" "--dtype fp8 can only be counted: add --no-dispatch" --dtype fp8)
 nano_gpt_refuses("block floats without tiles" "--dtype bfp8 exists only in tiles: give a --device that has them"
   --dtype bfp8 --no-dispatch --device gpu-80gb)
-nano_gpt_refuses("an unknown device" "there is no device preset 'abacus'" --device abacus)
+nano_gpt_refuses("an unknown device" "unknown device preset 'abacus'" --device abacus)
 nano_gpt_refuses("a vocabulary smaller than the text's" "the text has 20 different characters but --vocabulary is 19"
   --vocabulary 19 --text ${short_text} --seq-len 10)
 nano_gpt_add_check("the plain program refuses to count" refuses PLAIN=ON "EXPECTED=--no-dispatch needs memprof" "ARGUMENTS=--no-dispatch")

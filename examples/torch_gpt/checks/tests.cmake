@@ -30,7 +30,7 @@ torch_gpt_add_check("refuses a GPU that is not there" refuses "EXPECTED=--device
 set_tests_properties("torch_gpt: refuses a GPU that is not there" PROPERTIES ENVIRONMENT CUDA_VISIBLE_DEVICES=)
 torch_gpt_add_check("refuses a device that is no GPU" refuses "EXPECTED=--device wormhole-12gb is no GPU"
   "ARGUMENTS=--no-dispatch --device wormhole-12gb")
-torch_gpt_add_check("refuses a preset that is not known" refuses "EXPECTED=there is no device preset 'gpu-7gb'"
+torch_gpt_add_check("refuses a preset that is not known" refuses "EXPECTED=unknown device preset 'gpu-7gb'"
   "ARGUMENTS=--no-dispatch --device gpu-7gb")
 torch_gpt_add_check("refuses a size that is none" refuses "EXPECTED=24" "ARGUMENTS=--fit 24Q")
 

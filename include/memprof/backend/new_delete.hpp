@@ -16,7 +16,7 @@
 #if MEMPROF_ENABLED
 
 #include <memprof/detail/pages.hpp>
-#include <memprof/record/hidden_blocks.hpp>
+#include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
@@ -29,47 +29,48 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The process's hidden blocks, created at the first call; null if the system has no memory.
-[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
-  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
+/// The profiler's own blocks in this process, created at the first call; null if the system has no memory.
+[[nodiscard]] inline profiler_blocks* profiler_blocks_of(registry& shared) noexcept {
+  profiler_blocks* known = shared.profiler_blocks.load(std::memory_order_acquire);
   if (known != nullptr) return known;
-  void* const pages = map_pages(sizeof(hidden_blocks));
+  void* const pages = map_pages(sizeof(profiler_blocks));
   if (pages == nullptr) return nullptr;
-  auto* const made = new (pages) hidden_blocks;
+  auto* const made = new (pages) profiler_blocks;
   // Release pairs with the acquire loads here and in `is_own_block_freed`.
-  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
-  unmap_pages(pages, sizeof(hidden_blocks));
+  if (shared.profiler_blocks.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire))
+    return made;
+  unmap_pages(pages, sizeof(profiler_blocks));
   return known;
 }
 
 /// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
 inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
-  hidden_blocks* const hidden = hidden_blocks_of(shared);
-  if (hidden == nullptr) return;
+  profiler_blocks* const own = profiler_blocks_of(shared);
+  if (own == nullptr) return;
   // A signal handler that frees in the meantime must not wait for the lock that this thread holds.
   const activity_guard counted{activity::busy};
   if (kind == event_kind::allocate) {
-    hidden->add(reinterpret_cast<std::uintptr_t>(address));
+    own->add(reinterpret_cast<std::uintptr_t>(address));
   } else {
-    (void)hidden->remove(reinterpret_cast<std::uintptr_t>(address));
+    (void)own->remove(reinterpret_cast<std::uintptr_t>(address));
   }
 }
 
 /// The slow path of `is_own_block_freed`: decides about a block that may be the profiler's, and forgets it if it is.
-[[nodiscard, gnu::cold, gnu::noinline]] inline bool forget_own_block(hidden_blocks& hidden, const void* address) noexcept {
+[[nodiscard, gnu::cold, gnu::noinline]] inline bool forget_own_block(profiler_blocks& own, const void* address) noexcept {
   const activity_guard counted{activity::busy};  // as in `note_own_block`
-  return hidden.remove(reinterpret_cast<std::uintptr_t>(address));
+  return own.remove(reinterpret_cast<std::uintptr_t>(address));
 }
 
 /// Whether the program frees a block that the profiler allocated.
 [[nodiscard, gnu::always_inline]] inline bool is_own_block_freed(registry& shared, event_kind kind,
                                                                  const void* address) noexcept {
   if (kind != event_kind::deallocate) return false;
-  // Acquire pairs with the release in `hidden_blocks_of`.
-  hidden_blocks* const hidden = shared.hidden.load(std::memory_order_acquire);
-  if (hidden == nullptr || !hidden->may_hold(reinterpret_cast<std::uintptr_t>(address))) [[likely]]
+  // Acquire pairs with the release in `profiler_blocks_of`.
+  profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_acquire);
+  if (own == nullptr || !own->may_hold(reinterpret_cast<std::uintptr_t>(address))) [[likely]]
     return false;
-  return forget_own_block(*hidden, address);
+  return forget_own_block(*own, address);
 }
 
 /// Records what the C++ heap does on a thread that has no ring yet, or is inside the profiler or a tracked resource.
@@ -99,7 +100,7 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   if (is_own_block_freed(shared, kind, address)) [[unlikely]]
     return;
   record_idle<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
-                         rest_of({0, 0, 0, 0, kind, cpu_space, 0}));
+                         packed_tail({0, 0, 0, 0, kind, cpu_space, 0}));
 }
 
 /// `malloc` for any alignment, with the loop over new-handlers that the standard requires; null if no handler is left.

@@ -6,9 +6,9 @@
 #include <memprof/ledger/checkpoint_history.hpp>
 #include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/operation_visitor.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -32,7 +32,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 template <class State, class Ledger>
-class ledger_frame;
+class ledger_state;
 }
 
 /// A fold over events: the only place that knows what a peak is.
@@ -51,7 +51,7 @@ class ledger {
         segment_begin_(begin_stamp),
         clock_(begin_stamp),
         operations_(options.operations),
-        history_(options.kept_segments, options.segment_names) {}
+        history_(options.full_segments, options.segment_names) {}
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
   ~ledger() { forget(); }
@@ -103,12 +103,13 @@ class ledger {
     changes_ = detail::space_changes{};
     space_end_ = 0;
     history_.~segment_history();
-    new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
+    new (&history_) detail::segment_history{options_.full_segments, options_.segment_names};
     checkpoints_ = detail::checkpoint_history{};
-    operations_ = detail::operation_follower{options_.operations};
+    operations_ = detail::operation_visitor{options_.operations};
     clock_ = clock_readings{begin_stamp_};
     stamp_ = segment_begin_ = 0;
-    events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
+    events_ = events_of_saved_state_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ =
+        0;
     are_more_missing_ = has_ended_ = is_missing_events_ = false;
   }
 
@@ -215,12 +216,13 @@ class ledger {
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
   /// Whether there are others, whose number is unknown.
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
-  /// Whether events are missing since the last key frame, so that the next one has better data. Also true before the first event.
+  /// Whether events are missing since the last saved state, so that the next one has better data. Also true before the first
+  /// event.
   [[nodiscard]] bool is_behind() const noexcept { return is_missing_events_ || events_ == 0; }
   /// Maps stamps to time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   /// The thread whose events a ring holds, with its open operations; null if it had no events.
-  [[nodiscard]] const detail::followed_thread* thread(std::size_t ring) const noexcept {
+  [[nodiscard]] const detail::thread_scopes* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
   /// Whether the capture's last event has been applied.
@@ -244,7 +246,7 @@ class ledger {
 
  private:
   template <class State, class Ledger>
-  friend class detail::ledger_frame;
+  friend class detail::ledger_state;
 
   static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
   /// Far enough for a cache miss to be over when the event is applied; near enough to help a short run.
@@ -473,7 +475,7 @@ class ledger {
   [[nodiscard]] bool take_work(std::uint64_t steps) noexcept {
     constexpr std::uint64_t for_each_event = 512;
     if (work_limit_ == unlimited_work) return true;
-    if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_frame_)) {
+    if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_saved_state_)) {
       is_overworked_ = true;
       return false;
     }
@@ -651,7 +653,7 @@ class ledger {
   std::uint64_t other_names_ = 0;
   std::uint64_t work_limit_ = unlimited_work;
   std::uint64_t work_done_ = 0;
-  std::uint64_t events_of_frame_ = 0;  ///< the part of `events_` before the key frame
+  std::uint64_t events_of_saved_state_ = 0;  ///< the part of `events_` before the saved state
   bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
@@ -662,7 +664,7 @@ class ledger {
   detail::space_changes changes_;
   std::uint8_t ending_[max_spaces] = {};  ///< the spaces in which the segment that ends now must end
   std::size_t ending_count_ = 0;
-  detail::operation_follower operations_;
+  detail::operation_visitor operations_;
   detail::segment_history history_;
   detail::checkpoint_history checkpoints_;
   detail::page_array<detail::thread_state*> threads_;  ///< by ring

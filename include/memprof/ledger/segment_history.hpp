@@ -2,8 +2,8 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
+#include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/running_line.hpp>
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// A finished segment that is kept in full; its end is the start of the next.
 struct segment_mark {
@@ -39,7 +39,7 @@ struct named_segment_row {
   std::uint64_t last_number;
   std::uint64_t last_step;
   running_summary duration;  ///< in stamps
-  running_steps steps;
+  exact_fit_steps steps;
 };
 
 /// Removes the entries at positions that are not kept.
@@ -163,7 +163,7 @@ class segment_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
 

@@ -19,7 +19,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 class space_ledger;
 
-struct frame_parts;
+struct state_parts;
 
 /// A memory shared by two or more spaces, with its joint peak: the greatest sum of what they hold at one moment.
 ///
@@ -54,7 +54,7 @@ class shared_memory {
   /// The only space when the peak was reached, whose own overall peak says everything about it. `any_space`: there were several,
   /// or none.
   std::uint8_t sole_space = any_space;
-  bool is_known = true;    ///< false: a key frame of an older memprof lacked it
+  bool is_known = true;    ///< false: a saved state of an older memprof lacked it
   bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
   space_ledger* active = nullptr;
   int128 others = 0;  ///< live bytes of all spaces except the active one
@@ -126,7 +126,7 @@ class memory_share {
   [[nodiscard]] std::size_t bytes() const noexcept { return by_operation_.bytes() + freed_largest_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   /// Valid only for the peak with that `epoch`.
   struct freed_bytes {

@@ -4,20 +4,20 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
 #include <memprof/detail/wide_integer.hpp>
+#include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/facet/capacity.hpp>
 #include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
 #include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/ledger/facet/streams.hpp>
+#include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
-#include <memprof/ledger/running_line.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
-#include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
 #include <memprof/trace/category.hpp>
@@ -36,7 +36,7 @@ struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
   std::uint32_t largest_blocks = 10;      ///< kept for each peak
   std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
-  std::uint32_t kept_segments = 64;       ///< kept in full; at least 4
+  std::uint32_t full_segments = 64;       ///< kept in full; at least 4
   std::uint32_t segment_names = 64;       ///< names with a row of their own
   std::uint32_t operations = 4096;        ///< operations with a node of their own
 };
@@ -45,7 +45,7 @@ struct ledger_options {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// The numbers summed over all segments of a name, in the order of a space's `by_name`.
 enum class segment_number : std::uint8_t {
@@ -340,8 +340,8 @@ class space_ledger {
   /// Sums over all segments of a name, in the order of `segment_number`.
   [[nodiscard]] const summaries_by_name<segment_number_count>& by_name() const noexcept { return by_name_; }
   /// Growth of the bytes live at the end of a name's segments.
-  [[nodiscard]] fitted_line growth(const segment_history& history, std::size_t row) const noexcept {
-    return (row < lines_.size() ? lines_[row] : running_line{}).fit(history.rows()[row].steps);
+  [[nodiscard]] linear_fit growth(const segment_history& history, std::size_t row) const noexcept {
+    return (row < lines_.size() ? lines_[row] : exact_fit_sums{}).fit(history.rows()[row].steps);
   }
   /// The capacity set by `limit`; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
@@ -370,16 +370,16 @@ class space_ledger {
            reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
   }
 
-  tally unmatched_frees;
-  tally replaced_allocations;
-  tally mismatched_sizes;
-  tally cross_thread_frees;
-  tally unknown_annotations;
-  tally untracked_allocations;
-  tally null_allocations;
+  event_tally unmatched_frees;
+  event_tally replaced_allocations;
+  event_tally mismatched_sizes;
+  event_tally cross_thread_frees;
+  event_tally unknown_annotations;
+  event_tally untracked_allocations;
+  event_tally null_allocations;
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   /// How many segments of a name were added, and the sum of their distances from the first.
   struct added_segments {
@@ -423,7 +423,7 @@ class space_ledger {
   /// Adds the segments of each name since its last one here, which was as they are.
   void repeat_names(const segment_history& history) noexcept {
     for (std::size_t row = 0; row < added_.size(); ++row) {
-      const running_steps& steps = history.rows()[row].steps;
+      const exact_fit_steps& steps = history.rows()[row].steps;
       added_segments& added = added_[row];
       if (added.count == 0 || added.count == steps.count) continue;
       const std::uint64_t times = steps.count - added.count;
@@ -614,7 +614,7 @@ class space_ledger {
   std::int64_t overall_peak_ = 0;
   std::uint64_t overall_segment_ = 0;
   summaries_by_name<segment_number_count> by_name_;
-  page_array<running_line> lines_;  ///< by row
+  page_array<exact_fit_sums> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
   shortfall_record shortfall_;
   bool is_usable_ = false;

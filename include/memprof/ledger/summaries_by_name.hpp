@@ -2,7 +2,7 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/wide_integer.hpp>
-#include <memprof/ledger/running_line.hpp>
+#include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/ledger/segment_history.hpp>
 
@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// Numbers over the segments of each name, with one record for each row of a `segment_history`. For a space that first occurs
 /// later, earlier segments count as zeros.
@@ -58,7 +58,7 @@ class summaries_by_name {
   [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   page_array<char> known_;
   page_array<record> records_;

@@ -2,8 +2,8 @@
 
 #include <memprof/ledger/category_tag.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/operation_visitor.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/trace/category.hpp>
@@ -18,11 +18,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 ///
 /// Blocks come and go on behalf of its innermost operation, in its current space, which the ledger sets. Stamps are passed by
 /// reference, so that they are loaded only where needed: a copy costs an instruction at every event.
-struct thread_state : followed_thread {
+struct thread_state : thread_scopes {
   /// The current space of a run before its first event: differs from every event's space, including `any_space`.
   static constexpr std::uint32_t no_space = 256;
 
-  using followed_thread::followed_thread;
+  using thread_scopes::thread_scopes;
 
   /// False if the event must be rejected: the totals have no room for that many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& recorded, const std::uint64_t& stamp) noexcept {

@@ -207,13 +207,13 @@ template <class Blocks>
   sort_rows(ranges.data(), count, [](const range& left, const range& right) {
     return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
   });
-  tally found;
+  event_tally found;
   std::uint64_t reached = 0;
   for (std::size_t index = 0; index < count; ++index) {
     if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
     reached = std::max(reached, ranges[index].end);
   }
-  return to_event_tally(found);
+  return found;
 }
 
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
@@ -245,16 +245,15 @@ class space_builder {
       result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_shortfall(), rows_);
     }
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
-    result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
-                         to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
-                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
-                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
+    result_.anomalies = {space_.unmatched_frees,    space_.replaced_allocations, space_.mismatched_sizes,
+                         space_.cross_thread_frees, space_.unknown_annotations,  space_.untracked_allocations,
+                         space_.null_allocations,   overlapping(space_.blocks())};
     result_.cores = build_cores(space_.cores(), rows_, segment_names);
     result_.reserved = build_reserved(space_.reserved(), rows_, segment_names);
     result_.active = build_active(space_.active(), rows_, segment_names);
     result_.streams = build_streams(space_.streams(), names_.labels);
     result_.out_of_memory = build_out_of_memory(space_.out_of_memory(), names_.time, paths_, rows_);
-    result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
+    result_.further_out_of_memory = space_.out_of_memory().further();
     return std::move(result_);
   }
 
@@ -285,9 +284,8 @@ class space_builder {
     result_.segments_by_name = std::vector<named_segments_usage>(names.size());
     for_each_name(rows_, space_.by_name(), numbers, [&](std::size_t row, const auto& of) {
       const bool is_open = row == rows_.history().rows().size();
-      const fitted_line line = is_open ? fitted_line{0, 1} : space_.growth(rows_.history(), row);
-      result_.segments_by_name[row] = {names[row].name, of[0], of[1], of[2], of[3],
-                                       of[4],           of[5], of[6], of[7], {line.slope, line.r_squared}};
+      const linear_fit line = is_open ? linear_fit{0, 1} : space_.growth(rows_.history(), row);
+      result_.segments_by_name[row] = {names[row].name, of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7], line};
     });
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <memprof/ledger/block_listener.hpp>
 #include <memprof/ledger/facet_names.hpp>
-#include <memprof/ledger/follow_blocks.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
@@ -23,7 +23,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The facets that follow single blocks, for all memory spaces; models `follows_blocks`.
+/// The facets that follow single blocks, for all memory spaces; models `block_listener`.
 class facet_folds {
  public:
   void allocated(std::uint8_t space, const detail::block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
@@ -66,9 +66,9 @@ class following_fold {
   void space(const space_definition& space) noexcept { fold_.space(space); }
   void facts(fact_part&& part) { fold_.facts(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) {
-    detail::apply_and_follow(fold_.events(), first, last, ring, facets_);
+    detail::apply_and_notify(fold_.events(), first, last, ring, facets_);
   }
-  bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
+  bool saved_state(const saved_state_part& part) noexcept { return fold_.saved_state(part); }
 
   /// Like `facet_folds::fill`, for a profile built from the fold.
   void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }

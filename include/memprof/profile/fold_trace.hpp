@@ -53,7 +53,7 @@ namespace detail {
 /// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the size of the
 /// unpacked trace; otherwise an error is raised.
 template <class Read>
-[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t kept_segments, facets asked,
+[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t full_segments, facets asked,
                                             Read&& read) {
   constexpr std::size_t fixed_bytes = std::size_t{1} << 29;
   constexpr std::size_t each_byte = 128;  // a live block takes at most 171, and about five in the trace
@@ -64,7 +64,7 @@ template <class Read>
   page_budget budget{fixed_bytes, each_byte};
   trace_fold fold;
   fold.limit_work(fixed_steps);
-  fold.keep_segments(kept_segments);
+  fold.keep_full_segments(full_segments);
   return folded_profile(fold, asked, read, [&] {
     fold.events().settle_spaces();
     if (budget.is_exhausted()) refuse("too much memory");
@@ -76,8 +76,8 @@ template <class Read>
 }  // namespace detail
 
 MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                     std::uint32_t kept_segments, facets asked) {
-  return detail::profile_within_bounds(path, kept_segments, asked, [&](auto& fold) { status = read_trace(file, path, fold); });
+                                     std::uint32_t full_segments, facets asked) {
+  return detail::profile_within_bounds(path, full_segments, asked, [&](auto& fold) { status = read_trace(file, path, fold); });
 }
 
 MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status) {

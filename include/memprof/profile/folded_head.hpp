@@ -8,8 +8,8 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
-#include <memprof/trace/kept_facts.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/newest_facts.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Folds the events that a trace drops in a ledger of its own, so that the rest can begin with a key frame. Dropping costs as
-/// much as folding the events, one chunk at a time; the frame is made when the trace is read.
+/// Folds the events that a trace drops in a ledger of its own, so that the rest can begin with a saved state. Dropping costs as
+/// much as folding the events, one chunk at a time; the state is made when the trace is read.
 class folded_head final : public trace_head {
  public:
   /// Null if the system has no memory for it. In its own pages, because `operator new` may be the very thing under observation.
@@ -61,8 +61,8 @@ class folded_head final : public trace_head {
     if (dropped_ == 0) return;
     const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
     beginning.events(&gap, &gap + 1, no_ring_id);
-    page_array<unsigned char> frame;
-    if (fold_.write_key_frame(frame)) beginning.key_frame(frame);  // otherwise the gap says that events are missing
+    page_array<unsigned char> state;
+    if (fold_.write_saved_state(state)) beginning.saved_state(state);  // otherwise the gap says that events are missing
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept override {
@@ -90,7 +90,7 @@ class folded_head final : public trace_head {
   trace_decoder decoder_;
   std::uint64_t dropped_ = 0;
   label names_ = 0;
-  kept_facts facts_;
+  newest_facts facts_;
   space_definition spaces_[any_space] = {};
   bool is_space_[any_space] = {};
 };

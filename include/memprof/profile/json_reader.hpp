@@ -81,8 +81,8 @@ class json_reader {
   /// Ends the array or object begun last.
   void close() {
     if (is_reading()) {
-      if (frames_.back().target.type->is_object()) require_fields();
-      if (is_reading()) frames_.pop_back();
+      if (open_.back().target.type->is_object()) require_fields();
+      if (is_reading()) open_.pop_back();
     }
     --depth_;
   }
@@ -93,7 +93,7 @@ class json_reader {
       if (slot_ != key_slot::field) return;
     }
     if (!is_reading()) return;
-    frame& object = frames_.back();
+    open_value& object = open_.back();
     const auto fields = object.target.type->fields;
     if (object.target.type->member != nullptr) {
       object.key = key;
@@ -128,7 +128,7 @@ class json_reader {
 
  private:
   /// An open array or object whose values are read.
-  struct frame {
+  struct open_value {
     json_target target;
     std::size_t position = 0;  ///< in an object: the field that the last key named; in an array: the number of elements
     std::uint64_t seen = 0;    ///< in an object: one bit for each field seen
@@ -139,12 +139,12 @@ class json_reader {
   /// What the last key of the outermost object named.
   enum class key_slot : std::uint8_t { field, format, version };
 
-  /// False inside a skipped value, whose brackets have no frames.
-  [[nodiscard]] bool is_reading() const noexcept { return frames_.size() == depth_; }
+  /// False inside a skipped value: what it opens is not in `open_`.
+  [[nodiscard]] bool is_reading() const noexcept { return open_.size() == depth_; }
 
   [[nodiscard]] json_target next_target() {
-    if (frames_.empty()) return root_;
-    frame& parent = frames_.back();
+    if (open_.empty()) return root_;
+    open_value& parent = open_.back();
     if (parent.target.type->is_array()) {
       ++parent.position;
       return parent.target.type->append(parent.target.object);
@@ -161,7 +161,7 @@ class json_reader {
     if (target.type == nullptr) return;
     const bool fits = kind == json_kind::array ? target.type->is_array() : target.type->is_object();
     if (!fits) return complain_about({.kind = kind}, target.type->expected());
-    frames_.push_back({.target = target});
+    open_.push_back({.target = target});
   }
 
   /// Takes the value of "format" or "version".
@@ -189,7 +189,7 @@ class json_reader {
 
   /// Called at the end of the innermost object.
   void require_fields() {
-    frame& object = frames_.back();
+    open_value& object = open_.back();
     const auto fields = object.target.type->fields;
     for (object.position = 0; object.position < fields.size(); ++object.position) {
       const bool is_missing = fields[object.position].is_required && (object.seen >> object.position & 1) == 0;
@@ -200,7 +200,7 @@ class json_reader {
   /// JSON pointer to the value being read (RFC 6901).
   [[nodiscard]] std::string pointer() const {
     std::string text;
-    for (const frame& part : frames_) {
+    for (const open_value& part : open_) {
       const json_type& type = *part.target.type;
       text += '/';
       text += type.is_array()          ? std::to_string(part.position - 1)
@@ -228,7 +228,7 @@ class json_reader {
   void add_error(const std::string& fault) {
     if (depth_ == 0 || (is_format_known_ && is_version_known_)) raise_about_document(source_, fault);
     fault_ = fault;
-    frames_.clear();
+    open_.clear();
   }
 
   void complain_about(const json_value& found, const std::string& expected) {
@@ -236,11 +236,11 @@ class json_reader {
   }
 
   void complain_about_key(std::string_view key) {
-    const json_type& type = *frames_.back().target.type;
+    const json_type& type = *open_.back().target.type;
     std::string known;
     for (const json_field& field : type.fields) known += ' ' + std::string{field.name};
     const json_value shown{.kind = json_kind::string, .text = key};
-    frames_.pop_back();
+    open_.pop_back();
     add_error(pointer() + ": the key " + json_text(shown) + " means nothing here; known are" + known +
               byte_text(json_kind::string));
   }
@@ -249,7 +249,7 @@ class json_reader {
   document_source source_;
   json_rules rules_;
   const json_input* input_;
-  std::vector<frame> frames_;
+  std::vector<open_value> open_;
   std::size_t depth_ = 0;  ///< number of open arrays and objects, including skipped ones
   key_slot slot_ = key_slot::field;
   bool is_format_known_ = false;

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <memprof/ledger/event_tally.hpp>
+#include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_set.hpp>
-#include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/value_summary.hpp>
 #include <memprof/profile/space_facets.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -35,15 +36,6 @@ struct segment {
   bool operator==(const segment&) const = default;
 };
 
-/// Least-squares line through a number over the steps.
-struct growth_line {
-  double per_step = 0;  ///< slope in bytes per step; 0 if all segments were in one step
-  /// Share of the variation that the line explains, 0 to 1; 1 if there is none. Means little for fewer than three segments.
-  double r_squared = 0;
-
-  bool operator==(const growth_line&) const = default;
-};
-
 /// All segments of one name, whether or not they are kept in full.
 struct named_segments {
   std::string name;
@@ -69,7 +61,7 @@ struct named_segments_usage {
   value_summary cumulative_current;
   value_summary allocation_count;
   value_summary deallocation_count;
-  growth_line growth;  ///< of `cumulative_current`; reveals a leak
+  linear_fit growth;  ///< of `cumulative_current`; reveals a leak
 
   bool operator==(const named_segments_usage&) const = default;
 };
@@ -308,7 +300,7 @@ struct profile {
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the start of the capture
   process_info process;
   std::int64_t duration_ns = 0;
-  /// The segments kept in full, in chronological order: all while there are few (`capture_options::kept_segments`), otherwise the
+  /// The segments kept in full, in chronological order: all while there are few (`capture_options::full_segments`), otherwise the
   /// newest, the first of each name, and those that hold an extreme.
   std::vector<segment> segments;
   std::vector<named_segments> segments_by_name;  ///< all segments, one row per name, in order of first occurrence

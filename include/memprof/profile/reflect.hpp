@@ -50,9 +50,6 @@ template <>
 inline constexpr name_list signed_fields<segment>{"number", "step"};
 
 template <>
-inline constexpr name_list field_names<growth_line>{"per_step", "r_squared"};
-
-template <>
 inline constexpr name_list field_names<named_segments>{"name",         "stands_for_others", "count",      "kept",
                                                        "first_number", "last_number",       "duration_ns"};
 
@@ -233,11 +230,11 @@ template <>
 inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
 /// Every struct of a profile.
-using profile_structs =
-    decltype(type_list<process_info, value_summary, event_tally, owned_bytes, live_block, live_set>{} + facet_structs{} +
-             type_list<segment, growth_line, named_segments, named_segments_usage, segment_usage, timeline_point, memory_timeline,
-                       space_anomalies, space_profile, memory_profile, operation_invocation, operation_usage, operation_profile,
-                       checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
+using profile_structs = decltype(
+    type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} + facet_structs{} +
+    type_list<segment, named_segments, named_segments_usage, segment_usage, timeline_point, memory_timeline, space_anomalies,
+              space_profile, memory_profile, operation_invocation, operation_usage, operation_profile, checkpoint_usage,
+              checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>

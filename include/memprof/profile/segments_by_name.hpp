@@ -27,7 +27,7 @@ struct segments_of_name {
   value_summary segment_peak;
   value_summary segment_change;
   value_summary cumulative_current;
-  growth_line growth;  ///< of `cumulative_current`; only for a name, not for a family
+  linear_fit growth;  ///< of `cumulative_current`; only for a name, not for a family
 
   bool operator==(const segments_of_name&) const = default;
 };
@@ -44,7 +44,7 @@ inline void add_value(value_summary& summary, std::int64_t value, bool is_first)
 
 /// The sums of a least-squares line. Values are taken relative to the first, so that large numbers that hardly change keep their
 /// precision.
-struct growth_sums {
+struct linear_fit_sums {
   std::int64_t first = 0;
   double count = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
 
@@ -60,7 +60,7 @@ struct growth_sums {
     yy += rise * rise;
   }
 
-  [[nodiscard]] growth_line line() const noexcept {
+  [[nodiscard]] linear_fit line() const noexcept {
     const double spread_of_steps = count * xx - x * x;
     const double spread = count * yy - y * y;
     const double together = count * xy - x * y;
@@ -148,7 +148,7 @@ namespace detail {
 [[nodiscard]] std::vector<segments_of_name> from_segments(const auto& source, const auto& space) {
   const std::vector<std::int64_t> steps = steps_from_names(source.segments);
   std::vector<segments_of_name> rows;
-  std::vector<growth_sums> growth;
+  std::vector<linear_fit_sums> growth;
   text_rows names;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     const auto& usage = space.segments[index];

@@ -1,15 +1,15 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
-#include <memprof/ledger/key_frame.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/ledger/saved_state.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/fact_tables.hpp>
-#include <memprof/trace/key_frame_collector.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/saved_state_collector.hpp>
 
 #include <array>
 #include <cstddef>
@@ -38,7 +38,7 @@ class trace_fold {
   /// Like `ledger::limit_work`. Call before the first record.
   void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
   /// Keeps this many segments in full, whatever the capture did; 0: as many as the capture kept. Call before the first record.
-  void keep_segments(std::uint32_t count) noexcept { kept_segments_ = count; }
+  void keep_full_segments(std::uint32_t count) noexcept { full_segments_ = count; }
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
@@ -68,12 +68,12 @@ class trace_fold {
     if (!events_) begin({});
     events_->apply(first, last);
   }
-  /// Continues from a key frame if events are missing before it.
-  bool key_frame(const key_frame_part& part) noexcept {
+  /// Continues from a saved state if events are missing before it.
+  bool saved_state(const saved_state_part& part) noexcept {
     if (!events().is_behind()) return true;
-    if (!frame_.add(part)) return true;
-    const bool is_sound = detail::read_key_frame(events(), frame_.data(), frame_.size());
-    frame_.clear();
+    if (!saved_state_.add(part)) return true;
+    const bool is_sound = detail::read_saved_state(events(), saved_state_.data(), saved_state_.size());
+    saved_state_.clear();
     if (is_sound) return true;
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
     events().apply(&gap, &gap + 1, no_ring_id);
@@ -101,9 +101,9 @@ class trace_fold {
     return *events_;
   }
 
-  /// Writes a key frame of the trace so far; the reader must know all its names. False if the system has no memory for it.
-  [[nodiscard]] bool write_key_frame(detail::page_array<unsigned char>& bytes) noexcept {
-    return detail::write_key_frame(events(), bytes);
+  /// Writes a saved state of the trace so far; the reader must know all its names. False if the system has no memory for it.
+  [[nodiscard]] bool write_saved_state(detail::page_array<unsigned char>& bytes) noexcept {
+    return detail::write_saved_state(events(), bytes);
   }
 
   /// Bytes taken from the system.
@@ -115,7 +115,7 @@ class trace_fold {
   void begin(const capture_info& info) noexcept {
     events_.emplace(
         ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
-                       kept_segments_ == 0 ? info.kept_segments : kept_segments_, info.segment_names, info.operations},
+                       full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations},
         info.begin_stamp);
     if (work_limit_) events_->limit_work(*work_limit_);
   }
@@ -126,9 +126,9 @@ class trace_fold {
   label space_names_[any_space + 1] = {};
   detail::fact_tables facts_;
   std::optional<std::uint64_t> work_limit_;
-  std::uint32_t kept_segments_ = 0;
+  std::uint32_t full_segments_ = 0;
   std::optional<ledger> events_;
-  detail::key_frame_collector frame_;
+  detail::saved_state_collector saved_state_;
 };
 static_assert(trace_visitor<trace_fold>);
 

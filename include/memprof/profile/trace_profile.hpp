@@ -19,9 +19,9 @@ enum class facets : std::uint8_t { none, all };
 
 /// The profile of a trace in an open file, from its current position; `status` reports the state of the trace, and `path` is the
 /// file's name for messages. A truncated or damaged file gives the profile of the part before the damage, which is not `exact`.
-/// Raises errors like `read_trace`. `kept_segments` segments are kept in full; 0: as many as the capture kept.
+/// Raises errors like `read_trace`. `full_segments` segments are kept in full; 0: as many as the capture kept.
 [[nodiscard]] MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                                   std::uint32_t kept_segments = 0, facets asked = facets::none);
+                                                   std::uint32_t full_segments = 0, facets asked = facets::none);
 
 /// The same, given the file's name.
 [[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status);

@@ -66,13 +66,13 @@ class attached_backends {
   }
 
   static void detach(void* self) noexcept {
-    auto& kept = *static_cast<attached_backends*>(self);
-    std::apply([&](auto&... source) { (source.detach(kept.writer_), ...); }, kept.sources_);
+    auto& own = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.detach(own.writer_), ...); }, own.sources_);
   }
 
   static void report_facts(void* self) {
-    auto& kept = *static_cast<attached_backends*>(self);
-    std::apply([&](auto&... source) { (source.report_facts(kept.writer_), ...); }, kept.sources_);
+    auto& own = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.report_facts(own.writer_), ...); }, own.sources_);
   }
 
   static void destroy(void* self) noexcept { delete static_cast<attached_backends*>(self); }
@@ -170,8 +170,8 @@ template <backend... Backends>
     using attached = detail::attached_backends<Backends...>;
     const detail::recording_suppressor hidden;
     // If a backend throws, the guard ends the capture.
-    detail::kept_backends backends{new attached{options}, &attached::calls()};
-    const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
+    detail::capture_backends backends{new attached{options}, &attached::calls()};
+    const detail::capture_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
   }
   return guard;
 }

@@ -2,7 +2,7 @@
 
 #include <memprof/config.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/record/kept_backends.hpp>
+#include <memprof/record/capture_backends.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -29,7 +29,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Hands the backends over to capture `number`; returns them if another thread has already ended it.
-[[nodiscard]] MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept;
+[[nodiscard]] MEMPROF_SEPARABLE capture_backends keep_backends(std::uint32_t number, capture_backends backends) noexcept;
 
 /// Ends capture `number`; its last segment gets `name`. False if it is not the active one.
 MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept;

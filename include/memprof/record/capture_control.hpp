@@ -6,19 +6,19 @@
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/capture_backends.hpp>
 #include <memprof/record/capture_calls.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/event_order.hpp>
-#include <memprof/record/hidden_blocks.hpp>
-#include <memprof/record/kept_backends.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/no_dispatch_fault.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/process_life.hpp>
 #include <memprof/record/process_memory.hpp>
 #include <memprof/record/process_reading.hpp>
+#include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/record/segment_end.hpp>
@@ -57,8 +57,8 @@ inline void check(const capture_options& options) {
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > max_largest_blocks)
     refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
-  if (options.kept_segments < 4 || options.kept_segments > segment_history::max_kept) {
-    refuse("kept_segments", options.kept_segments, "4 to 65536 (the default is 64)");
+  if (options.full_segments < 4 || options.full_segments > segment_history::max_kept) {
+    refuse("full_segments", options.full_segments, "4 to 65536 (the default is 64)");
   }
   if (options.segment_names < 1 || options.segment_names > segment_history::max_kept) {
     refuse("segment_names", options.segment_names, "1 to 65536 (the default is 64)");
@@ -91,8 +91,8 @@ inline void make_limited_spaces(registry& shared, const device_description& devi
 inline constinit void* reachable_backends = nullptr;
 
 /// Destroys the last capture and returns its backends, to be destroyed after the lock is released. Under the lock.
-[[nodiscard]] inline kept_backends forget_capture(registry& shared) noexcept {
-  kept_backends backends;
+[[nodiscard]] inline capture_backends forget_capture(registry& shared) noexcept {
+  capture_backends backends;
   if (capture_state* const state = state_of(shared)) {
     backends = std::move(state->backends);
     state->~capture_state();
@@ -185,8 +185,8 @@ struct capture_state_deleter {
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   const internal_guard hidden;
   std::unique_ptr<capture_state, capture_state_deleter> state{new (pages) capture_state(options, shared)};
-  if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
-  if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
+  if (watcher != nullptr && state->memory_trace == nullptr) state->memory_trace = watcher->trace_for_capture();
+  if (options.trace_limit != 0 && state->memory_trace != nullptr && !limit_trace(*state->memory_trace, options.trace_limit)) {
     raise("begin_capture: the system has no memory to apply capture_options::trace_limit");
   }
   return state;
@@ -210,7 +210,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
   }
   finish_file(shared);
-  kept_backends of_last_capture;  // destroyed after the lock is released
+  capture_backends of_last_capture;  // destroyed after the lock is released
   process_schedule.restart(monotonic_ns());
   process_handlers.restart();
   open_status_guard status;
@@ -246,8 +246,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     shared.dropped_events.store(0, std::memory_order_relaxed);
     shared.reentrant_events.store(0, std::memory_order_relaxed);
     shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
-    if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr)
-      hidden_blocks->clear();
+    if (auto* const own = shared.profiler_blocks.load(std::memory_order_relaxed); own != nullptr) own->clear();
     start_recording<no_pauses>(shared);
     connect_capture(shared);
     show_block_to_hooks();
@@ -267,7 +266,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
 }
 
-MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
+MEMPROF_SEPARABLE capture_backends keep_backends(std::uint32_t number, capture_backends backends) noexcept {
   const control_guard control;
   capture_state* const state = state_of_active(number);
   if (state == nullptr) return backends;
@@ -288,9 +287,9 @@ struct found_backends {
   const control_guard control;
   capture_state* const state = state_of_active(number);
   if (state == nullptr) return {};
-  kept_backends& kept = state->backends;
-  if (!kept.is_attached()) return {};
-  return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
+  capture_backends& backends = state->backends;
+  if (!backends.is_attached()) return {};
+  return {backends.get(), backends.calls(), takes_end && backends.take_attached()};
 }
 
 /// Asks the backends of capture `number`, if it is active and has any, for facts.
@@ -404,7 +403,7 @@ MEMPROF_SEPARABLE void discard_session() noexcept {
   finish_capture(active_capture(), end_segment_name);
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
-  kept_backends of_last_capture;  // destroyed after the registry's lock is released
+  capture_backends of_last_capture;  // destroyed after the registry's lock is released
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
@@ -432,7 +431,7 @@ bool read_session(std::uint32_t number, profile& result) {
     put_process_memory(*state);
   }
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
-  if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
+  if (watcher != nullptr && state->memory_trace != nullptr) watcher->compare(*state->memory_trace, result);
   return true;
 }
 

@@ -5,15 +5,15 @@
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_fold.hpp>
+#include <memprof/record/capture_backends.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/drain.hpp>
 #include <memprof/record/duplicate_registries.hpp>
-#include <memprof/record/hidden_blocks.hpp>
-#include <memprof/record/kept_backends.hpp>
 #include <memprof/record/live_trace.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/process_readings.hpp>
+#include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/record/rings.hpp>
@@ -42,7 +42,7 @@ inline constinit std::array<const void*, 2> reachable_facts{};
 /// One capture: folds the incoming trace, and keeps it on request. Used under the registry's lock.
 struct capture_state {
   capture_state(const capture_options& options, registry& shared)
-      : begin_drains(shared.drains), begin_ns(monotonic_ns()), kept(options.trace), fold(*shared.labels) {}
+      : begin_drains(shared.drains), begin_ns(monotonic_ns()), memory_trace(options.trace), fold(*shared.labels) {}
 
   std::uint64_t begin_drains;
   std::int64_t begin_ns;  ///< on the monotonic clock
@@ -57,12 +57,12 @@ struct capture_state {
   bool has_ended = false;
   bool is_simulated = false;  ///< `run_mode::no_dispatch`
   double record_ns = 0;
-  trace* kept;  ///< null: not kept
+  trace* memory_trace;  ///< `capture_options::trace`; may be null
   live_trace file;
   std::uint64_t reported_missing_events = 0;  ///< as last reported in the facts; likewise the problem, by hash
   std::uint32_t reported_problem = 0;
   process_readings process;
-  kept_backends backends;
+  capture_backends backends;
   trace_fold fold;
 
   // --- input --------------------------------------------------------------------------------------------------------
@@ -70,37 +70,37 @@ struct capture_state {
   /// The drain's consumer.
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
     fold.events(first, last, ring_id);
-    if (kept != nullptr) kept->events(first, last, ring_id);
+    if (memory_trace != nullptr) memory_trace->events(first, last, ring_id);
     if (file.takes_events()) file.events(first, last, ring_id);
   }
   void apply(const ordered_event* first, const ordered_event* last) noexcept {
     fold.events(first, last);
-    if (kept == nullptr && !file.takes_events()) return;
+    if (memory_trace == nullptr && !file.takes_events()) return;
     for_each_run(first, last, [this](const event* begin, const event* end, std::uint32_t ring_id) {
-      if (kept != nullptr) kept->events(begin, end, ring_id);
+      if (memory_trace != nullptr) memory_trace->events(begin, end, ring_id);
       if (file.takes_events()) file.events(begin, end, ring_id);
     });
   }
   void info(const capture_info& info) {
     fold.info(info);
-    if (kept != nullptr) kept->info(info);
+    if (memory_trace != nullptr) memory_trace->info(info);
     file.info(info);
   }
   void name(label id, std::string_view text) noexcept {
-    if (kept != nullptr) kept->name(id, text);
+    if (memory_trace != nullptr) memory_trace->name(id, text);
     file.name(id, text);
     file.commit();
   }
   void space(const space_definition& space) noexcept {
     fold.space(space);
-    if (kept != nullptr) kept->space(space);
+    if (memory_trace != nullptr) memory_trace->space(space);
     file.space(space);
     file.commit();
   }
   void facts(const fact_table& table) {
     fold.facts({fitted(table)});
     reachable_facts = fold.memory_of_facts();
-    if (kept != nullptr) kept->facts(table);
+    if (memory_trace != nullptr) memory_trace->facts(table);
     file.facts(table);
     file.commit();
   }
@@ -186,16 +186,16 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
-  page_array<unsigned char> frame;
-  if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // otherwise the gap says that events are missing
+  page_array<unsigned char> saved;
+  if (state.fold.write_saved_state(saved)) file.saved_state(saved);  // otherwise the gap says that events are missing
   file.commit();
 }
 
 /// Begins a generation of a trace file that has a limit. Under the lock, after a drain.
 [[gnu::cold, gnu::noinline]] inline void begin_generation(registry& shared, capture_state& state) noexcept {
-  page_array<unsigned char> frame;
-  if (!state.fold.write_key_frame(frame)) return;
-  state.file.begin_generation(*shared.labels, state.fold.events().events(), frame, [&](trace& beginning) {
+  page_array<unsigned char> saved;
+  if (!state.fold.write_saved_state(saved)) return;
+  state.file.begin_generation(*shared.labels, state.fold.events().events(), saved, [&](trace& beginning) {
     for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
       if (ring->drained != 0) beginning.position(ring->id, ring->drained);
     }
@@ -207,9 +207,9 @@ inline constexpr std::uint64_t million = 1'000'000;
 /// Bytes that the profiler holds: rings, names and the capture.
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
   const phantom_addresses* const phantom = shared.phantom.load(std::memory_order_relaxed);
-  const hidden_blocks* const hidden = shared.hidden.load(std::memory_order_relaxed);
+  const profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
   return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
-         (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
+         (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
          (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
 }
@@ -278,7 +278,7 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.timeline_points = options.timeline_points;
   info.largest_blocks = options.largest_blocks;
   info.owners_per_segment = options.owners_per_segment;
-  info.kept_segments = options.kept_segments;
+  info.full_segments = options.full_segments;
   info.segment_names = options.segment_names;
   info.operations = options.operations;
   info.process = process;

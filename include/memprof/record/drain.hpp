@@ -188,11 +188,11 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
     merge_rings<Pauses>(heap, count, consumer);
   }
 
-  if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
+  if (lone != nullptr && shared.can_grant && shared.sole_ring == lone->id &&
       shared.order_word.load(std::memory_order_relaxed) == order_shared) {
     grant_order<Pauses>(shared, *lone);
   }
-  shared.lone_ring = lone != nullptr ? lone->id : 0;
+  shared.sole_ring = lone != nullptr ? lone->id : 0;
 }
 
 /// Makes the heap large enough for one more ring; false if the system has no memory. Under the lock.

@@ -131,10 +131,10 @@ class live_trace {
   }
 
   /// After a gap: the state at its end. Left out if it would fill more than half of the free buffers.
-  void key_frame(const page_array<unsigned char>& frame) noexcept {
-    if (frame.size() > buffers_.free() * std::size_t{live_layout::buffer_bytes} / 2) return;
-    for_each_key_frame_part(frame,
-                            [this](std::string_view head, std::string_view bytes) { define(control::key_frame, head, bytes); });
+  void saved_state(const page_array<unsigned char>& saved) noexcept {
+    if (saved.size() > buffers_.free() * std::size_t{live_layout::buffer_bytes} / 2) return;
+    for_each_saved_state_part(
+        saved, [this](std::string_view head, std::string_view bytes) { define(control::saved_state, head, bytes); });
   }
 
   /// Commits what has come in so far to the file: it will be readable even if the process is killed.
@@ -145,7 +145,7 @@ class live_trace {
   // --- gaps ---------------------------------------------------------------------------------------------------------
 
   /// Called before each drain: reacts to the state of the disk. True if a gap has just ended; then pass in the names after
-  /// `last_name`, the spaces from `spaces` on, the position of each ring and a key frame.
+  /// `last_name`, the spaces from `spaces` on, the position of each ring and a saved state.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
     if (buffers_.error() != 0) state_ = state::stopped;
@@ -180,9 +180,9 @@ class live_trace {
   }
 
   /// Begins a generation with the current state: a `gap` for all events so far, the position of each ring (written to a trace by
-  /// `write_positions`) and a key frame. If that fails, the newest generation grows instead. Takes nothing from `operator new`.
+  /// `write_positions`) and a saved state. If that fails, the newest generation grows instead. Takes nothing from `operator new`.
   template <class Names, class Positions>
-  [[gnu::noinline]] void begin_generation(const Names& names, std::uint64_t events, const page_array<unsigned char>& frame,
+  [[gnu::noinline]] void begin_generation(const Names& names, std::uint64_t events, const page_array<unsigned char>& saved,
                                           Positions&& write_positions) noexcept {
     if (buffers_.used() != 0) next_chunk();
     trace_generation* const next = state_ == state::recording ? trace_generation::make() : nullptr;
@@ -192,7 +192,7 @@ class live_trace {
     const event gap{0, 0, events, 0, event_kind::gap, any_space, 0};
     moment.events(&gap, &gap + 1, no_ring_id);
     write_positions(moment);
-    moment.key_frame(frame);
+    moment.saved_state(saved);
     if (moment.left_out() != 0 || !definitions_->write(*next, names, last_name_) || !next->add(moment)) return next->destroy();
     // At least as long as its beginning, so that starting generations stays cheap.
     generation_bytes_ = std::max<std::uint64_t>(limit_ / 2, next->beginning.size());

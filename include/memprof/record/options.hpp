@@ -33,7 +33,7 @@ struct capture_options {
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
-  std::uint32_t kept_segments = 64;  ///< kept in full; at least 4: the newest, the first of each name, and those with an extreme
+  std::uint32_t full_segments = 64;  ///< kept in full; at least 4: the newest, the first of each name, and those with an extreme
   std::uint32_t segment_names = 64;  ///< names whose segments get a summary row of their own; all others share one
   std::uint32_t operations = 4096;   ///< operations with a row of their own; the others within each operation share one
   memprof::trace* trace = nullptr;   ///< records all events, to be read after the capture has ended; must be empty

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/record/hidden_blocks.hpp>
 #include <memprof/record/phantom_addresses.hpp>
+#include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/record/ring_places.hpp>
@@ -48,7 +48,7 @@ inline void after_fork_in_child() noexcept {
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
-  if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
+  if (auto* const own = shared.profiler_blocks.load(std::memory_order_relaxed); own != nullptr) own->reset_lock();
   shared.drain = nullptr;
   shared.put_event = nullptr;
   shared.define_name = nullptr;

@@ -33,7 +33,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   now.threads = shared.thread_count;
   now.alignment_bytes = shared.alignment_bytes.load(std::memory_order_relaxed);
   // See `show_block_to_hooks`.
-  now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;
+  now.records_operator_new = shared.profiler_blocks.load(std::memory_order_relaxed) != nullptr;
   if (state.is_simulated) return now;  // nothing of what is recorded is in the process
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
     // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
@@ -48,8 +48,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return now;
 }
 
-/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::hidden` exists
-/// from then on. Hidden from the hooks, during a capture.
+/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::profiler_blocks`
+/// exists from then on. Hidden from the hooks, during a capture.
 inline void show_block_to_hooks() noexcept {
   void* block = ::operator new(1, std::nothrow);
   asm volatile("" : "+r"(block) : : "memory");  // or the compiler leaves out both calls

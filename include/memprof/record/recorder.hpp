@@ -81,23 +81,14 @@ class [[nodiscard]] control_guard {
   activity_guard hidden_;
 };
 
-/// The last fields of an event, packed as they lie in memory.
-[[nodiscard, gnu::always_inline]] inline std::uint64_t rest_of(const event& described) noexcept {
-  // By shifts: from a struct, compilers assemble the word field by field and do not hoist the constants out of a loop.
-  return described.label | std::uint64_t{static_cast<std::uint8_t>(described.kind)} << 32 | std::uint64_t{described.space} << 40 |
-         std::uint64_t{described.tag} << 48;
-}
-static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
-              offsetof(event, space) == 29 && offsetof(event, tag) == 30);
-
 /// Writes the event after the ring's last and publishes it.
 template <class Pauses>
 [[gnu::always_inline]] inline void publish(event_ring& ring, event* slot, std::uint64_t stamp, std::uint64_t address,
-                                           std::uint64_t bytes, std::uint64_t rest) noexcept {
+                                           std::uint64_t bytes, std::uint64_t tail) noexcept {
   slot->stamp = stamp;
   slot->address = address;
   slot->bytes = bytes;
-  __builtin_memcpy(&slot->label, &rest, sizeof rest);
+  __builtin_memcpy(&slot->label, &tail, sizeof tail);
   Pauses::reach(path_step::slot_written);
   ring.cursor.store(slot + 1, std::memory_order_relaxed);
   // Release pairs with the acquire load of the head in a drain.
@@ -111,18 +102,18 @@ template <class Pauses>
 /// Continues with an event that needs a stamp: several threads record, or this one has not yet shown that it is alone.
 template <class Pauses>
 [[gnu::noinline]] void record_stamped(registry& shared, event_ring& ring, std::uint64_t address, std::uint64_t bytes,
-                                      std::uint64_t rest, std::uint64_t word) noexcept {
+                                      std::uint64_t tail, std::uint64_t word) noexcept {
   const std::uint64_t stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, ring, word);
-  publish<Pauses>(ring, ring.cursor.load(std::memory_order_relaxed), stamp, address, bytes, rest);
+  publish<Pauses>(ring, ring.cursor.load(std::memory_order_relaxed), stamp, address, bytes, tail);
 }
 
 template <class Pauses>
-void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t rest) noexcept;
+void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t tail) noexcept;
 
 /// Records the first event of a thread in a capture, or one that finds its ring full.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_slot& self, std::uint64_t address,
-                                                      std::uint64_t bytes, std::uint64_t rest) noexcept {
+                                                      std::uint64_t bytes, std::uint64_t tail) noexcept {
   const errno_guard kept;  // locking and mapping make system calls
   room found = room::none;
   label thread_name = 0;
@@ -147,9 +138,9 @@ template <class Pauses>
   }
   if (found == room::made_for_new_thread) {
     record_words<Pauses>(shared, self, self.ring->thread, thread_id(),
-                         rest_of({0, 0, 0, thread_name, event_kind::thread_begin, any_space, 0}));
+                         packed_tail({0, 0, 0, thread_name, event_kind::thread_begin, any_space, 0}));
   }
-  record_words<Pauses>(shared, self, address, bytes, rest);
+  record_words<Pauses>(shared, self, address, bytes, tail);
 }
 
 /// Handles an allocation while this thread is inside the profiler: by the profiler itself, the upstream of a tracked resource, or
@@ -214,12 +205,12 @@ template <class Pauses>
 /// in its own space.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
-                                                std::uint64_t rest) noexcept {
+                                                std::uint64_t tail) noexcept {
   const activity doing = self.doing().load(std::memory_order_relaxed);
   if (doing != activity::nested && doing != activity::idle) return note_reentrant(shared, doing);
   const activity_guard outside{self, activity::idle};
-  if (!self.has_ring()) return record_without_room<Pauses>(shared, self, address, bytes, rest);
-  record_words<Pauses>(shared, self, address, bytes, rest);
+  if (!self.has_ring()) return record_without_room<Pauses>(shared, self, address, bytes, tail);
+  record_words<Pauses>(shared, self, address, bytes, tail);
 }
 
 /// A thread that records alone still stamps one event in this many, so that timelines know when things happened.
@@ -229,7 +220,7 @@ inline constexpr std::uintptr_t stamp_interval = 64;
 /// departure from the usual path is a tail call, so that this path saves no registers and has no stack frame.
 template <class Pauses>
 [[gnu::always_inline]] inline void record_idle(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
-                                               std::uint64_t rest) noexcept {
+                                               std::uint64_t tail) noexcept {
   event_ring& ring = *self.ring;
   // Set before the word is read: `is_in_flight` relies on it. The store may still wait in this core's buffer when the word is
   // read; the process-wide barrier on the draining side handles that, so nothing is needed here.
@@ -239,31 +230,31 @@ template <class Pauses>
   // Relaxed: the barrier in `start_recording` makes a new limit visible. A null limit takes this branch too.
   if (slot >= ring.limit.load(std::memory_order_relaxed)) [[unlikely]] {
     ring.doing.store(activity::idle, std::memory_order_relaxed);
-    return record_without_room<Pauses>(shared, self, address, bytes, rest);
+    return record_without_room<Pauses>(shared, self, address, bytes, tail);
   }
   // Acquire pairs with the exchange in `claim_order`: an event that depends on another thread's stamped one sees `shared`.
   const std::uint64_t word = shared.order_word.load(std::memory_order_acquire);
   Pauses::reach(path_step::word_read);
   if (word != ring.order_word) [[unlikely]]
-    return record_stamped<Pauses>(shared, ring, address, bytes, rest, word);
+    return record_stamped<Pauses>(shared, ring, address, bytes, tail, word);
   if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) [[unlikely]]
-    return record_stamped<Pauses>(shared, ring, address, bytes, rest, order_shared);
-  publish<Pauses>(ring, slot, 0, address, bytes, rest);
+    return record_stamped<Pauses>(shared, ring, address, bytes, tail, order_shared);
+  publish<Pauses>(ring, slot, 0, address, bytes, tail);
 }
 
 /// Records one event and sets its stamp.
 template <class Pauses>
 [[gnu::always_inline]] inline void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
-                                                std::uint64_t rest) noexcept {
+                                                std::uint64_t tail) noexcept {
   if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
-    return record_inside<Pauses>(shared, self, address, bytes, rest);
-  record_idle<Pauses>(shared, self, address, bytes, rest);
+    return record_inside<Pauses>(shared, self, address, bytes, tail);
+  record_idle<Pauses>(shared, self, address, bytes, tail);
 }
 
 /// Records one event and sets its stamp. For the process's own registry, use `memprof::detail::record_event`.
 template <class Pauses>
 [[gnu::always_inline]] inline void record(registry& shared, thread_slot& self, const event& described) noexcept {
-  record_words<Pauses>(shared, self, described.address, described.bytes, rest_of(described));
+  record_words<Pauses>(shared, self, described.address, described.bytes, packed_tail(described));
 }
 
 /// Records one event of the calling thread if a capture is active.

@@ -20,7 +20,7 @@ namespace memprof::inline MEMPROF_ABI {
 struct fact_table;
 
 namespace detail {
-class hidden_blocks;
+class profiler_blocks;
 class phantom_addresses;
 struct ring_places;
 }  // namespace detail
@@ -67,7 +67,7 @@ struct registry {
   // Changes of the order word; read by tests and `stats`.
   std::uint64_t drains = 0;
   std::uint64_t order_epoch = 0;
-  std::uint64_t lone_ring = 0;  ///< id of the ring that was alone in the last drain
+  std::uint64_t sole_ring = 0;  ///< id of the ring that was alone in the last drain
   std::uint32_t grants = 0;
   std::atomic<std::uint32_t> revocations{0};
   bool can_grant = false;  ///< whether the system has `membarrier`
@@ -99,7 +99,7 @@ struct registry {
   std::atomic<detail::phantom_addresses*> phantom{nullptr};
 
   /// The profiler's own blocks that the program may free; null before the first.
-  std::atomic<detail::hidden_blocks*> hidden{nullptr};
+  std::atomic<detail::profiler_blocks*> profiler_blocks{nullptr};
 
   /// Bytes that `malloc` may take for the alignment of the program's live aligned blocks, beside their own.
   std::atomic<std::int64_t> alignment_bytes{0};

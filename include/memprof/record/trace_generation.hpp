@@ -9,8 +9,8 @@
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/fitted_facts.hpp>
-#include <memprof/trace/kept_facts.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/newest_facts.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <cstddef>
@@ -60,7 +60,7 @@ struct trace_generation {
   }
 };
 
-/// What every generation begins with besides names and a key frame: everything that is not an event. Collected as it arrives.
+/// What every generation begins with besides names and a saved state: everything that is not an event. Collected as it arrives.
 class generation_definitions {
  public:
   void info(const capture_info& info) { info_.info(info); }
@@ -86,7 +86,7 @@ class generation_definitions {
 
  private:
   trace info_;
-  kept_facts facts_;
+  newest_facts facts_;
   space_definition spaces_[any_space] = {};
   bool is_space_[any_space] = {};
 };

@@ -36,7 +36,7 @@ struct capture_info {
   std::uint32_t timeline_points = 4096;  ///< from here on as in `capture_options`
   std::uint32_t largest_blocks = 10;
   std::uint32_t owners_per_segment = 32;
-  std::uint32_t kept_segments = 64;
+  std::uint32_t full_segments = 64;
   std::uint32_t segment_names = 64;
   std::uint32_t operations = 4096;
   process_info process;

@@ -33,10 +33,10 @@ enum class control : std::uint8_t {
   space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is per core
   header = 3,
   facts = 4,
-  key_frame = 5,   ///< a part of the state at this point: `key_frame_part`
-  position = 6,    ///< a ring, and how many of its events precede this record or are missing
-  ring = 7,        ///< the following events belong to this ring, a varint
-  first_ring = 8,  ///< 8 to 15: they belong to the ring at this index among the recent ones
+  saved_state = 5,  ///< a part of the state at this point: `saved_state_part`
+  position = 6,     ///< a ring, and how many of its events precede this record or are missing
+  ring = 7,         ///< the following events belong to this ring, a varint
+  first_ring = 8,   ///< 8 to 15: they belong to the ring at this index among the recent ones
 };
 
 /// Fields of `opcode::any_event`, in this order. An omitted field is 0; an omitted space is that of the last event.
@@ -61,8 +61,8 @@ class coding_state {
   struct alignas(32) block_slot {
     std::uint64_t address;
     std::uint64_t bytes;
-    std::uint64_t rest;
-    std::uint64_t rest_of_free;  ///< 0 in a slot never used
+    std::uint64_t tail;
+    std::uint64_t tail_of_free;  ///< 0 in a slot never used
   };
 
   /// Predicts the next begin or end of an operation in a ring.
@@ -97,11 +97,11 @@ class coding_state {
   }
 
   /// The last fields of the free that matches an allocation: the next kind, without a category.
-  [[nodiscard]] static std::uint64_t rest_of_free(std::uint64_t rest) noexcept {
-    return (rest & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
+  [[nodiscard]] static std::uint64_t tail_of_free(std::uint64_t tail) noexcept {
+    return (tail & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
   }
-  [[nodiscard]] static block_slot slot_for(const event& allocation, std::uint64_t rest) noexcept {
-    return {allocation.address, allocation.bytes, rest, rest_of_free(rest)};
+  [[nodiscard]] static block_slot slot_for(const event& allocation, std::uint64_t tail) noexcept {
+    return {allocation.address, allocation.bytes, tail, tail_of_free(tail)};
   }
 
   [[nodiscard]] static bool is_allocation(std::uint8_t kind) noexcept {
@@ -150,12 +150,7 @@ class coding_state {
   std::uint8_t last_space = 0;
 };
 
-/// The last fields of an event, packed as they lie in memory: label, kind, space, tag.
-[[nodiscard]] inline std::uint64_t rest_of_event(const event& source) noexcept {
-  std::uint64_t rest;
-  std::memcpy(&rest, &source.label, sizeof rest);
-  return rest;
-}
-inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&target.label, &rest, sizeof rest); }
+/// Writes what `packed_tail` read.
+inline void set_packed_tail(event& target, std::uint64_t tail) noexcept { std::memcpy(&target.label, &tail, sizeof tail); }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

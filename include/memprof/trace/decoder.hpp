@@ -103,14 +103,14 @@ class trace_decoder {
       coding_state::block_slot& slot = state_.slots[(first & 0x0FU) << 8 | *in++];
       next.address = slot.address;
       next.bytes = slot.bytes;
-      set_rest(next, slot.rest);
+      set_packed_tail(next, slot.tail);
       if (code == opcode::allocate_known) return in;
       if (code == opcode::allocate_resized) {
         in = get_varint(in, end, next.bytes);
         if (in != nullptr) slot.bytes = next.bytes;
         return in;
       }
-      set_rest(next, coding_state::rest_of_free(slot.rest));
+      set_packed_tail(next, coding_state::tail_of_free(slot.tail));
       if (code == opcode::free_known_bare) next.bytes = 0;
       return in;
     }
@@ -134,7 +134,7 @@ class trace_decoder {
     }
     const std::size_t place = first & 0x0FU;
     if (place == coding_state::name_count) return nullptr;
-    set_rest(next, state_.names[place]);
+    set_packed_tail(next, state_.names[place]);
     next.kind = event_kind::scope_begin;
     next.space = any_space;
     next.address = scope_address(ring.last_number + 1, ring.innermost());
@@ -181,15 +181,15 @@ class trace_decoder {
   /// Updates the state as the encoder did after writing an event in full.
   void note(const event& taken) noexcept {
     if (has_address(taken.kind)) state_.last_address = taken.address;
-    const std::uint64_t rest = rest_of_event(taken);
+    const std::uint64_t tail = packed_tail(taken);
     if (taken.kind == event_kind::scope_begin) {
       ring_->begin(static_cast<std::uint32_t>(taken.address), taken.label);
-      const std::uint64_t label_and_tag = rest & 0xFFFF'0000'FFFF'FFFFU;
+      const std::uint64_t label_and_tag = tail & 0xFFFF'0000'FFFF'FFFFU;
       if (state_.place_of_name(label_and_tag) == coding_state::name_count) state_.add_name(label_and_tag);
     } else if (taken.kind == event_kind::scope_end) {
       if (taken.address >> 32 == 0) ring_->end(static_cast<std::uint32_t>(taken.address));
     } else if (coding_state::is_allocation(static_cast<std::uint8_t>(taken.kind))) {
-      state_.slots[coding_state::slot_of(taken.address)] = coding_state::slot_for(taken, rest);
+      state_.slots[coding_state::slot_of(taken.address)] = coding_state::slot_for(taken, tail);
     }
   }
 

@@ -34,10 +34,10 @@ struct space_definition {
   bool operator==(const space_definition&) const = default;
 };
 
-/// Part of a key frame: what is live at that point of the trace, and the state of the capture's ledger. A reader that has seen
+/// Part of a saved state: what is live at that point of the trace, and the state of the capture's ledger. A reader that has seen
 /// all events before does not need it; one that starts there, or after a gap, continues from it as if it had.
-struct key_frame_part {
-  std::uint64_t index = 0;  ///< index among the parts of the frame, from 0
+struct saved_state_part {
+  std::uint64_t index = 0;  ///< index among the parts of the state, from 0
   bool is_last = false;
   std::string_view bytes;
 };
@@ -49,8 +49,8 @@ struct fact_part {
   std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
 };
 
-/// Receives a trace record by record, in order. If it also has `bool key_frame(key_frame_part)`, it receives key frames, and
-/// returns whether they are sound.
+/// Receives a trace record by record, in order. If it also has `bool saved_state(saved_state_part)`, it receives saved states,
+/// and returns whether they are sound.
 template <class T>
 concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_part facts,
                                  const event* events) {
@@ -149,7 +149,7 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(12, info.process.rank);
   visit(13, info.process.world_size);
   visit(14, info.process.local_rank);
-  visit(15, info.kept_segments);
+  visit(15, info.full_segments);
   visit(16, info.segment_names);
   visit(17, info.operations);
 }
@@ -307,13 +307,13 @@ template <class Visitor>
       visitor.facts(std::move(part));
       return true;
     }
-    case control::key_frame: {
-      key_frame_part part;
+    case control::saved_state: {
+      saved_state_part part;
       part.index = in.number();
       part.is_last = in.number() != 0;
       part.bytes = payload.substr(payload.size() - in.left());
       if (in.has_failed()) return false;
-      if constexpr (requires { visitor.key_frame(part); }) return visitor.key_frame(part);
+      if constexpr (requires { visitor.saved_state(part); }) return visitor.saved_state(part);
       return true;
     }
     default: return true;
@@ -334,16 +334,16 @@ class small_payload {
   std::size_t size_ = 0;
 };
 
-/// Calls `visit(head, bytes)` for each record of a key frame, with the two parts of its payload.
+/// Calls `visit(head, bytes)` for each record of a saved state, with the two parts of its payload.
 template <class Visitor>
-void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& visit) noexcept {
+void for_each_saved_state_part(const page_array<unsigned char>& state, Visitor&& visit) noexcept {
   constexpr std::size_t most = std::size_t{64} * 1024;
   std::size_t begin = 0;
-  for (std::uint64_t index = 0; begin < frame.size(); ++index) {
-    const std::size_t size = frame.size() - begin < most ? frame.size() - begin : most;
-    const bool is_last = begin + size == frame.size();
+  for (std::uint64_t index = 0; begin < state.size(); ++index) {
+    const std::size_t size = state.size() - begin < most ? state.size() - begin : most;
+    const bool is_last = begin + size == state.size();
     const small_payload head = small_payload{}.number(index).number(is_last ? 1 : 0);
-    visit(head.view(), std::string_view{reinterpret_cast<const char*>(frame.data() + begin), size});
+    visit(head.view(), std::string_view{reinterpret_cast<const char*>(state.data() + begin), size});
     begin += size;
   }
 }

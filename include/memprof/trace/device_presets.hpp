@@ -60,7 +60,7 @@ namespace detail {
   if (name == "gpu-141gb") return detail::gpu(name, 143'156);
   std::string known;
   for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
-  detail::raise("there is no device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
+  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -82,11 +82,11 @@ class trace_encoder {
 
   [[nodiscard, gnu::always_inline]] unsigned char* put(const event& source, unsigned char* out) noexcept {
     if (source.stamp != 0) out = put_stamp(source.stamp, out);
-    const std::uint64_t rest = rest_of_event(source);
+    const std::uint64_t tail = packed_tail(source);
     const std::size_t place = coding_state::slot_of(source.address);
     coding_state::block_slot& slot = state_.slots[place];
     if (slot.address == source.address) [[likely]] {
-      if (slot.rest == rest) {
+      if (slot.tail == tail) {
         // No processor can predict whether a block has the same size as the one before: the size is always written, and then kept
         // or not.
         const bool is_same = slot.bytes == source.bytes;
@@ -95,13 +95,13 @@ class trace_encoder {
         unsigned char* const behind_bytes = put_varint(behind_slot, source.bytes);
         return is_same ? behind_slot : behind_bytes;
       }
-      if (slot.rest_of_free == rest) {
+      if (slot.tail_of_free == tail) {
         if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
         if (source.bytes == 0) return put_slot(opcode::free_known_bare, place, out);
       }
     }
-    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) return put_scope(source, rest, out);
-    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = coding_state::slot_for(source, rest);
+    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) return put_scope(source, tail, out);
+    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = coding_state::slot_for(source, tail);
     return put_any(source, out);
   }
 
@@ -112,7 +112,7 @@ class trace_encoder {
     return out + sizeof both;
   }
 
-  /// Writes the difference to the last stamp: the lowest six bits here, the rest after it if there is any.
+  /// Writes the difference to the last stamp: the lowest six bits here, the tail after it if there is any.
   [[nodiscard]] unsigned char* put_stamp(std::uint64_t stamp, unsigned char* out) noexcept {
     const std::uint64_t change = zigzag(static_cast<std::int64_t>(stamp - state_.last_stamp));
     state_.last_stamp = stamp;
@@ -124,7 +124,7 @@ class trace_encoder {
     return put_varint(out, change >> 6);
   }
 
-  [[nodiscard, gnu::noinline]] unsigned char* put_scope(const event& source, std::uint64_t rest, unsigned char* out) noexcept {
+  [[nodiscard, gnu::noinline]] unsigned char* put_scope(const event& source, std::uint64_t tail, unsigned char* out) noexcept {
     const auto number = static_cast<std::uint32_t>(source.address);
     const auto other = static_cast<std::uint32_t>(source.address >> 32);
     coding_state::ring_state& ring = *ring_;
@@ -140,7 +140,7 @@ class trace_encoder {
     const bool is_next =
         number == ring.last_number + 1 && other == ring.innermost() && source.bytes == 0 && source.space == any_space;
     ring.begin(number, source.label);
-    const std::uint64_t label_and_tag = (rest & 0xFFFF'0000'FFFF'FFFFU);
+    const std::uint64_t label_and_tag = (tail & 0xFFFF'0000'FFFF'FFFFU);
     const std::size_t place = state_.place_of_name(label_and_tag);
     if (is_next && place != coding_state::name_count) {
       *out++ = static_cast<unsigned char>(static_cast<std::size_t>(opcode::begin_known) | place);

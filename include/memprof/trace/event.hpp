@@ -3,6 +3,7 @@
 #include <memprof/config.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -111,6 +112,19 @@ struct event {
 };
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
+
+namespace detail {
+
+/// The last fields of an event, packed as they lie in memory: label, kind, space, tag.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t packed_tail(const event& described) noexcept {
+  // By shifts: from a struct, compilers assemble the word field by field and do not hoist the constants out of a loop.
+  return described.label | std::uint64_t{static_cast<std::uint8_t>(described.kind)} << 32 | std::uint64_t{described.space} << 40 |
+         std::uint64_t{described.tag} << 48;
+}
+static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
+              offsetof(event, space) == 29 && offsetof(event, tag) == 30);
+
+}  // namespace detail
 
 /// One of a sequence of events of several threads, in their order.
 struct ordered_event {

@@ -129,11 +129,11 @@ class trace {
     records.decode(copy);
   }
 
-  /// Adds the result of `write_key_frame` for a ledger that has seen exactly the events so far.
-  void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
+  /// Adds the result of `write_saved_state` for a ledger that has seen exactly the events so far.
+  void saved_state(const detail::page_array<unsigned char>& state) noexcept {
     if (head_ != nullptr) return;  // the head makes its own
-    detail::for_each_key_frame_part(
-        frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
+    detail::for_each_saved_state_part(
+        state, [this](std::string_view head, std::string_view bytes) { define(detail::control::saved_state, head, bytes); });
   }
 
   /// States how many of the ring's events precede this record, present or not: for a trace that starts in the middle.

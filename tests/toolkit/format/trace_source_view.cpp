@@ -16,7 +16,7 @@ namespace memprof_tests::format_trace_source_view {
 
 namespace {
 
-/// A record of each kind, and whether the visitor finds the key frame sound.
+/// A record of each kind, and whether the visitor finds the saved state sound.
 struct one_of_each {
   bool* is_sound;
 
@@ -30,8 +30,8 @@ struct one_of_each {
     visitor.space({5, memprof::label{3}, 80});
     visitor.facts({{"table", {"a"}, {{std::int64_t{1}}}}, 7, 0});
     visitor.events(happened, happened + 2, 9);
-    if constexpr (requires(const memprof::key_frame_part& part) { visitor.key_frame(part); })
-      *is_sound = visitor.key_frame({4, true, "bytes"});
+    if constexpr (requires(const memprof::saved_state_part& part) { visitor.saved_state(part); })
+      *is_sound = visitor.saved_state({4, true, "bytes"});
   }
 };
 
@@ -50,7 +50,7 @@ struct noting_visitor {
 };
 
 struct framed_visitor : noting_visitor {
-  bool key_frame(const memprof::key_frame_part& part) {
+  bool saved_state(const memprof::saved_state_part& part) {
     seen.push_back(std::to_string(part.index) + std::string{part.bytes});
     return false;
   }
@@ -69,7 +69,7 @@ TEST_CASE("trace source view: every record reaches the visitor") {
   CHECK(is_sound);
 }
 
-TEST_CASE("trace source view: key frames reach a visitor that takes them, and its answer the source") {
+TEST_CASE("trace source view: saved states reach a visitor that takes them, and its answer the source") {
   bool is_sound = true;
   const one_of_each source{&is_sound};
   framed_visitor visitor;

@@ -7,7 +7,7 @@
 
 namespace memprof_tests::detail_futex_lock {
 
-TEST_CASE("spin lock: one thread at a time") {
+TEST_CASE("futex lock: one thread at a time") {
   memprof::detail::futex_lock lock;
   long counter = 0;  // not atomic: the lock is what keeps the additions apart
   std::vector<std::thread> threads;
@@ -23,7 +23,7 @@ TEST_CASE("spin lock: one thread at a time") {
   CHECK(counter == 80'000);
 }
 
-TEST_CASE("spin lock: it is free after a reset, whoever held it") {
+TEST_CASE("futex lock: it is free after a reset, whoever held it") {
   memprof::detail::futex_lock lock;
   lock.lock();
   lock.reset();

@@ -1,6 +1,6 @@
 #include <memprof/ledger/checkpoint_history.hpp>
-#include <memprof/ledger/key_frame.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/ledger/saved_state.hpp>
 #include <memprof/profile/build.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -128,11 +128,11 @@ TEST_CASE("checkpoints: bytes, blocks and the largest blocks are those of that m
     model.remember();
   }
 
-  // What a key frame brings over is the same.
-  detail::page_array<unsigned char> frame;
-  REQUIRE(detail::write_key_frame(events, frame));
+  // What a saved state brings over is the same.
+  detail::page_array<unsigned char> saved;
+  REQUIRE(detail::write_saved_state(events, saved));
   ledger copy;
-  REQUIRE(detail::read_key_frame(copy, frame.data(), frame.size()));
+  REQUIRE(detail::read_saved_state(copy, saved.data(), saved.size()));
 
   for (const ledger* each : {&events, &copy}) {
     const detail::checkpoint_history& kept = each->checkpoints();
@@ -162,22 +162,22 @@ TEST_CASE("checkpoints: bytes, blocks and the largest blocks are those of that m
   }
 }
 
-TEST_CASE("checkpoints: a damaged key frame is refused") {
+TEST_CASE("checkpoints: a damaged saved state is refused") {
   ledger events;
   for (std::uint64_t number = 0; number < 40; ++number) {
     record(events, {0, 0x1000 + 64 * number, 64, 0, event_kind::allocate, static_cast<std::uint8_t>(number % 3), 0});
     record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
   }
-  detail::page_array<unsigned char> frame;
-  REQUIRE(detail::write_key_frame(events, frame));
+  detail::page_array<unsigned char> saved;
+  REQUIRE(detail::write_saved_state(events, saved));
   std::mt19937 random{7};
   for (int attempt = 0; attempt < 4000; ++attempt) {
-    std::vector<unsigned char> damaged(frame.data(), frame.data() + frame.size());
+    std::vector<unsigned char> damaged(saved.data(), saved.data() + saved.size());
     // The section of the checkpoints is the last.
     const std::size_t at = damaged.size() - 1 - random() % std::min<std::size_t>(damaged.size(), 4000);
     damaged[at] = static_cast<unsigned char>(random());
     ledger copy;
-    (void)detail::read_key_frame(copy, damaged.data(), damaged.size());
+    (void)detail::read_saved_state(copy, damaged.data(), damaged.size());
     // Whatever was read can be made a profile of, and goes on.
     record(copy, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
     REQUIRE(copy.checkpoints().marks().size() <= detail::checkpoint_history::max_kept);

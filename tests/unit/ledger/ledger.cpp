@@ -335,7 +335,7 @@ TEST_CASE("ledger: an allocation at a null address has failed, and a free of one
 TEST_CASE("ledger: a segment costs only the spaces that changed in it, and counts in all of them") {
   constexpr std::int64_t segments = 5'000;
   constexpr std::uint8_t spaces = 254;
-  ledger_driver driver{{.kept_segments = 8}};
+  ledger_driver driver{{.full_segments = 8}};
   driver.events.limit_work(std::uint64_t{1} << 20);
   for (std::uint8_t space = 0; space < spaces; ++space) driver.allocate(0x1000, 10, {.space = space});
   for (std::int64_t segment = 0; segment < segments; ++segment) driver.snapshot("STEP");

@@ -54,7 +54,8 @@ inline std::vector<std::string> facet_headers() {
 /// All structs of a profile, in the order of `memprof::profile_structs`.
 inline std::vector<declared_struct> declared_structs() {
   std::vector<declared_struct> result{declared_in("trace/capture_info.hpp").front()};
-  for (const char* const shared : {"ledger/value_summary.hpp", "ledger/tally.hpp", "ledger/live_set.hpp"}) {
+  for (const char* const shared :
+       {"ledger/value_summary.hpp", "ledger/event_tally.hpp", "ledger/linear_fit.hpp", "ledger/live_set.hpp"}) {
     for (declared_struct& declared : declared_in(shared)) result.push_back(std::move(declared));
   }
   for (const std::string& facet : facet_headers()) {

@@ -97,7 +97,7 @@ TEST_CASE("device JSON: a name that is no preset is a file") {
   std::filesystem::remove(file);
   CHECK(memprof::find_device("gpu-80gb").name.view() == "gpu-80gb");
   CHECK_THROWS_MATCHES(memprof::find_device(file.string()), memprof::error,
-                       MessageMatches(ContainsSubstring("no device preset")));
+                       MessageMatches(ContainsSubstring("unknown device preset")));
 }
 
 }  // namespace memprof_tests::profile_device_json

@@ -176,8 +176,8 @@ TEST_CASE("capture: an option out of range is refused by name, with what is allo
                        MessageMatches(ContainsSubstring("timeline_points is 1")));
   CHECK_THROWS_MATCHES((void)memprof::begin_capture({.largest_blocks = 5000}), memprof::error,
                        MessageMatches(ContainsSubstring("largest_blocks is 5000")));
-  CHECK_THROWS_MATCHES((void)memprof::begin_capture({.kept_segments = 3}), memprof::error,
-                       MessageMatches(ContainsSubstring("kept_segments is 3") && ContainsSubstring("4 to 65536")));
+  CHECK_THROWS_MATCHES((void)memprof::begin_capture({.full_segments = 3}), memprof::error,
+                       MessageMatches(ContainsSubstring("full_segments is 3") && ContainsSubstring("4 to 65536")));
   CHECK_THROWS_MATCHES((void)memprof::begin_capture({.segment_names = 0}), memprof::error,
                        MessageMatches(ContainsSubstring("segment_names is 0")));
   CHECK_THROWS_MATCHES((void)memprof::begin_capture({.operations = 0}), memprof::error,

@@ -137,8 +137,9 @@ TEST_CASE("device: every preset describes spaces that can hold something") {
 }
 
 TEST_CASE("device: an unknown preset is refused with the names of those there are") {
-  CHECK_THROWS_MATCHES(device_preset("gpu-1gb"), memprof::error,
-                       MessageMatches(ContainsSubstring("no device preset 'gpu-1gb'") && ContainsSubstring("blackhole-32gb")));
+  CHECK_THROWS_MATCHES(
+      device_preset("gpu-1gb"), memprof::error,
+      MessageMatches(ContainsSubstring("unknown device preset 'gpu-1gb'") && ContainsSubstring("blackhole-32gb")));
 }
 
 TEST_CASE("device: spaces have different names, and there are at most eight") {

@@ -5,7 +5,7 @@
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/fact_table.hpp>
-#include <memprof/trace/kept_facts.hpp>
+#include <memprof/trace/newest_facts.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -71,7 +71,7 @@ TEST_CASE("facts: as many rows come out as went in, by every way through a trace
       copy.visit(copied);
       REQUIRE(copied.tables.all() == expected);
 
-      memprof::detail::kept_facts kept;
+      memprof::detail::newest_facts kept;
       for (int round = 0; round < 4; ++round) kept.put(table);
       REQUIRE(kept.tables() == expected);
 

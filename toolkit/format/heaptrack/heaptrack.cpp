@@ -30,6 +30,7 @@ constexpr std::uint64_t oldest_version = 1;
 constexpr std::uint64_t newest_version = 3;
 constexpr std::uint64_t version_of_sized_strings = 3;
 constexpr std::uint64_t max_bytes = std::uint64_t{1} << 47;  ///< that a process can have on today's systems
+constexpr const char* too_large = "size exceeds 2^47 bytes";
 constexpr std::int64_t ns_per_ms = 1'000'000;
 
 /// The open operations: the frames of an allocation's stack. They stay open only while allocations follow and no time passes, so
@@ -115,7 +116,7 @@ void heaptrack_source::write_to(trace_writer& writer) {
     if (line.starts_with("+ ")) {
       const std::uint64_t kind = kind_in(line);
       const std::uint64_t address = blocks_.allocate(kind);
-      if (address == 0) lines_.fail("more bytes are live than an address space has");
+      if (address == 0) lines_.fail("size exceeds 2^62 bytes");
       open.go_to(blocks_[kind].stack);
       writer.allocate(cpu, block_address{address}, blocks_[kind].bytes, {});
     } else if (line.starts_with("- ")) {
@@ -171,7 +172,7 @@ bool heaptrack_source::read_head(std::string_view line) {
   }
   if (line.starts_with("I ")) {
     const auto [page, pages] = numbers_in<2>(line, lines_);
-    if (page > max_bytes || (page != 0 && pages > max_bytes / page)) lines_.fail("more memory than any machine has");
+    if (page > max_bytes || (page != 0 && pages > max_bytes / page)) lines_.fail(too_large);
     page_bytes_ = page;
     recording_.system_memory_bytes = static_cast<std::int64_t>(page * pages);
     return true;
@@ -191,12 +192,12 @@ void heaptrack_source::read_table_entry(std::string_view line) {
     fault = stacks_.add_stack(line.substr(2));
   } else if (line.starts_with("a ")) {
     const auto [bytes, stack] = numbers_in<2>(line, lines_);
-    if (bytes > max_bytes) lines_.fail("more bytes than any process can have");
+    if (bytes > max_bytes) lines_.fail(too_large);
     if (!stacks_.contains(stack)) lines_.fail("the stack is not defined above");
     blocks_.add_kind(bytes, stack);
   } else if (line.starts_with("R ")) {
     const std::uint64_t pages = numbers_in<1>(line, lines_)[0];
-    if (page_bytes_ != 0 && pages > max_bytes / page_bytes_) lines_.fail("more memory than any process can have");
+    if (page_bytes_ != 0 && pages > max_bytes / page_bytes_) lines_.fail(too_large);
     const auto bytes = static_cast<std::int64_t>(pages * page_bytes_);
     if (bytes > recording_.peak_rss_bytes) {
       recording_.peak_rss_bytes = bytes;
@@ -226,8 +227,7 @@ std::uint64_t heaptrack_source::kind_in(std::string_view line) const {
 std::int64_t heaptrack_source::time_in(std::string_view line) {
   const std::uint64_t ms = numbers_in<1>(line, lines_)[0];
   constexpr std::uint64_t max_ms = std::uint64_t{1} << 43;
-  if (ms > max_ms || static_cast<std::int64_t>(ms) < now_ms_)
-    lines_.fail("the time is before that of the last 'c' line, or too large");
+  if (ms > max_ms || static_cast<std::int64_t>(ms) < now_ms_) lines_.fail("time runs backwards or overflows");
   return now_ms_ = static_cast<std::int64_t>(ms);
 }
 

@@ -13,7 +13,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 /// A record for each segment name in each memory space: how many segments there were, and the first, last, least, greatest and
 /// mean of their peak above their begin, their change, and what was live at their end. `growth_per_step` is the slope of the last
-/// of these (`growth_line`).
+/// of these (`linear_fit`).
 [[nodiscard]] std::string segments_csv(const profile& source);
 
 /// A record for each segment that the profile keeps in each memory space, in order of time.

@@ -63,7 +63,7 @@ analyze_refuses("a size without a whole unit" "--device-memory: '12G' is not a v
 analyze_refuses("a negative size" "--model-size: '-5' is not a valid size" --logs ${log} --model-size=-5)
 analyze_refuses("a device without memory" "--device-memory: '0'" --logs ${log} --device-memory 0)
 analyze_refuses("two devices" "--device-memory excludes --device" ${log} --device gpu-24gb --device-memory 3GB)
-analyze_refuses("an unknown device" "there is no device preset 'abacus'" ${log} --device abacus)
+analyze_refuses("an unknown device" "unknown device preset 'abacus'" ${log} --device abacus)
 analyze_refuses("an unknown space" "the profile has no memory space 'cuda:0'. it has 'dram'" ${log} --space cuda:0)
 analyze_refuses("a missing log" "cannot read 'missing.log': No such file" --logs missing.log)
 analyze_refuses("a directory" "cannot read '[.]': Is a directory" --logs .)
@@ -274,7 +274,7 @@ tool_refuses(estimate "a config that is cut off" "cannot read a decoder's dimens
   --run-config cut.json)
 tool_refuses(estimate "parts that do not divide the heads" "tensor_parallel 5 does not divide heads 12" --config gpt2-124m --step --tensor-parallel 5)
 tool_refuses(estimate "an unknown optimizer" "--optimizer: unknown value 'lion'. values: " --step --optimizer lion)
-tool_refuses(estimate "an unknown device" "there is no device preset 'abacus'" --step --device abacus)
+tool_refuses(estimate "an unknown device" "unknown device preset 'abacus'" --step --device abacus)
 tool_refuses(estimate "a step on CUDA that is not there" "Requested --profile-device cuda, but CUDA is unavailable" --layers 1
   --train-step-profile --profile-device cuda)
 foreach(rate IN ITEMS -1 nan inf)

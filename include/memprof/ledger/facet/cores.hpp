@@ -83,7 +83,7 @@ using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, c
 
 namespace detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// Bytes on one core, or their peaks.
 struct core_usage {
@@ -230,7 +230,7 @@ class core_ledger {
   }
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   struct core_state {
     core_usage live;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
-#include <memprof/ledger/tally.hpp>
+#include <memprof/ledger/event_tally.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/field_names.hpp>
@@ -50,7 +50,7 @@ using out_of_memory_structs = type_list<out_of_memory_failure>;
 
 namespace detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// An allocation for which a device had no memory, and what was held then, in bytes.
 struct out_of_memory_record {
@@ -73,15 +73,15 @@ class out_of_memory_ledger {
   }
 
   [[nodiscard]] const page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
-  [[nodiscard]] const tally& further() const noexcept { return further_; }
+  [[nodiscard]] const event_tally& further() const noexcept { return further_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   page_array<out_of_memory_record> kept_;
-  tally further_;
+  event_tally further_;
 };
 
 /// Applies such an event. False if it must be rejected.

@@ -3,8 +3,8 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
 #include <memprof/ledger/byte_level.hpp>
+#include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/segment_history.hpp>
-#include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/value_summary.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/field_names.hpp>
@@ -71,7 +71,7 @@ using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserve
 
 namespace detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
 /// took, as expandable segments do. An event moves the ranges behind its own: few, as addresses mostly rise.
@@ -128,11 +128,11 @@ class reserved_ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + level_.bytes(); }
 
-  tally unmatched_releases;
-  tally replaced_reservations;
+  event_tally unmatched_releases;
+  event_tally replaced_reservations;
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   struct range {
     std::uint64_t begin;
@@ -201,8 +201,8 @@ template <class Reserved, class Rows, class Names, class Profile = reserved_prof
   Profile result;
   if (!held.is_used()) return result;
   fill_level(result, held.level(), rows, names);
-  result.unmatched_releases = to_event_tally(held.unmatched_releases);
-  result.replaced_reservations = to_event_tally(held.replaced_reservations);
+  result.unmatched_releases = held.unmatched_releases;
+  result.replaced_reservations = held.replaced_reservations;
   return result;
 }
 

@@ -4,9 +4,9 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/ledger/byte_level.hpp>
+#include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_history.hpp>
-#include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/value_summary.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/field_names.hpp>
@@ -96,7 +96,7 @@ using stream_structs = type_list<stream_usage, active_usage, named_active_usage,
 
 namespace detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
@@ -144,7 +144,7 @@ class stream_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   [[nodiscard]] stream_record& row_of(label name) noexcept {
     if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
@@ -214,11 +214,11 @@ class active_ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return pending_.bytes() + level_.bytes(); }
 
-  tally unmatched_completions;
-  tally missing_completions;
+  event_tally unmatched_completions;
+  event_tally missing_completions;
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   void end(const live_blocks::place& found) noexcept {
     deallocate(static_cast<std::int64_t>(found->bytes));
@@ -317,8 +317,8 @@ template <class Active, class Rows, class Names, class Profile = active_profile>
   Profile result;
   if (!used.is_used()) return result;
   fill_level(result, used.level(), rows, names);
-  result.unmatched_completions = to_event_tally(used.unmatched_completions);
-  result.missing_completions = to_event_tally(used.missing_completions);
+  result.unmatched_completions = used.unmatched_completions;
+  result.missing_completions = used.missing_completions;
   return result;
 }
 

@@ -208,7 +208,7 @@ void compare(const sequence& fed) {
     } else {
       model.apply(each.thread, recorded);
     }
-    memprof::detail::apply_and_follow(events, &recorded, &recorded + 1, each.thread, facets);
+    memprof::detail::apply_and_notify(events, &recorded, &recorded + 1, each.thread, facets);
   }
   memprof::profile built = memprof::build_profile(events, {labels, space_names.data(), memprof::clock_readings{}, false});
   facets.fill(built, events, labels);

@@ -14,28 +14,17 @@ struct event_tally {
   std::int64_t count = 0;
   std::int64_t bytes = 0;
 
+  /// Counts an event about any number of bytes; their sum stops at the greatest value.
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));
+  }
+
   bool operator==(const event_tally&) const = default;
 };
 
 template <>
 inline constexpr name_list field_names<event_tally>{"count", "bytes"};
-
-namespace detail {
-
-/// An `event_tally` during counting.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // a caller may pass any number
-  }
-};
-
-[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
-
-}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
-#include <memprof/ledger/frame_parts.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/space_ledger.hpp>
+#include <memprof/ledger/state_parts.hpp>
 #include <memprof/ledger/thread_state.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/frame_bytes.hpp>
+#include <memprof/trace/state_bytes.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,38 +16,38 @@
 #include <utility>
 
 /// @file
-/// A ledger as a key frame of a trace: a reader continues from it as if it had seen all events before.
+/// A ledger as a saved state of a trace: a reader continues from it as if it had seen all events before.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The ledger's sections of a frame, for writing and reading.
+/// The ledger's sections of a saved state, for writing and reading.
 template <class State, class Ledger>
-class ledger_frame {
+class ledger_state {
  public:
-  ledger_frame(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
+  ledger_state(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
 
   void transfer() noexcept {
-    std::uint32_t revision = frame_revision;
+    std::uint32_t revision = state_revision;
     state_.number(revision);
-    state_.require(revision != 0 && revision <= frame_revision);
-    state_.section(frame_section::operations, [this] { frame_parts::operations(state_, events_.operations_); });
-    state_.section(frame_section::ledger, [this] { capture(); });
+    state_.require(revision != 0 && revision <= state_revision);
+    state_.section(state_section::operations, [this] { state_parts::operations(state_, events_.operations_); });
+    state_.section(state_section::ledger, [this] { capture(); });
     if constexpr (State::reads) {
-      while (state_.next_section() == frame_section::space) space(0);
+      while (state_.next_section() == state_section::space) space(0);
     } else {
       for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
         if (events_.spaces_[id] != nullptr) space(static_cast<std::uint8_t>(id));
       }
     }
-    state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
-    state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
-    state_.section(frame_section::checkpoints,
-                   [this] { frame_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
-    state_.section(frame_section::memories, [this] { memories(); });
+    state_.section(state_section::threads, [this] { threads(&ledger_state::open_operations); });
+    state_.section(state_section::thread_usage, [this] { threads(&ledger_state::usages); });
+    state_.section(state_section::checkpoints,
+                   [this] { state_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
+    state_.section(state_section::memories, [this] { memories(); });
     if constexpr (State::reads) {
       settle_memories();
       state_.require(state_.is_at_end());
-      events_.events_of_frame_ = events_.events_;
+      events_.events_of_saved_state_ = events_.events_;
     }
   }
 
@@ -58,26 +58,26 @@ class ledger_frame {
     state_.numbers(events_.stamp_, events_.segment_begin_, events_.dropped_events_, events_.reentrant_events_,
                    events_.missing_events_, events_.other_names_, events_.are_more_missing_, events_.has_ended_);
     state_.amounts(events_.events_, events_.rejected_events_);
-    frame_parts::faults(state_, events_.operations_);
-    frame_parts::clock(state_, events_.clock_);
-    frame_parts::history(state_, events_.history_);
+    state_parts::faults(state_, events_.operations_);
+    state_parts::clock(state_, events_.clock_);
+    state_parts::history(state_, events_.history_);
     state_.require(events_.segment_begin_ <= events_.stamp_);
   }
 
   void space(std::uint8_t id) noexcept {
-    state_.section(frame_section::space, [&] {
+    state_.section(state_section::space, [&] {
       state_.number(id);
       if constexpr (State::reads) {
         state_.require(id < ledger::max_spaces && events_.spaces_[id] == nullptr);
         if (state_.has_failed() || events_.make_space(id) == nullptr) return state_.require(false);
       }
-      frame_parts::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
+      state_parts::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
     });
-    state_.section(frame_section::blocks, [&] {
+    state_.section(state_section::blocks, [&] {
       std::uint8_t same = id;
       state_.number(same);
       state_.require(same == id);
-      if (!state_.has_failed()) frame_parts::blocks(state_, *events_.spaces_[id]);
+      if (!state_.has_failed()) state_parts::blocks(state_, *events_.spaces_[id]);
     });
   }
 
@@ -110,10 +110,10 @@ class ledger_frame {
   void open_operations(thread_part& thread) noexcept {
     state_.numbers(thread.thread, thread.unfollowed_scopes);
     state_.require(thread.thread <= block::max_thread);
-    frame_parts::open_operations(state_, thread.scopes, operation_count());
+    state_parts::open_operations(state_, thread.scopes, operation_count());
   }
   void usages(thread_part& thread) noexcept {
-    frame_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
+    state_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
   }
 
   void memories() noexcept {
@@ -122,11 +122,11 @@ class ledger_frame {
     state_.require(count == events_.memories_.size());
     for (auto* memory : events_.memories_) {
       if (state_.has_failed()) return;
-      frame_parts::memory(state_, *memory, operation_count(), events_.history_);
+      state_parts::memory(state_, *memory, operation_count(), events_.history_);
       for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
         auto* const space = events_.spaces_[id];
         if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
-        frame_parts::share(state_, *space->shared(), space->allocation_count(), operation_count());
+        state_parts::share(state_, *space->shared(), space->allocation_count(), operation_count());
       }
       for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
         state_.require(id == any_space || events_.spaces_[id] != nullptr);
@@ -149,25 +149,25 @@ class ledger_frame {
   Ledger& events_;
 };
 
-/// Writes a ledger's state as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
+/// Writes a ledger's state as the bytes of a saved state. False if the system has no memory for it. Linear in the live blocks,
 /// operations and segments.
-[[nodiscard]] inline bool write_key_frame(ledger& events, page_array<unsigned char>& bytes) noexcept {
+[[nodiscard]] inline bool write_saved_state(ledger& events, page_array<unsigned char>& bytes) noexcept {
   events.settle_spaces();
-  frame_writer out{bytes};
-  ledger_frame{out, std::as_const(events)}.transfer();
+  state_writer out{bytes};
+  ledger_state{out, std::as_const(events)}.transfer();
   return out.finish();
 }
 
-/// Replaces a ledger's state with that of the ledger that wrote the frame; options and limits of the two must be equal. False,
-/// with the ledger reset, if the frame is damaged or the system has no memory for it. A frame of a later revision, from a newer
+/// Replaces a ledger's state with that of the ledger that wrote it; options and limits of the two must be equal. False,
+/// with the ledger reset, if it is damaged or the system has no memory for it. One of a later revision, from a newer
 /// memprof, is ignored.
-[[nodiscard]] inline bool read_key_frame(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
+[[nodiscard]] inline bool read_saved_state(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
   std::uint32_t revision = 0;
-  frame_reader{bytes, size}.number(revision);
-  if (revision > frame_revision) return true;
+  state_reader{bytes, size}.number(revision);
+  if (revision > state_revision) return true;
   events.forget();
-  frame_reader in{bytes, size};
-  ledger_frame{in, events}.transfer();
+  state_reader in{bytes, size};
+  ledger_state{in, events}.transfer();
   if (in.has_failed()) events.forget();
   return !in.has_failed();
 }

@@ -16,7 +16,7 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The newest table of each name, encoded in pages, so that its destruction need not be hidden from the hooks.
-class kept_facts {
+class newest_facts {
  public:
   void put(const fact_table& table) {
     encoded_.facts(table);

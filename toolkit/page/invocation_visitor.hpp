@@ -2,10 +2,10 @@
 
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_follower.hpp>
+#include <memprof/ledger/operation_visitor.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/toolkit/format/thread_numbers.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -27,7 +27,7 @@ struct page_thread {
 
 /// One run of an operation.
 struct invocation {
-  std::uint32_t thread = 0;     ///< index into `invocation_follower::threads`
+  std::uint32_t thread = 0;     ///< index into `invocation_visitor::threads`
   std::uint32_t depth = 0;      ///< 0: outermost
   std::uint32_t operation = 0;  ///< node of the ledger's tree
   moment begin;
@@ -38,10 +38,10 @@ struct invocation {
 
 /// Follows the operations that a ledger has open on each thread, and reports for each one that ends when it had begun. Takes
 /// memory for the spaces that each thread has changed, not for all of them.
-class invocation_follower {
+class invocation_visitor {
  public:
   /// Changes are tracked separately for that many spaces.
-  explicit invocation_follower(std::size_t spaces) : deltas_(spaces) {}
+  explicit invocation_visitor(std::size_t spaces) : deltas_(spaces) {}
 
   /// Records that a thread allocated `bytes` in a space, or freed them if negative.
   void change(std::uint32_t ring, std::size_t space, std::int64_t bytes);
@@ -115,7 +115,7 @@ class invocation_follower {
 
   /// Determines which operations have ended and which is new, from what the thread has open now.
   template <class Ended>
-  void compare(ring_thread& on, const followed_thread* known, const moment& now, Ended& ended) {
+  void compare(ring_thread& on, const thread_scopes* known, const moment& now, Ended& ended) {
     if (known == nullptr) return;
     if (on.index == max_threads) on.index = index_of(known->thread, {});
     const scope_stack& scopes = known->scopes;

@@ -14,20 +14,20 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Notified of each block that comes or goes in a memory space, and at which stamp. A block replaced at its address goes first.
 /// `segment_ended` is called once `history` has the segment.
 template <class T>
-concept follows_blocks = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
+concept block_listener = requires(T listener, std::uint8_t space, const block& one, std::uint64_t stamp,
                                   const segment_history& history) {
-  follower.allocated(space, one, stamp);
-  follower.freed(space, one, stamp);
-  follower.segment_ended(history);
+  listener.allocated(space, one, stamp);
+  listener.freed(space, one, stamp);
+  listener.segment_ended(history);
 };
 
-/// Applies events as `ledger::apply` does, and notifies `follower` of each block that came or went and each segment that ended.
+/// Applies events as `ledger::apply` does, and notifies `listener` of each block that came or went and each segment that ended.
 ///
 /// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which has no
-/// follower, does not pay for it. Costs a few lookups per event, and a pass over the space's live blocks for an event that may
+/// listener, does not pay for it. Costs a few lookups per event, and a pass over the space's live blocks for an event that may
 /// free many.
-template <follows_blocks Follower>
-void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
+template <block_listener Listener>
+void apply_and_notify(ledger& events, const event* first, const event* last, std::uint32_t ring, Listener& listener) {
   page_array<block> before;
   for (; first != last; ++first) {
     const event& recorded = *first;
@@ -43,16 +43,16 @@ void apply_and_follow(ledger& events, const event* first, const event* last, std
     }
     const std::uint64_t segments = events.segments().count();
     events.apply(first, first + 1, ring);
-    if (events.segments().count() != segments) follower.segment_ended(events.segments());
+    if (events.segments().count() != segments) listener.segment_ended(events.segments());
     const space_ledger* const space = events.space(recorded.space);
     if (space == nullptr) continue;
     for (const block& old : before) {
       const block* const now = space->blocks().at(old.address);
-      if (now == nullptr || now->born() != old.born()) follower.freed(recorded.space, old, events.last_stamp());
+      if (now == nullptr || now->born() != old.born()) listener.freed(recorded.space, old, events.last_stamp());
     }
     if (space->allocation_count() == allocations) continue;
     if (const block* const made = space->blocks().at(recorded.address))
-      follower.allocated(recorded.space, *made, events.last_stamp());
+      listener.allocated(recorded.space, *made, events.last_stamp());
   }
 }
 

@@ -15,21 +15,21 @@ struct backend_calls {
 
 /// Owns the backends of a capture, which outlive it for as long as its profile can be read. Call none of its functions under the
 /// registry's lock: backends may call back.
-class kept_backends {
+class capture_backends {
  public:
-  kept_backends() noexcept = default;
-  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
-  kept_backends(kept_backends&& other) noexcept
+  capture_backends() noexcept = default;
+  capture_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
+  capture_backends(capture_backends&& other) noexcept
       : backends_(other.backends_), calls_(other.calls_), is_attached_(other.is_attached_) {
     other.backends_ = nullptr;
   }
-  kept_backends& operator=(kept_backends&& other) noexcept {
+  capture_backends& operator=(capture_backends&& other) noexcept {
     std::swap(backends_, other.backends_);
     std::swap(calls_, other.calls_);
     std::swap(is_attached_, other.is_attached_);
     return *this;
   }
-  ~kept_backends() {
+  ~capture_backends() {
     if (backends_ == nullptr) return;
     const recording_suppressor hidden;
     if (is_attached_) calls_->detach(backends_);

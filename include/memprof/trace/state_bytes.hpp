@@ -9,16 +9,16 @@
 #include <type_traits>
 
 /// @file
-/// The bytes of a key frame (docs/trace_format.md). A function template that takes a `frame_writer` or a `frame_reader` defines
+/// The bytes of a saved state (docs/trace_format.md). A function template that takes a `state_writer` or a `state_reader` defines
 /// the order of the parts once, for both.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Revision of the frames that memprof writes and reads. Sections of other kinds come after the known ones.
-inline constexpr std::uint32_t frame_revision = 1;
+/// Revision of the saved states that memprof writes and reads. Sections of other kinds come after the known ones.
+inline constexpr std::uint32_t state_revision = 1;
 
-/// The sections of a frame, in this order; those for a space and its blocks occur once per space.
-enum class frame_section : std::uint8_t {
+/// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
+enum class state_section : std::uint8_t {
   operations = 1,  ///< the tree of operations
   ledger,          ///< the ledger's state besides its spaces and threads
   space,           ///< a space's state besides its live blocks
@@ -29,12 +29,12 @@ enum class frame_section : std::uint8_t {
   memories,        ///< joint peaks of memories shared by several spaces
 };
 
-/// Appends numbers to a key frame, in pages that the hooks do not see.
-class frame_writer {
+/// Appends numbers to a saved state, in pages that the hooks do not see.
+class state_writer {
  public:
   static constexpr bool reads = false;
 
-  explicit frame_writer(page_array<unsigned char>& bytes) noexcept : bytes_(bytes) { bytes_.clear(); }
+  explicit state_writer(page_array<unsigned char>& bytes) noexcept : bytes_(bytes) { bytes_.clear(); }
 
   /// An integer as a varint; zigzag if signed.
   template <class T>
@@ -52,7 +52,7 @@ class frame_writer {
   void numbers(const T&... values) noexcept {
     (number(values), ...);
   }
-  /// `amounts` are never negative, `changes` may be: see `frame_reader`.
+  /// `amounts` are never negative, `changes` may be: see `state_reader`.
   template <class... T>
   void amounts(const T&... values) noexcept {
     (number(values), ...);
@@ -73,7 +73,7 @@ class frame_writer {
 
   /// A section: one byte for its kind, and four for the length of what `fill` writes.
   template <class Fill>
-  void section(frame_section kind, Fill&& fill) noexcept {
+  void section(state_section kind, Fill&& fill) noexcept {
     if (!make_room(section_header)) return;
     bytes_[used_] = static_cast<unsigned char>(kind);
     used_ += section_header;
@@ -85,7 +85,7 @@ class frame_writer {
       bytes_[begin - 4 + byte] = static_cast<unsigned char>((used_ - begin) >> (8 * byte));
   }
 
-  /// Ends the frame. False, with the frame unusable, if the system had no memory.
+  /// Ends the state. False, with the bytes unusable, if the system had no memory.
   [[nodiscard]] bool finish() noexcept { return !has_failed_ && bytes_.resize(used_); }
 
  private:
@@ -102,16 +102,16 @@ class frame_writer {
   bool has_failed_ = false;
 };
 
-/// Reads back the numbers of a key frame. Accepts arbitrary bytes: after the first fault, every number is 0.
+/// Reads back the numbers of a saved state. Accepts arbitrary bytes: after the first fault, every number is 0.
 ///
 /// Amounts and changes are limited, so that arithmetic with them cannot overflow: larger ones are a fault.
-class frame_reader {
+class state_reader {
  public:
   static constexpr bool reads = true;
   /// Greatest amount, and the most that may be added to one later. A space's totals may be twice as large.
   static constexpr std::int64_t greatest = std::int64_t{1} << 61;
 
-  frame_reader(const unsigned char* begin, std::size_t size) noexcept : next_(begin), end_(begin + size) {}
+  state_reader(const unsigned char* begin, std::size_t size) noexcept : next_(begin), end_(begin + size) {}
 
   template <class T>
   void number(T& value) noexcept {
@@ -167,16 +167,16 @@ class frame_reader {
   [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
 
   /// The kind of the next section; no valid kind at the end.
-  [[nodiscard]] frame_section next_section() const noexcept { return static_cast<frame_section>(is_at_end() ? 0 : *next_); }
+  [[nodiscard]] state_section next_section() const noexcept { return static_cast<state_section>(is_at_end() ? 0 : *next_); }
 
   /// Reads the next section, which must have that kind and be consumed completely.
   template <class Fill>
-  void section(frame_section kind, Fill&& fill) noexcept {
-    const unsigned char* const frame_end = end_;
+  void section(state_section kind, Fill&& fill) noexcept {
+    const unsigned char* const whole_end = end_;
     enter(kind);
     if (!has_failed_) fill();
     require(is_at_end());
-    end_ = frame_end;
+    end_ = whole_end;
     if (has_failed_) next_ = end_;
   }
   void skip_section() noexcept {
@@ -184,7 +184,7 @@ class frame_reader {
   }
 
  private:
-  void enter(frame_section kind) noexcept {
+  void enter(state_section kind) noexcept {
     constexpr std::size_t header = 5;
     if (left() < header || next_section() != kind) return fail();
     std::size_t size = 0;
@@ -219,14 +219,14 @@ class frame_reader {
 };
 
 /// Checks amounts that are summed elsewhere: together, too, they may not exceed twice the greatest.
-class frame_sum {
+class state_sum {
  public:
   template <class State>
   void add(State& state, std::int64_t amount) noexcept {
     if constexpr (State::reads) {
       const auto size = static_cast<std::uint64_t>(amount < 0 ? -amount : amount);
       total_ += size;
-      state.require(total_ <= 2 * static_cast<std::uint64_t>(frame_reader::greatest));
+      state.require(total_ <= 2 * static_cast<std::uint64_t>(state_reader::greatest));
       if (state.has_failed()) total_ = 0;
     }
   }

@@ -1,5 +1,5 @@
-// Whoever begins at a key frame goes on as if it had seen all events before.
-#include <memprof/ledger/key_frame.hpp>
+// Whoever begins at a saved state goes on as if it had seen all events before.
+#include <memprof/ledger/saved_state.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/trace_profile.hpp>
@@ -30,7 +30,7 @@ class recorded_sequence {
     info_.timeline_points = made_.options.timeline_points;
     info_.largest_blocks = made_.options.largest_blocks;
     info_.owners_per_segment = made_.options.owners_per_segment;
-    info_.kept_segments = made_.options.kept_segments;
+    info_.full_segments = made_.options.full_segments;
     info_.segment_names = made_.options.segment_names;
     info_.operations = made_.options.operations;
   }
@@ -75,7 +75,7 @@ class recorded_sequence {
   return recorded_sequence{sequence_generator{kind, base_seed() + index}.make(index % 41 == 40 ? 6 : 1)};
 }
 
-/// Whether its totals are within what a frame can hold: an exabyte or two. Sequences of impossible sizes go beyond.
+/// Whether its totals are within what a saved state can hold: an exabyte or two. Sequences of impossible sizes go beyond.
 [[nodiscard]] bool is_possible(const profile& made) {
   constexpr std::int64_t most = std::int64_t{1} << 60U;
   return std::all_of(made.spaces.begin(), made.spaces.end(), [](const space_profile& space) {
@@ -85,15 +85,15 @@ class recorded_sequence {
   });
 }
 
-void put_frame(trace& target, trace_fold& known) {
-  detail::page_array<unsigned char> frame;
-  REQUIRE(known.write_key_frame(frame));
-  target.key_frame(frame);
+void put_saved_state(trace& target, trace_fold& known) {
+  detail::page_array<unsigned char> saved;
+  REQUIRE(known.write_saved_state(saved));
+  target.saved_state(saved);
 }
 
 }  // namespace
 
-TEST_CASE("property: a trace that begins with a key frame gives the profile of the whole") {
+TEST_CASE("property: a trace that begins with a saved state gives the profile of the whole") {
   std::size_t compared = 0;
   for (std::uint64_t index = 0; index < sequence_count() / 8; ++index) {
     const recorded_sequence made = sequence_number(index);
@@ -106,9 +106,9 @@ TEST_CASE("property: a trace that begins with a key frame gives the profile of t
     made.define(cut_off);
     const event gap{0, 0, cut, 0, event_kind::gap, any_space, 0};
     cut_off.events(&gap, &gap + 1, no_ring_id);
-    detail::page_array<unsigned char> frame;
-    REQUIRE(whole.write_key_frame(frame));
-    cut_off.key_frame(frame);
+    detail::page_array<unsigned char> saved;
+    REQUIRE(whole.write_saved_state(saved));
+    cut_off.saved_state(saved);
     trace_fold resumed;
     cut_off.visit(resumed);
     INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
@@ -127,7 +127,7 @@ TEST_CASE("property: a trace that begins with a key frame gives the profile of t
   CHECK(compared > sequence_count() / 16);
 }
 
-TEST_CASE("property: a key frame after a gap makes up for it, and one without a gap before it changes nothing") {
+TEST_CASE("property: a saved state after a gap makes up for it, and one without a gap before it changes nothing") {
   std::size_t compared = 0;
   for (std::uint64_t index = 0; index < sequence_count() / 8; ++index) {
     const recorded_sequence made = sequence_number(index);
@@ -147,7 +147,7 @@ TEST_CASE("property: a key frame after a gap makes up for it, and one without a 
         const event gap{0, 0, next - at, 0, event_kind::gap, any_space, 0};
         with_gaps.events(&gap, &gap + 1, no_ring_id);
       }
-      put_frame(with_gaps, whole);
+      put_saved_state(with_gaps, whole);
       at = next;
     }
     INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality() << "', "

@@ -15,11 +15,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 ///
 /// Thread-safe. While the set is empty, as it nearly always is, a lookup costs one load. A thread must not be interrupted in
 /// `add` or `remove` by a signal handler that calls either: the handler would wait for its own thread's lock.
-class hidden_blocks {
+class profiler_blocks {
  public:
-  hidden_blocks() noexcept = default;
-  hidden_blocks(const hidden_blocks&) = delete;
-  hidden_blocks& operator=(const hidden_blocks&) = delete;
+  profiler_blocks() noexcept = default;
+  profiler_blocks(const profiler_blocks&) = delete;
+  profiler_blocks& operator=(const profiler_blocks&) = delete;
 
   /// Adds a block. If there is no memory for the entry, the block's free will count as unmatched.
   void add(std::uintptr_t address) noexcept {

@@ -23,7 +23,7 @@ struct moment {
 };
 
 /// A live block, with what the ledger does not keep: when it began.
-struct followed_block {
+struct page_block {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
   moment born;
@@ -43,7 +43,7 @@ struct followed_block {
 
 /// Passes events to a ledger one by one and reports what each did to blocks. The rules stay the ledger's: this class looks at
 /// what became of the address or, for an event about many blocks, at which have disappeared.
-class block_follower {
+class block_visitor {
  public:
   /// Applies an event that happens at `now`. Calls `listener.began(space, block)`, `ended(space, block)` and `relabelled(space,
   /// before, after)`, where `space` is an id; the listener may mark blocks.
@@ -93,9 +93,9 @@ class block_follower {
   }
 
  private:
-  struct followed_space {
+  struct blocks_of_space {
     live_blocks slots;  ///< `bytes` is the index into `blocks`
-    std::vector<followed_block> blocks;
+    std::vector<page_block> blocks;
     std::vector<std::size_t> free;
   };
 
@@ -117,10 +117,10 @@ class block_follower {
     const block* const found = space.blocks().at(happened.address);
     if (found == nullptr) return;
     if (spaces_[happened.space] == nullptr) {
-      spaces_[happened.space] = std::make_unique<followed_space>();
+      spaces_[happened.space] = std::make_unique<blocks_of_space>();
       used_.push_back(happened.space);
     }
-    followed_space& own = *spaces_[happened.space];
+    blocks_of_space& own = *spaces_[happened.space];
     block* const entry = own.slots.insert(happened.address).entry;
     if (entry == nullptr) raise("out of memory while following the blocks of a page");
     if (own.free.empty()) {
@@ -129,7 +129,7 @@ class block_follower {
     }
     entry->bytes = own.free.back();
     own.free.pop_back();
-    followed_block& born = own.blocks[entry->bytes];
+    page_block& born = own.blocks[entry->bytes];
     born = {happened.address,
             static_cast<std::int64_t>(found->bytes),
             now,
@@ -143,7 +143,7 @@ class block_follower {
   template <class Listener>
   void end(std::size_t id, std::uint64_t address, Listener& listener) {
     if (spaces_[id] == nullptr) return;
-    followed_space& own = *spaces_[id];
+    blocks_of_space& own = *spaces_[id];
     const live_blocks::place entry = own.slots.find(address);
     if (!entry) return;
     listener.ended(id, own.blocks[entry->bytes]);
@@ -157,8 +157,8 @@ class block_follower {
     const live_blocks::place entry = spaces_[id]->slots.find(address);
     const block* const found = events.space(id)->blocks().at(address);
     if (!entry || found == nullptr) return;
-    followed_block& known = spaces_[id]->blocks[entry->bytes];
-    const followed_block before = known;
+    page_block& known = spaces_[id]->blocks[entry->bytes];
+    const page_block before = known;
     known.category = found->category();
     known.annotation = found->annotation();
     listener.relabelled(id, before, known);
@@ -176,7 +176,7 @@ class block_follower {
     for (const std::uint64_t address : gone) end(id, address, listener);
   }
 
-  std::array<std::unique_ptr<followed_space>, ledger::max_spaces + 1> spaces_;
+  std::array<std::unique_ptr<blocks_of_space>, ledger::max_spaces + 1> spaces_;
   std::vector<std::size_t> used_;
 };
 

@@ -2,8 +2,8 @@
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/toolkit/format/thread_numbers.hpp>
-#include <memprof/toolkit/page/block_follower.hpp>
-#include <memprof/toolkit/page/invocation_follower.hpp>
+#include <memprof/toolkit/page/block_visitor.hpp>
+#include <memprof/toolkit/page/invocation_visitor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-void invocation_follower::change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
+void invocation_visitor::change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
   if (ring_thread* const on = thread_of_ring(ring)) on->net_of(space) += bytes;
 }
 
-invocation_follower::ring_thread* invocation_follower::thread_of_ring(std::uint32_t ring) {
+invocation_visitor::ring_thread* invocation_visitor::thread_of_ring(std::uint32_t ring) {
   if (ring < rings_.size() && rings_[ring] != nullptr) return rings_[ring].get();
   if (ring > block::max_thread) return nullptr;
   if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
@@ -26,7 +26,7 @@ invocation_follower::ring_thread* invocation_follower::thread_of_ring(std::uint3
   return rings_[ring].get();
 }
 
-std::size_t invocation_follower::index_of(std::uint64_t number, const page_thread& thread) {
+std::size_t invocation_visitor::index_of(std::uint64_t number, const page_thread& thread) {
   const auto [known, is_new] = indices_.try_emplace(number, threads_.size());
   if (!is_new) return known->second;
   if (threads_.size() == max_threads) {
@@ -37,7 +37,7 @@ std::size_t invocation_follower::index_of(std::uint64_t number, const page_threa
   return known->second;
 }
 
-invocation invocation_follower::at(const ring_thread& on, std::size_t depth) {
+invocation invocation_visitor::at(const ring_thread& on, std::size_t depth) {
   const open_invocation& open = on.open[depth];
   std::fill(deltas_.begin(), deltas_.end(), 0);
   for (std::size_t position = 0; position < on.spaces.size(); ++position) {

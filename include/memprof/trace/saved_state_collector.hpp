@@ -9,12 +9,12 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Assembles the parts of a key frame.
-class key_frame_collector {
+/// Assembles the parts of a saved state.
+class saved_state_collector {
  public:
-  /// Adds a part; true if the frame is now complete. A part without its predecessors is useless; nothing is lost by waiting for
-  /// the next frame.
-  [[nodiscard]] bool add(const key_frame_part& part) noexcept {
+  /// Adds a part; true if the state is now complete. A part without its predecessors is useless; nothing is lost by waiting for
+  /// the next state.
+  [[nodiscard]] bool add(const saved_state_part& part) noexcept {
     if (part.index == 0) {
       bytes_.clear();
       next_ = 0;

@@ -12,11 +12,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct state_parts;
 
 /// The thread whose events a ring holds, with its open operations.
-struct followed_thread {
-  explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
+struct thread_scopes {
+  explicit thread_scopes(std::uint32_t ring) noexcept : thread(ring) {}
 
   std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
   std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
@@ -28,10 +28,10 @@ struct followed_thread {
 /// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
 /// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
 /// touched.
-class operation_follower {
+class operation_visitor {
  public:
   /// `limit` is the maximum number of operations in the tree.
-  explicit operation_follower(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
+  explicit operation_visitor(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
 
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
   /// Number of operations whose begin or end is missing.
@@ -41,7 +41,7 @@ class operation_follower {
 
   /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system has no memory.
   template <class Finish>
-  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, const std::uint64_t& stamp,
+  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp,
                                                Finish&& finish) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.address);
     const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
@@ -65,14 +65,14 @@ class operation_follower {
     return true;
   }
 
-  /// Applies a `scope_end`. `thread_of(number)` returns the followed thread with that number, or null.
+  /// Applies a `scope_end`. `thread_of(number)` returns the thread with that number, or null.
   template <class Finish, class ThreadOf>
-  [[gnu::always_inline]] void end(followed_thread& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
+  [[gnu::always_inline]] void end(thread_scopes& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
     if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label)
         [[likely]]
       return close_innermost(on, finish);
     const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
-    followed_thread* const owner = thread == 0 ? &on : thread_of(thread);
+    thread_scopes* const owner = thread == 0 ? &on : thread_of(thread);
     if (owner == nullptr) return;  // the thread is gone, and its operations with it
     const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(ended.address));
     if (index != owner->scopes.depth() && owner->scopes[index].name == ended.label) {
@@ -86,7 +86,7 @@ class operation_follower {
 
   /// Applies a `thread_begin`: whatever was open on the ring's previous thread is closed.
   template <class Finish>
-  void begin_thread(followed_thread& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
+  void begin_thread(thread_scopes& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
     while (!on.scopes.empty()) close_innermost(on, finish);
     on.unfollowed_scopes = 0;
     on.thread = number < greatest ? static_cast<std::uint32_t>(number) : greatest;
@@ -96,17 +96,17 @@ class operation_follower {
   [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes() + spare_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct state_parts;
 
   /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
   template <class Finish>
-  [[gnu::cold, gnu::noinline]] void close_lost(followed_thread& on, std::uint32_t outer, Finish&& finish) noexcept {
+  [[gnu::cold, gnu::noinline]] void close_lost(thread_scopes& on, std::uint32_t outer, Finish&& finish) noexcept {
     const std::size_t kept = outer == 0 ? 0 : on.scopes.find(outer) + 1;
     for (; kept < on.scopes.depth(); ++unbalanced_) close_innermost(on, finish);
   }
 
   template <class Finish>
-  [[gnu::always_inline]] void close_innermost(followed_thread& on, Finish&& finish) noexcept {
+  [[gnu::always_inline]] void close_innermost(thread_scopes& on, Finish&& finish) noexcept {
     operations_.count_finished(on.scopes.operation());
     on.scopes.close_innermost(
         [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
@@ -114,7 +114,7 @@ class operation_follower {
   }
 
   template <class Finish>
-  [[gnu::noinline]] void close(followed_thread& on, std::size_t index, Finish&& finish) noexcept {
+  [[gnu::noinline]] void close(thread_scopes& on, std::size_t index, Finish&& finish) noexcept {
     operations_.count_finished(on.scopes[index].operation);
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
       finish(on.thread, scope, space, usage);

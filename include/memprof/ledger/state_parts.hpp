@@ -3,15 +3,16 @@
 #include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
+#include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/facet/capacity.hpp>
 #include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
 #include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/ledger/facet/streams.hpp>
+#include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
-#include <memprof/ledger/running_line.hpp>
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -19,14 +20,13 @@
 #include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
-#include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/core_range.hpp>
-#include <memprof/trace/frame_bytes.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/state_bytes.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -36,12 +36,12 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The parts of a ledger as stored in a key frame. Each function defines their order once, for a `frame_writer` and a constant
-/// part, and for a `frame_reader` and a part that is still empty. Input is validated so that, whatever events follow and whatever
+/// The parts of a ledger as stored in a saved state. Each function defines their order once, for a `state_writer` and a constant
+/// part, and for a `state_reader` and a part that is still empty. Input is validated so that, whatever events follow and whatever
 /// profile is made, no arithmetic overflows and no index is out of range.
 ///
-/// A friend of all these classes, because a frame stores their members.
-struct frame_parts {
+/// A friend of all these classes, because a saved state has their members.
+struct state_parts {
   // --- shared parts -------------------------------------------------------------------------------------------------
 
   template <class State, class Tally>
@@ -67,7 +67,7 @@ struct frame_parts {
 
   template <class State, class Rows>
   static void owners(State& state, Rows& part, std::size_t operation_count) noexcept {
-    frame_sum bytes;
+    state_sum bytes;
     state.rows(part, [&](auto& row) {
       operation(state, row.operation, operation_count);
       state.amounts(row.bytes, row.blocks);
@@ -131,13 +131,13 @@ struct frame_parts {
       for (auto& numbers : part.records_[index]) {
         summary(state, numbers);
         for (const std::int64_t number : {numbers.first, numbers.last, numbers.least, numbers.greatest}) {
-          state.require(number >= -2 * frame_reader::greatest && number <= 2 * frame_reader::greatest);
+          state.require(number >= -2 * state_reader::greatest && number <= 2 * state_reader::greatest);
         }
       }
     }
   }
   template <class State, class Lines>
-  static void growth_lines(State& state, Lines& part, std::size_t name_count) noexcept {
+  static void fits(State& state, Lines& part, std::size_t name_count) noexcept {
     state.rows(part, [&](auto& line) {
       state.amounts(line.first);
       wide_sum(state, line.sum, 110);
@@ -219,8 +219,8 @@ struct frame_parts {
   // --- operations ---------------------------------------------------------------------------------------------------
 
   /// The tree of operations, in the order in which they were first called.
-  template <class State, class Follower>
-  static void operations(State& state, Follower& part) noexcept {
+  template <class State, class Visitor>
+  static void operations(State& state, Visitor& part) noexcept {
     auto& tree = part.operations_;
     std::size_t count = tree.size() - 1;
     state.number(count);
@@ -235,8 +235,8 @@ struct frame_parts {
       }
     }
   }
-  template <class State, class Follower>
-  static void faults(State& state, Follower& part) noexcept {
+  template <class State, class Visitor>
+  static void faults(State& state, Visitor& part) noexcept {
     state.amounts(part.unbalanced_, part.too_deep_);
   }
 
@@ -334,7 +334,7 @@ struct frame_parts {
       held += row.end - row.begin;  // below 2^64, because they are disjoint
     });
     if constexpr (State::reads) {
-      state.require(held <= static_cast<std::uint64_t>(frame_reader::greatest));
+      state.require(held <= static_cast<std::uint64_t>(state_reader::greatest));
       part.level_.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
     }
     counted(state, part.unmatched_releases);
@@ -363,7 +363,7 @@ struct frame_parts {
     });
     state.require(part.segments_.size() <= history.marks().size());
     summaries(state, part.by_name_, history.rows().size());
-    frame_sum bytes;
+    state_sum bytes;
     for (auto& table : part.blocks_) {
       table_of_blocks(state, table, [&](auto& held) {
         state.numbers(held.born_thread, held.owner);
@@ -424,7 +424,7 @@ struct frame_parts {
     state.require(part.segments_.size() <= segment_count);
     state.amounts(part.overall_peak_, part.overall_segment_);
     summaries(state, part.by_name_, history.rows().size());
-    growth_lines(state, part.lines_, history.rows().size());
+    fits(state, part.lines_, history.rows().size());
     owners(state, part.overall_owners_, operation_count);
     state.number(part.freed_count_);
     state.require(part.freed_count_ <= part.options_.largest_blocks);
@@ -453,7 +453,7 @@ struct frame_parts {
     state.totals(start_allocated);
     state.require(start_allocated <= allocated);
     if constexpr (State::reads) {
-      part.room_ = std::min(std::numeric_limits<std::int64_t>::max() - allocated, frame_reader::greatest);
+      part.room_ = std::min(std::numeric_limits<std::int64_t>::max() - allocated, state_reader::greatest);
       part.room_at_begin_ = part.room_ + allocated;
       part.start_room_ = part.room_at_begin_ - start_allocated;
     }
@@ -472,7 +472,7 @@ struct frame_parts {
   template <class State, class Space>
   static void owner_statistics(State& state, Space& part, std::size_t operation_count) noexcept {
     state.require(part.peak_operation_ < operation_count);
-    frame_sum at_peak;
+    state_sum at_peak;
     const auto owned = [&](auto& stats) {
       std::int64_t live = stats.live_at_peak(part.epoch_);
       std::int64_t blocks = stats.blocks_at_peak(part.epoch_);
@@ -482,8 +482,8 @@ struct frame_parts {
     };
     for (auto& category : part.categories_) owned(category);
     at_peak = {};
-    frame_sum allocated;
-    frame_sum freed;
+    state_sum allocated;
+    state_sum freed;
     state.rows(part.operations_, [&](auto& stats) {
       owned(stats.owned);
       state.totals(stats.allocated);
@@ -563,7 +563,7 @@ struct frame_parts {
                       category < category_names.size() && annotation <= block::max_annotation);
         if (state.has_failed()) return;
         live += held.bytes;
-        state.require(live <= static_cast<std::uint64_t>(frame_reader::greatest));
+        state.require(live <= static_cast<std::uint64_t>(state_reader::greatest));
         if (state.has_failed()) return;
         held.born_thread = born << block::thread_bits | thread;
         held.owner = block::owner_word(node, category, annotation);
@@ -603,7 +603,7 @@ struct frame_parts {
     if (is_unchanged != 0) return;
     state.amounts(part.ordinal_, part.live_, part.blocks_);
     state.require(part.ordinal_ <= last_born);
-    frame_sum bytes;
+    state_sum bytes;
     const auto freed = [&](auto& row) {
       category_at_peak sum = part.current(row);
       state.amounts(sum.bytes, sum.blocks);
@@ -648,7 +648,7 @@ struct frame_parts {
         if (!state.has_failed()) state.require(part.in_space(space) != nullptr);
         if (state.has_failed()) return;
       }
-      frame_sum bytes;
+      state_sum bytes;
       for (auto& usage : part.table_->scopes[space]) {
         state.changes(usage.self_net, usage.inner_net);
         state.amounts(usage.self_max, usage.max_net);
