@@ -179,7 +179,7 @@ def check_hostile(into):
                           (b"{}", "not a recording"), (b"v 10400 3\n" + b"+" * 2**25, "line 2"), (b"\x00" * 100, "not a recording"),
                           (whole.replace(b"\n", b"\r\n"), "line 1: ends with CR LF"), (b"\xef\xbb\xbf" + whole, "byte order mark"),
                           (whole.decode().encode("utf-16"), "it is UTF-16"), (whole.decode().encode("utf-32"), "it is UTF-32"),
-                          (whole + whole, "a second recording"), (whole.replace(b"\na ", b"\na fffffffffff", 1), "more bytes"),
+                          (whole + whole, "a second recording"), (whole.replace(b"\na ", b"\na fffffffffff", 1), "size exceeds 2^47 bytes"),
                           (b"v 10400 3\ns 5 abc\n", "line 2"), (b"v 10400 3\n\x1b[2J\n", "line 2")):
         done = into.tried(content)
         assert done.returncode == 2 and said in done.stderr, (content[:60], done.stderr)
