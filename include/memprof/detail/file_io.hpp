@@ -83,6 +83,16 @@ inline file_handle create_beside(const std::filesystem::path& path, std::filesys
   return file;
 }
 
+/// Removes the file with that name, if it is not empty, at the end of the scope.
+struct removed_file_guard {
+  const std::filesystem::path& path;
+
+  ~removed_file_guard() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
 /// Has `write(FILE*)`, which returns whether it succeeded, write `path` so that a failure leaves an existing file unchanged: it
 /// writes a new file next to it, which then takes its name. Follows links and keeps permissions. Writes directly to a device or
 /// pipe.
@@ -112,18 +122,12 @@ void replace_file(const std::filesystem::path& path, Write&& write) {
   fs::path temporary;
   file_handle file = create_beside(target, temporary);
   if (!file) raise_about_file("write", path, reason_in_errno());
-  if (!write_and_close(std::move(file), write)) {
-    const std::string reason = reason_in_errno();
-    fs::remove(temporary, failure);
-    raise_about_file("write", path, reason);
-  }
+  const removed_file_guard leftover{temporary};
+  if (!write_and_close(std::move(file), write)) raise_about_file("write", path, reason_in_errno());
   if (fs::exists(status)) fs::permissions(temporary, status.permissions(), failure);  // at worst, the defaults remain
   fs::rename(temporary, target, failure);
-  if (failure) {
-    const std::string reason = failure.message();
-    fs::remove(temporary, failure);
-    raise_about_file("write", path, reason);
-  }
+  if (failure) raise_about_file("write", path, failure.message());
+  temporary.clear();  // another process may have taken that name by now
 }
 
 /// The same for a given text.

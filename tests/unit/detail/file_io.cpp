@@ -74,6 +74,18 @@ TEST_CASE("whole_file: a write that fails in the middle leaves the old file and 
   CHECK(entries_of(directory) == 1);
 }
 
+TEST_CASE("whole_file: a writer that throws leaves the old file and nothing else") {
+  const scratch_folder directory;
+  replace_whole_file(directory / "file", "old");
+  const auto damaged = [](std::FILE* file) -> bool {
+    (void)memprof::detail::write_text(file, "new");
+    memprof::detail::raise("the input is damaged");
+  };
+  CHECK_THROWS_WITH(memprof::detail::replace_file(directory / "file", damaged), "the input is damaged");
+  CHECK(read_whole_file(directory / "file") == "old");
+  CHECK(entries_of(directory) == 1);
+}
+
 TEST_CASE("whole_file: a full device is an error, and a device stays a device") {
   if (!fs::is_character_file("/dev/full")) SKIP("this system has no /dev/full");
   CHECK_THROWS_MATCHES(replace_whole_file("/dev/full", "text"), memprof::error,
