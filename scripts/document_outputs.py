@@ -12,7 +12,7 @@ stderr, or what COMMAND then prints in the same folder, where `memprof` is the t
 A block after `<!-- file: NAME -->` is a file of a project; one after `<!-- commands -->` has the commands that a reader types in its
 folder to build and run it. The output after that is the last command's; the headers are found as if they were installed.
 
-Times, folders, process ids, the profiler's own usage and line breaks are not compared. A line `...` in a block stands for any
+Times, folders, process ids, the profiler's own usage, the parts of a process that is explained, and line breaks are not compared. A line `...` in a block stands for any
 lines. With --update, blocks without such a line are replaced with the actual output.
 """
 
@@ -39,6 +39,7 @@ MASKS = (
     (r"'/[^']*/", "'FOLDER/"),
     (r"_[0-9]{8}_[0-9]{6}\b", "_TIME"),
     (r"\s+", " "),
+    (r" Process [0-9.]+ [KMG]iB resident: [^(]* heap not recorded, [0-9.]+ ([KMG]i)?B other", " Process PARTS"),
 )
 
 

@@ -137,7 +137,7 @@ TEST_CASE("process memory: 20 MiB from posix_memalign beside 1000 B of operator 
   CHECK_THAT(text, ContainsSubstring("20.0 MiB of heap not recorded: memory from malloc, calloc or posix_memalign"));
 }
 
-TEST_CASE("process memory: a program that records what it allocates hears nothing of it") {
+TEST_CASE("process memory: a program that records what it allocates hears of no cure") {
   REQUIRE_KNOWN_HEAP();
   auto capture = memprof::begin_capture();
   {
@@ -149,9 +149,10 @@ TEST_CASE("process memory: a program that records what it allocates hears nothin
   capture.end();
   const memprof::profile profile = capture.profile();
   const std::string text = memprof::to_text(profile);
-  CHECK_THAT(text, !ContainsSubstring("Process"));
+  CHECK_THAT(text, ContainsSubstring("B recorded, 0 B heap not recorded, "));
   CHECK_THAT(text, !ContainsSubstring("process_memory"));
-  CHECK_THAT(text, !ContainsSubstring("not recorded"));
+  CHECK_THAT(text, !ContainsSubstring("(malloc)"));
+  CHECK_THAT(text, ContainsSubstring("exact: "));
   CHECK(row(profile, "most_recorded").recorded_bytes >= 20 * mib);
 }
 

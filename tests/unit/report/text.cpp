@@ -635,6 +635,40 @@ TEST_CASE("text: megabytes of any bytes") {
   CHECK(signed_megabytes(std::numeric_limits<std::int64_t>::min()) == "-8796093022208.00 MB");
 }
 
+TEST_CASE("text: what the process held is one short line, and more where something is unexplained") {
+  memprof::profile profile = training();
+  profile.spaces[0].name = "cpu";
+  memprof::process_memory reading;
+  reading.moment = "most_resident";
+  reading.resident_bytes = 2048 * mib;
+  reading.anonymous_bytes = 2000 * mib;
+  reading.heap_bytes = 1950 * mib;
+  reading.free_heap_bytes = 10 * mib;
+  reading.heap_before_bytes = 20 * mib;
+  reading.recorded_bytes = 1843 * mib;
+  reading.unrecorded_heap_bytes = 102 * mib;  // 5 % of 2 GiB are 102.4 MiB
+  const auto text = [&] {
+    profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+    return to_text(profile);
+  };
+  // 2048 - 1843 - 102 = 103
+  const std::string quiet = text();
+  CHECK(quiet.find("\nProcess   2.00 GiB resident: 1.80 GiB recorded, 102 MiB heap not recorded, 103 MiB other\n") !=
+        std::string::npos);
+  CHECK(quiet.find("Numbers   exact") != std::string::npos);
+  CHECK(quiet.find("new_delete") == std::string::npos);
+  reading.recorded_bytes = 1000 * mib;
+  reading.free_heap_bytes = 853 * mib;  // more than 5 %, but explained
+  CHECK(text().find("\nProcess   2.00 GiB resident: 0.977 GiB recorded, 102 MiB heap not recorded, 946 MiB other\n") !=
+        std::string::npos);
+  reading.unrecorded_heap_bytes = -1;
+  reading.free_heap_bytes = reading.heap_before_bytes = reading.heap_bytes = -1;
+  reading.recorded_bytes = 1900 * mib;
+  CHECK(text().find("\nProcess   2.00 GiB resident: 1.86 GiB recorded, 148 MiB other\n") != std::string::npos);
+  profile.spaces.clear();
+  CHECK(text().find("\nProcess   2.00 GiB resident: ") != std::string::npos);
+}
+
 TEST_CASE("text: heap that no source recorded is a line with its parts, and ends \"exact\"") {
   memprof::profile profile = training();
   profile.spaces[0].name = "cpu";
@@ -673,9 +707,9 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   CHECK(to_text(profile).find("new_delete.hpp") == std::string::npos);
 
   reading.unrecorded_heap_bytes = 102 * mib;  // 5 % of 2 GiB are 102.4 MiB
-  CHECK(with(reading).find("Process") == std::string::npos);
+  CHECK(with(reading).find("incomplete") == std::string::npos);
   reading.unrecorded_heap_bytes = 103 * mib;
-  CHECK(with(reading).find("Process") != std::string::npos);
+  CHECK(with(reading).find("incomplete") != std::string::npos);
   profile.mode = memprof::run_mode::no_dispatch;  // the process does not hold what it records
   CHECK(with(reading).find("Process") == std::string::npos);
   profile.mode = memprof::run_mode::normal;
@@ -684,7 +718,7 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   profile.spaces[0].name = "cpu";
   reading.resident_bytes = 4 * mib;
   reading.unrecorded_heap_bytes = mib - 1;  // what any program has
-  CHECK(with(reading).find("Process") == std::string::npos);
+  CHECK(with(reading).find("incomplete") == std::string::npos);
 }
 
 TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is shown, and most of the process is incomplete") {
@@ -775,7 +809,7 @@ TEST_CASE("text: heap that was not recorded is named where the resident bytes ar
   CHECK(text().find("Process   resident unknown: 1000 B recorded, 30.0 MiB heap not recorded (malloc)\n") != std::string::npos);
   CHECK(text().find("30.0 MiB of heap not recorded: memory from malloc") != std::string::npos);
   reading.unrecorded_heap_bytes = 20 * mib;  // 5 % of the heap
-  CHECK(text().find("Process") == std::string::npos);
+  CHECK(text().find("Process   4.00 MiB resident: 0 B recorded, 0 B heap not recorded, 4.00 MiB other\n") != std::string::npos);
 }
 
 TEST_CASE("text: \"No allocations recorded\" names the cause and the line to add") {

@@ -16,7 +16,33 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks".
+/// Whether a good part of the process is memory that no source recorded, or that may be.
+[[nodiscard, gnu::cold]] inline bool has_unexplained_memory(const process_account& of) {
+  return has_unrecorded_heap(of) || (!of.is_heap_known() && is_notable(of.other_anonymous, of.reading.resident_bytes));
+}
+
+/// ", 307 MiB code, files and stacks": what is neither recorded nor in blocks of `malloc` that are not, by its notable parts.
+[[gnu::cold]] inline void add_other_parts(page_line& line, const process_account& of) {
+  std::int64_t rest = of.files;  // and what is not notable
+  const auto add = [&](std::int64_t bytes, const char* what) {
+    const bool is_shown = is_notable(bytes, of.reading.resident_bytes);
+    if (is_shown) {
+      line.add(", " + short_bytes(bytes) + " " + what);
+    } else {
+      rest += bytes;
+    }
+    return is_shown;
+  };
+  add(of.heap_before, "heap from before the capture");
+  add(of.free_heap, "free heap");
+  add(of.profiler, "memprof");
+  const bool has_mappings =
+      add(of.other_anonymous, of.is_heap_known() ? "other mappings" : "not recorded (another malloc, or mmap)");
+  line.add(", " + short_bytes(rest) + (has_mappings ? " code and files" : " code, files and stacks"));
+}
+
+/// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks", or where
+/// the recorded blocks explain the process, "1.90 GiB resident: 1.80 GiB recorded, 20.0 MiB heap not recorded, 82.0 MiB other".
 [[nodiscard, gnu::cold]] inline page_line process_line(const process_account& of) {
   const std::int64_t resident = of.reading.resident_bytes;
   page_line line;
@@ -29,42 +55,29 @@ namespace memprof::inline MEMPROF_ABI::detail {
     return of.is_split_known || known <= 0 ? short_bytes(bytes)
                                            : "up to " + short_bytes(std::clamp<std::int64_t>(known, 0, most));
   };
+  const bool is_unexplained = has_unexplained_memory(of);
   line.add(short_bytes(resident), emphasis::strong);
   line.add(" resident: " + part(of.recorded, of.reading.recorded_bytes) + " recorded");
   if (of.is_heap_known()) {
     const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
-    line.add(", ").add(part(of.unrecorded_heap, of.reading.unrecorded_heap_bytes) + " heap not recorded", how).add(" (malloc)");
+    line.add(", ").add(part(of.unrecorded_heap, of.reading.unrecorded_heap_bytes) + " heap not recorded", how);
+    if (is_unexplained) line.add(" (malloc)");
   }
-  // Small parts are in the last one.
-  std::int64_t rest = of.files;
-  bool has_mappings = false;
-  const auto add = [&](std::int64_t bytes, const char* what) {
-    const bool is_shown = is_notable(bytes, resident);
-    if (is_shown) {
-      line.add(", " + short_bytes(bytes) + " " + what);
-    } else {
-      rest += bytes;
-    }
-    return is_shown;
-  };
-  add(of.heap_before, "heap from before the capture");
-  add(of.free_heap, "free heap");
-  add(of.profiler, "memprof");
-  has_mappings = add(of.other_anonymous, of.is_heap_known() ? "other mappings" : "not recorded (another malloc, or mmap)");
-  line.add(", " + short_bytes(rest) + (has_mappings ? " code and files" : " code, files and stacks"));
+  if (is_unexplained) {
+    add_other_parts(line, of);
+  } else {
+    line.add(", " + short_bytes(resident - of.recorded - of.unrecorded_heap) + " other");
+  }
   if (is_notable(of.not_resident, resident)) line.add("; a further " + short_bytes(of.not_resident) + " of blocks not resident");
   return line;
 }
 
-/// Nothing if the recorded blocks explain the process.
+/// Nothing if the capture did not look.
 [[nodiscard, gnu::cold]] page_section process_section(const auto& source) {
   page_section section;
   section.heading = "Process";
   const std::optional<process_account> found = process_account_of(source);
-  if (!found) return section;
-  const bool is_unexplained = has_unrecorded_heap(*found) ||
-                              (!found->is_heap_known() && is_notable(found->other_anonymous, found->reading.resident_bytes));
-  if (is_unexplained) section.lines.push_back(process_line(*found));
+  if (found) section.lines.push_back(process_line(*found));
   return section;
 }
 
