@@ -5,7 +5,8 @@
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/operation_visitor.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
-#include <memprof/ledger/state_parts.hpp>
+#include <memprof/ledger/saved_state/threads.hpp>
+#include <memprof/ledger/saved_state/values.hpp>
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
@@ -83,7 +84,6 @@ detail::thread_scopes* allocation_sequence::thread_of_number(std::uint32_t numbe
 }
 
 bool allocation_sequence::take_saved_state() {
-  using detail::state_parts;
   using detail::state_section;
   detail::state_reader in{saved_state_.data(), saved_state_.size()};
   std::uint32_t revision = 0;
@@ -91,7 +91,7 @@ bool allocation_sequence::take_saved_state() {
   if (revision > detail::state_revision) return true;
   visitor_ = detail::operation_visitor{};
   threads_.clear();
-  in.section(state_section::operations, [&] { state_parts::operations(in, visitor_); });
+  in.section(state_section::operations, [&] { detail::saved_threads::operations(in, visitor_); });
   detail::live_blocks found;
   while (!in.is_at_end() && !in.has_failed()) {
     switch (in.next_section()) {
@@ -111,7 +111,7 @@ void allocation_sequence::take_blocks(detail::state_reader& in, detail::live_blo
   in.number(space);
   std::uint64_t born = 0;
   detail::live_blocks of_others;
-  detail::state_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](detail::block& held) {
+  detail::saved_values::table_of_blocks(in, space == space_ ? found : of_others, [&](detail::block& held) {
     std::int64_t distance = 0;
     std::uint32_t thread = 0;
     std::uint32_t node = 0;
@@ -135,7 +135,7 @@ void allocation_sequence::take_threads(detail::state_reader& in) {
     detail::thread_scopes& on = thread_in(ring);
     in.require(on.scopes.empty());
     in.numbers(on.thread, on.unfollowed_scopes);
-    detail::state_parts::open_operations(in, on.scopes, visitor_.operations().size());
+    detail::saved_threads::open_operations(in, on.scopes, visitor_.operations().size());
   }
 }
 

@@ -10,7 +10,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 __extension__ using int128 = __int128;
 __extension__ using uint128 = unsigned __int128;
 
-struct state_parts;
+struct saved_values;
 
 /// A signed 256-bit integer, for sums of squares that must stay exact because only their small differences matter. Arithmetic is
 /// modulo 2^256. All-zero bytes represent zero.
@@ -65,7 +65,7 @@ class wide_integer {
   }
 
  private:
-  friend struct state_parts;
+  friend struct saved_values;
 
   [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
 

@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_facets;
 
 /// A number of bytes in one segment: its peak, and its value at the end.
 struct level_record {
@@ -60,7 +60,7 @@ class byte_level {
   [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_facets;
 
   page_array<level_record> segments_;
   summaries_by_name<2> by_name_;

@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_segments;
 
 /// What was live at one moment, in all memory spaces together.
 struct checkpoint_mark {
@@ -99,7 +99,7 @@ class checkpoint_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_segments;
 
   /// Whether no checkpoint of that name is kept; false if there are too many names.
   [[nodiscard]] bool is_new(label name) const noexcept {

@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_threads;
 
 /// The nesting of operations: a node is a path of names. Node 0 is "no operation".
 ///
@@ -59,7 +59,7 @@ class operation_tree {
   [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_threads;
 
   [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
     if (name == other_names || nodes_.size() > limit_) {

@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_threads;
 
 /// The thread whose events a ring holds, with its open operations.
 struct thread_scopes {
@@ -96,7 +96,7 @@ class operation_visitor {
   [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes() + spare_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_threads;
 
   /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
   template <class Finish>

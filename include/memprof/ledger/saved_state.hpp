@@ -3,9 +3,11 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/saved_state/segments.hpp>
+#include <memprof/ledger/saved_state/spaces.hpp>
+#include <memprof/ledger/saved_state/threads.hpp>
 #include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/space_ledger.hpp>
-#include <memprof/ledger/state_parts.hpp>
 #include <memprof/ledger/thread_state.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/state_bytes.hpp>
@@ -30,7 +32,7 @@ class ledger_state {
     std::uint32_t revision = state_revision;
     state_.number(revision);
     state_.require(revision != 0 && revision <= state_revision);
-    state_.section(state_section::operations, [this] { state_parts::operations(state_, events_.operations_); });
+    state_.section(state_section::operations, [this] { saved_threads::operations(state_, events_.operations_); });
     state_.section(state_section::ledger, [this] { capture(); });
     if constexpr (State::reads) {
       while (state_.next_section() == state_section::space) space(0);
@@ -42,7 +44,7 @@ class ledger_state {
     state_.section(state_section::threads, [this] { threads(&ledger_state::open_operations); });
     state_.section(state_section::thread_usage, [this] { threads(&ledger_state::usages); });
     state_.section(state_section::checkpoints,
-                   [this] { state_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
+                   [this] { saved_segments::checkpoints(state_, events_.checkpoints_, operation_count()); });
     state_.section(state_section::memories, [this] { memories(); });
     if constexpr (State::reads) {
       settle_memories();
@@ -58,9 +60,9 @@ class ledger_state {
     state_.numbers(events_.stamp_, events_.segment_begin_, events_.dropped_events_, events_.reentrant_events_,
                    events_.missing_events_, events_.other_names_, events_.are_more_missing_, events_.has_ended_);
     state_.amounts(events_.events_, events_.rejected_events_);
-    state_parts::faults(state_, events_.operations_);
-    state_parts::clock(state_, events_.clock_);
-    state_parts::history(state_, events_.history_);
+    saved_threads::faults(state_, events_.operations_);
+    saved_segments::clock(state_, events_.clock_);
+    saved_segments::history(state_, events_.history_);
     state_.require(events_.segment_begin_ <= events_.stamp_);
   }
 
@@ -71,13 +73,13 @@ class ledger_state {
         state_.require(id < ledger::max_spaces && events_.spaces_[id] == nullptr);
         if (state_.has_failed() || events_.make_space(id) == nullptr) return state_.require(false);
       }
-      state_parts::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
+      saved_spaces::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
     });
     state_.section(state_section::blocks, [&] {
       std::uint8_t same = id;
       state_.number(same);
       state_.require(same == id);
-      if (!state_.has_failed()) state_parts::blocks(state_, *events_.spaces_[id]);
+      if (!state_.has_failed()) saved_spaces::blocks(state_, *events_.spaces_[id]);
     });
   }
 
@@ -110,10 +112,10 @@ class ledger_state {
   void open_operations(thread_part& thread) noexcept {
     state_.numbers(thread.thread, thread.unfollowed_scopes);
     state_.require(thread.thread <= block::max_thread);
-    state_parts::open_operations(state_, thread.scopes, operation_count());
+    saved_threads::open_operations(state_, thread.scopes, operation_count());
   }
   void usages(thread_part& thread) noexcept {
-    state_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
+    saved_threads::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
   }
 
   void memories() noexcept {
@@ -122,11 +124,11 @@ class ledger_state {
     state_.require(count == events_.memories_.size());
     for (auto* memory : events_.memories_) {
       if (state_.has_failed()) return;
-      state_parts::memory(state_, *memory, operation_count(), events_.history_);
+      saved_spaces::memory(state_, *memory, operation_count(), events_.history_);
       for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
         auto* const space = events_.spaces_[id];
         if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
-        state_parts::share(state_, *space->shared(), space->allocation_count(), operation_count());
+        saved_spaces::share(state_, *space->shared(), space->allocation_count(), operation_count());
       }
       for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
         state_.require(id == any_space || events_.spaces_[id] != nullptr);

@@ -10,7 +10,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_threads;
 class spare_scope_stacks;
 
 /// One open operation of a thread.
@@ -157,7 +157,7 @@ class scope_stack {
   [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_threads;
   friend class spare_scope_stacks;
 
   struct space_table {

@@ -14,7 +14,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_segments;
 
 /// A finished segment that is kept in full; its end is the start of the next.
 struct segment_mark {
@@ -163,7 +163,7 @@ class segment_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_segments;
 
   [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
 

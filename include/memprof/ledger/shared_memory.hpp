@@ -19,7 +19,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 class space_ledger;
 
-struct state_parts;
+struct saved_spaces;
 
 /// A memory shared by two or more spaces, with its joint peak: the greatest sum of what they hold at one moment.
 ///
@@ -126,7 +126,7 @@ class memory_share {
   [[nodiscard]] std::size_t bytes() const noexcept { return by_operation_.bytes() + freed_largest_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_spaces;
 
   /// Valid only for the peak with that `epoch`.
   struct freed_bytes {

@@ -45,7 +45,7 @@ struct ledger_options {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_spaces;
 
 /// The numbers summed over all segments of a name, in the order of a space's `by_name`.
 enum class segment_number : std::uint8_t {
@@ -379,7 +379,7 @@ class space_ledger {
   event_tally null_allocations;
 
  private:
-  friend struct state_parts;
+  friend struct saved_spaces;
 
   /// How many segments of a name were added, and the sum of their distances from the first.
   struct added_segments {

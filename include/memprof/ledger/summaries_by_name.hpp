@@ -12,7 +12,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_values;
 
 /// Numbers over the segments of each name, with one record for each row of a `segment_history`. For a space that first occurs
 /// later, earlier segments count as zeros.
@@ -58,7 +58,7 @@ class summaries_by_name {
   [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_values;
 
   page_array<char> known_;
   page_array<record> records_;

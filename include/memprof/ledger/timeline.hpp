@@ -7,7 +7,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_segments;
 
 /// Live bytes over time in a bounded number of points, each covering the same number of events.
 ///
@@ -45,7 +45,7 @@ class timeline {
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_segments;
 
   /// Handles a point's first event, which begins it, or its last, which ends it: `remaining_` counts down to either, so that
   /// events in between need no test.

@@ -9,7 +9,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct state_parts;
+struct saved_spaces;
 
 /// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
 [[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
@@ -89,7 +89,7 @@ class top_blocks_of_segments {
   }
 
  private:
-  friend struct state_parts;
+  friend struct saved_spaces;
 
   static constexpr std::size_t max_levels = 32;
 

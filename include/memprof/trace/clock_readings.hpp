@@ -10,7 +10,7 @@
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
-struct state_parts;
+struct saved_segments;
 }
 
 /// Maps event stamps to time, by linear interpolation between readings of both clocks.
@@ -66,7 +66,7 @@ class clock_readings {
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  friend struct detail::state_parts;
+  friend struct detail::saved_segments;
 
   __extension__ using wide = __int128;
 

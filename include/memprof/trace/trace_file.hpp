@@ -8,6 +8,7 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/file_layout.hpp>
+#include <memprof/trace/live_rings.hpp>
 #include <memprof/trace/live_snapshot.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file_reader.hpp>

@@ -50,7 +50,7 @@ using out_of_memory_structs = type_list<out_of_memory_failure>;
 
 namespace detail {
 
-struct state_parts;
+struct saved_facets;
 
 /// An allocation for which a device had no memory, and what was held then, in bytes.
 struct out_of_memory_record {
@@ -78,7 +78,7 @@ class out_of_memory_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_facets;
 
   page_array<out_of_memory_record> kept_;
   event_tally further_;

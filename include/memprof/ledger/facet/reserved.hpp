@@ -71,7 +71,7 @@ using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserve
 
 namespace detail {
 
-struct state_parts;
+struct saved_facets;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
 /// took, as expandable segments do. An event moves the ranges behind its own: few, as addresses mostly rise.
@@ -132,7 +132,7 @@ class reserved_ledger {
   event_tally replaced_reservations;
 
  private:
-  friend struct state_parts;
+  friend struct saved_facets;
 
   struct range {
     std::uint64_t begin;

@@ -3,7 +3,7 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/saturating.hpp>
-#include <memprof/ledger/byte_level.hpp>
+#include <memprof/ledger/active_ledger.hpp>
 #include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -96,7 +96,7 @@ using stream_structs = type_list<stream_usage, active_usage, named_active_usage,
 
 namespace detail {
 
-struct state_parts;
+struct saved_facets;
 
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
@@ -144,7 +144,7 @@ class stream_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
 
  private:
-  friend struct state_parts;
+  friend struct saved_facets;
 
   [[nodiscard]] stream_record& row_of(label name) noexcept {
     if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
@@ -162,79 +162,6 @@ class stream_ledger {
   stream_record further_{};
   std::size_t last_ = 0;  ///< most events have the same name as their predecessor
   bool has_further_ = false;
-};
-
-/// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block stays
-/// active from the request of its deallocation to the completion; only for that time is it kept here, by its address.
-class active_ledger {
- public:
-  void allocate(std::uint64_t address, std::int64_t bytes) noexcept {
-    is_used_ = true;
-    end_unfinished(address);
-    level_.change(bytes);
-  }
-  /// Bytes beyond the active ones were never allocated on a stream: the level does not become negative.
-  void deallocate(std::int64_t bytes) noexcept { level_.change(-std::min(bytes, level_.current())); }
-
-  /// Frees a live block, which stays active. False if the system has no memory to keep it.
-  [[nodiscard]] bool request(std::uint64_t address, std::uint64_t bytes) noexcept {
-    is_used_ = true;
-    end_unfinished(address);
-    const live_blocks::insertion made = pending_.insert(address);
-    if (made.entry == nullptr) return false;
-    *made.entry = {address, bytes, 0, 0};
-    return true;
-  }
-  /// No stream uses the block at `address` any more. `bytes` is as in the event.
-  void complete(std::uint64_t address, std::uint64_t bytes) noexcept {
-    is_used_ = true;
-    if (const live_blocks::place found = pending_.find(address)) return end(found);
-    unmatched_completions.add(bytes);
-  }
-  /// Deallocation was requested for an unknown block.
-  void note_unknown_request() noexcept { is_used_ = true; }
-
-  /// Ends the segment last added to `history`. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
-  /// Drops the segments that are no longer kept.
-  template <class IsKept>
-  void compact(const IsKept& is_kept) noexcept {
-    level_.compact(is_kept);
-  }
-  /// Adds segments in which nothing changed, as `byte_level` does.
-  [[nodiscard]] bool repeat(std::size_t first, std::size_t last) noexcept { return !is_used_ || level_.repeat(first, last); }
-  void repeat_name(std::size_t row, std::uint64_t times) noexcept { level_.repeat_name(row, times); }
-
-  /// Whether there was any event.
-  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// Number of freed blocks that streams may still use.
-  [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
-  /// The active bytes, for each segment.
-  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return pending_.bytes() + level_.bytes(); }
-
-  event_tally unmatched_completions;
-  event_tally missing_completions;
-
- private:
-  friend struct state_parts;
-
-  void end(const live_blocks::place& found) noexcept {
-    deallocate(static_cast<std::int64_t>(found->bytes));
-    pending_.erase(found);
-  }
-  /// If an address is reused, whatever was pending there has been completed unseen.
-  void end_unfinished(std::uint64_t address) noexcept {
-    const live_blocks::place found = pending_.find(address);
-    if (!found) return;
-    missing_completions.add(found->bytes);
-    end(found);
-  }
-
-  live_blocks pending_;
-  byte_level level_;
-  bool is_used_ = false;
 };
 
 /// The size of the live block at the event's address; 0 if there is none.
