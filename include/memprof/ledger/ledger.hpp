@@ -2,14 +2,11 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
-#include <memprof/ledger/allocator_event.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
-#include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/operation_visitor.hpp>
-#include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/shared_memory.hpp>
@@ -20,9 +17,7 @@
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
-#include <memprof/trace/memory_name.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -59,22 +54,11 @@ class ledger {
   /// Gives a memory space, or each of its cores, a capacity in bytes; 0: none. The first allocation that exceeds it is recorded,
   /// along with who held the rest, and events go on; a per-core capacity is compared only with blocks on cores. False, with
   /// nothing changed, if the space has already had events or the system has no memory.
-  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
-    space_setting* const setting = setting_of(space);
-    if (setting == nullptr) return false;
-    setting->capacity = capacity;
-    setting->is_per_core = is_per_core;
-    return true;
-  }
+  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept;
 
   /// Says which memory a space belongs to: `host_memory`, a name, or 0 for one of its own, the default. If two or more spaces
   /// share a memory, its joint peak is found too. False as for `limit`.
-  [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept {
-    space_setting* const setting = setting_of(space);
-    if (setting == nullptr) return false;
-    setting->memory = memory;
-    return true;
-  }
+  [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept;
 
   /// Bounds the time of events that cost more than a step: the ends of segments and of operations on other threads, blocks on
   /// many cores, reservations among many. Those beyond `steps` in total, plus 512 per event, are rejected.
@@ -83,101 +67,18 @@ class ledger {
   [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
 
   /// Resets everything but the options, limits and memories.
-  void forget() noexcept {
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr) destroy(space->shared());
-    }
-    for (detail::shared_memory* memory : memories_) destroy(memory);
-    memories_.clear();
-    for (detail::space_ledger*& space : spaces_) {
-      destroy(space);
-      space = nullptr;
-    }
-    for (detail::thread_state* thread : threads_) {
-      if (thread != nullptr) thread->~thread_state();
-    }
-    for (std::byte* pages : thread_pages_) detail::unmap_pages(pages, thread_page_bytes);
-    threads_.clear();
-    thread_pages_.clear();
-    thread_count_ = 0;
-    changes_ = detail::space_changes{};
-    space_end_ = 0;
-    history_.~segment_history();
-    new (&history_) detail::segment_history{options_.full_segments, options_.segment_names};
-    checkpoints_ = detail::checkpoint_history{};
-    operations_ = detail::operation_visitor{options_.operations};
-    clock_ = clock_readings{begin_stamp_};
-    stamp_ = segment_begin_ = 0;
-    events_ = events_of_saved_state_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ =
-        0;
-    are_more_missing_ = has_ended_ = is_missing_events_ = false;
-  }
+  void forget() noexcept;
 
   /// Applies events [first, last) of one thread, identified by `ring`, in order. Constant time per event, except for `scope_end`
   /// and growing tables.
-  void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
-    detail::thread_state* const state = find_thread(ring);
-    events_ += static_cast<std::uint64_t>(last - first);
-    if (state == nullptr) {
-      rejected_events_ += static_cast<std::uint64_t>(last - first);
-      return;
-    }
-    detail::thread_state& run = *state;
-    if (run.space != nullptr) {
-      resume(run);
-      run.prefetches = run.space->is_large();
-    }
-    for (const event* recorded = first; recorded != last; ++recorded) {
-      if (run.prefetches && last - recorded > prefetch_distance) {
-        // The next events are nearly always in the same space; otherwise the guess only costs a cache line.
-        run.space->prefetch(recorded[prefetch_distance].address);
-      }
-      apply_one(run, *recorded);
-    }
-  }
+  void apply(const event* first, const event* last, std::uint32_t ring) noexcept;
 
   /// Applies events of several threads, in order; the same as one call of the other for each.
-  void apply(const ordered_event* first, const ordered_event* last) noexcept {
-    events_ += static_cast<std::uint64_t>(last - first);
-    for (const ordered_event* next = first; next != last; ++next) {
-      detail::thread_state* const state = find_thread(next->ring);
-      if (state == nullptr) [[unlikely]] {
-        ++rejected_events_;
-        continue;
-      }
-      detail::thread_state& run = *state;
-      if (run.space != nullptr) {
-        resume(run);
-        // Whatever the size of the table: its last change was often made on another core.
-        if (last - next > prefetch_distance) run.space->prefetch(next[prefetch_distance].recorded->address);
-      }
-      apply_one(run, *next->recorded);
-    }
-  }
+  void apply(const ordered_event* first, const ordered_event* last) noexcept;
 
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space that has changed and the kept segments, but not
   /// over live blocks.
-  void end_segment(label name, std::uint64_t stamp) noexcept {
-    if (stamp > stamp_) stamp_ = stamp;
-    if (name == memprof::other_names) ++other_names_;
-    const std::uint32_t row = history_.prepare(name);
-    if (row == detail::segment_history::no_row || !take_work(choose_ending_spaces(row))) {
-      ++rejected_events_;
-      return;
-    }
-    for (std::size_t index = 0; index < ending_count_; ++index) {
-      if (!spaces_[ending_[index]]->settle(history_, segment_begin_)) ++rejected_events_;
-    }
-    (void)history_.add(name, segment_begin_, stamp_);  // there is room
-    segment_begin_ = stamp_;
-    for (std::size_t index = 0; index < ending_count_; ++index) {
-      if (!spaces_[ending_[index]]->end_segment(history_, stamp_)) ++rejected_events_;
-      changes_.end_segment(ending_[index], row);
-    }
-    pin_joint_peaks();
-    history_.drop_surplus();
-    if (history_.is_sparse()) history_.compact();
-  }
+  void end_segment(label name, std::uint64_t stamp) noexcept;
 
   /// Counts what would otherwise wait: the peaks of open operations, and segments in which a space did not change. Call before
   /// reading the numbers of spaces. Idempotent.
@@ -186,11 +87,7 @@ class ledger {
     settle_spaces();
   }
   /// Only the segments.
-  void settle_spaces() noexcept {
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr && !space->settle(history_, segment_begin_)) ++rejected_events_;
-    }
-  }
+  void settle_spaces() noexcept;
 
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return operations_.operations(); }
   /// The finished segments.
@@ -230,19 +127,7 @@ class ledger {
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
-                        threads_.bytes() + settings_.bytes() + changes_.bytes();
-    total += memories_.bytes() + memories_.size() * sizeof(detail::shared_memory);
-    for (const detail::space_ledger* space : spaces_) {
-      if (space == nullptr) continue;
-      total += sizeof(detail::space_ledger) + space->bytes();
-      if (space->shared() != nullptr) total += sizeof(detail::memory_share) + space->shared()->bytes();
-    }
-    total += thread_pages_.bytes() + thread_pages_.size() * thread_page_bytes;
-    for (const detail::thread_state* thread : threads_) total += thread == nullptr ? 0 : thread->scopes.bytes();
-    return total;
-  }
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   template <class State, class Ledger>
@@ -277,59 +162,15 @@ class ledger {
   };
 
   /// Null if the space has already had events or the system has no memory.
-  [[nodiscard]] space_setting* setting_of(std::uint8_t space) noexcept {
-    if (spaces_[space] != nullptr) return nullptr;
-    if (space >= settings_.size() && !settings_.resize(std::size_t{space} + 1)) return nullptr;
-    return &settings_[space];
-  }
+  [[nodiscard]] space_setting* setting_of(std::uint8_t space) noexcept;
 
   /// Continues with a thread, after others, that has a current space.
-  [[gnu::always_inline]] void resume(detail::thread_state& run) noexcept {
-    if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
-    if (run.space->shared() != nullptr) activate(*run.space);
-  }
+  [[gnu::always_inline]] void resume(detail::thread_state& run) noexcept;
 
-  [[gnu::always_inline]] void apply_one(detail::thread_state& run, const event& recorded) noexcept {
-    // An event that was published late takes effect when it is applied, so time never runs backwards.
-    if (recorded.stamp > stamp_) stamp_ = recorded.stamp;
-    switch (recorded.kind) {
-      case event_kind::allocate:
-        if (enter(run, recorded.space) && !run.allocate(recorded, stamp_)) ++rejected_events_;
-        break;
-      case event_kind::deallocate:
-        if (enter(run, recorded.space)) run.deallocate(recorded, stamp_);
-        break;
-      default:
-        if (recorded.kind == event_kind::scope_begin) {
-          begin_scope(run, recorded);
-        } else if (recorded.kind == event_kind::scope_end) {
-          end_scope(run, recorded);
-        } else {
-          apply_control(run, recorded);
-        }
-        break;
-    }
-  }
+  [[gnu::always_inline]] void apply_one(detail::thread_state& run, const event& recorded) noexcept;
 
   /// Counts the peaks of open operations, which would otherwise wait for their end.
-  void settle_open_scopes() noexcept {
-    for (const detail::thread_state* thread : threads_) {
-      if (thread == nullptr) continue;
-      const detail::scope_stack& open = thread->scopes;
-      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
-        std::int64_t inner_max = 0;
-        for (std::size_t depth = open.depth(); depth > 0; --depth) {
-          inner_max = scopes[depth].max_with(inner_max);
-          detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
-          if (stats != nullptr) {
-            stats->note_peak(inner_max, scopes[depth].self_max);
-          } else {
-            ++rejected_events_;
-          }
-        }
-      });
-    }
-  }
+  void settle_open_scopes() noexcept;
 
   /// Makes a memory space the run's current one. False, and the event counts as rejected, if there is no memory for a new one.
   [[nodiscard, gnu::always_inline]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
@@ -338,295 +179,59 @@ class ledger {
     return enter_other(run, space);
   }
 
-  [[gnu::noinline]] bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
-    detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    detail::scope_usage* usage = nullptr;
-    const bool may_change = space != nullptr && begin_change(id);
-    if (may_change && run.scopes.empty()) {
-      usage = &space->outside_operations();
-    } else if (may_change) {
-      if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
-    }
-    detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(run.scopes.operation());
-    if (stats == nullptr) {
-      ++rejected_events_;
-      return false;
-    }
-    if (space->shared() != nullptr) activate(*space);
-    run.space_id = id;
-    run.space = space;
-    run.prefetches = space->is_large();
-    run.usage = usage;
-    run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
-    run.stats = stats;
-    run.stats_generation = space->stats_generation();
-    return true;
-  }
+  bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept;
 
-  [[gnu::noinline]] void apply_control(detail::thread_state& run, const event& recorded) noexcept {
-    switch (recorded.kind) {
-      case event_kind::annotate:
-        if (recorded.label == memprof::other_names) ++other_names_;
-        if (recorded.tag > category_names.size()) {
-          ++rejected_events_;
-        } else if (const std::uint8_t id = recorded.space == any_space ? space_of(recorded.address) : recorded.space;
-                   spaces_[id] != nullptr && begin_change(id)) {
-          spaces_[id]->annotate(recorded);
-        } else {
-          ++rejected_events_;
-        }
-        break;
-      case event_kind::thread_begin:
-        run.space_id = detail::thread_state::no_space;
-        // Threads beyond the greatest number are merged into one; that takes a million threads.
-        operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
-        break;
-      default: apply_rare(run, recorded); break;  // separate, because a larger switch would cost the common events instructions
-    }
-  }
+  void apply_control(detail::thread_state& run, const event& recorded) noexcept;
 
-  [[gnu::noinline]] void apply_rare(detail::thread_state& run, const event& recorded) noexcept {
-    if (recorded.kind == event_kind::deallocate_range) {
-      if (enter(run, recorded.space) && !deallocate_range(run, recorded, stamp_)) ++rejected_events_;
-      return;
-    }
-    if (detail::is_allocator_event(recorded.kind)) {
-      if (enter(run, recorded.space) && (!take_work(detail::steps_of_allocator_event(*run.space, recorded)) ||
-                                         !detail::apply_allocator_event(run, recorded, stamp_))) {
-        ++rejected_events_;
-      }
-      return;
-    }
-    if (recorded.kind >= event_kind::segment_end) {
-      run.space_id = detail::thread_state::no_space;
-      return apply_to_capture(recorded);
-    }
-    const detail::per_core_event change{recorded};
-    if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
-      ++rejected_events_;
-    } else if (enter(run, recorded.space) && !change.apply(run, stamp_)) {
-      ++rejected_events_;
-    }
-  }
+  void apply_rare(detail::thread_state& run, const event& recorded) noexcept;
 
   /// Applies events of the capture itself, whichever thread they are on.
-  void apply_to_capture(const event& recorded) noexcept {
-    switch (recorded.kind) {
-      case event_kind::segment_end: end_segment(recorded.label, stamp_); break;
-      case event_kind::clock_reading: clock_.add(recorded.stamp, static_cast<std::int64_t>(recorded.address)); break;
-      case event_kind::lost_events:
-        dropped_events_ = recorded.address;
-        reentrant_events_ = recorded.bytes;
-        are_more_missing_ = recorded.tag != 0;
-        break;
-      case event_kind::capture_end: has_ended_ = true; break;
-      case event_kind::gap:
-        if (__builtin_add_overflow(missing_events_, recorded.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
-        is_missing_events_ = true;
-        break;
-      case event_kind::checkpoint: add_checkpoint(recorded.label); break;
-      default: ++rejected_events_; break;
-    }
-  }
+  void apply_to_capture(const event& recorded) noexcept;
 
   /// Keeps what is live now. Costs a pass over the live blocks.
-  void add_checkpoint(label name) noexcept {
-    constexpr std::size_t blocks_a_step = 8;
-    if (name == memprof::other_names) ++other_names_;
-    std::size_t blocks = 0;
-    for (const detail::space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
-    if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
-      ++rejected_events_;
-      return;
-    }
-    for (std::uint8_t id = 0; id < max_spaces; ++id) {
-      const detail::space_ledger* const space = spaces_[id];
-      if (space == nullptr || checkpoints_.add(id, space->blocks(), space->live(), options_.largest_blocks)) continue;
-      checkpoints_.abandon();
-      ++rejected_events_;
-      return;
-    }
-  }
+  void add_checkpoint(label name) noexcept;
 
-  [[gnu::noinline]] void begin_scope(detail::thread_state& run, const event& recorded) noexcept {
-    run.space_id = detail::thread_state::no_space;
-    if (recorded.label == memprof::other_names) [[unlikely]]
-      ++other_names_;
-    if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
-  }
+  void begin_scope(detail::thread_state& run, const event& recorded) noexcept;
 
-  [[gnu::noinline]] void end_scope(detail::thread_state& run, const event& recorded) noexcept {
-    run.space_id = detail::thread_state::no_space;
-    operations_.end(run, recorded, finish_operation{*this},
-                    [this](std::uint32_t number) { return turn_thread_of_number(number); });
-  }
+  void end_scope(detail::thread_state& run, const event& recorded) noexcept;
 
   /// The thread with that number, made to look up its current space again.
-  [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
-    if (!take_work(8 * threads_.size())) return nullptr;
-    for (detail::thread_state* thread : threads_) {
-      if (thread == nullptr || thread->thread != number) continue;
-      thread->space_id = detail::thread_state::no_space;
-      return thread;
-    }
-    return nullptr;
-  }
+  [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept;
 
-  [[nodiscard]] bool take_work(std::uint64_t steps) noexcept {
-    constexpr std::uint64_t for_each_event = 512;
-    if (work_limit_ == unlimited_work) return true;
-    if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_saved_state_)) {
-      is_overworked_ = true;
-      return false;
-    }
-    work_done_ += steps;
-    return true;
-  }
+  [[nodiscard]] bool take_work(std::uint64_t steps) noexcept;
   /// Sets `ending_` to the spaces in which a segment of that name must end now, and returns the steps that this costs. In the
   /// others, it is as the last one of that name was, and is added by `space_ledger::settle`.
-  [[nodiscard]] std::uint64_t choose_ending_spaces(std::uint32_t row) noexcept {
-    constexpr std::uint64_t each_space = 128;
-    std::uint64_t steps = 0;
-    ending_count_ = 0;
-    for (std::size_t id = 0; id < space_end_; ++id) {
-      if (spaces_[id] == nullptr || changes_.may_skip(id, row)) continue;
-      ending_[ending_count_++] = static_cast<std::uint8_t>(id);
-      const detail::space_ledger& space = *spaces_[id];
-      steps += each_space + space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
-    }
-    return steps;
-  }
+  [[nodiscard]] std::uint64_t choose_ending_spaces(std::uint32_t row) noexcept;
 
   /// Prepares a space for a change. False if the system has no memory, or the work is too much.
-  [[nodiscard]] bool begin_change(std::uint8_t id) noexcept {
-    if (changes_.has_changed(id)) return true;
-    detail::space_ledger& space = *spaces_[id];
-    if (!take_work(space.steps_of_settling(history_)) || !space.settle(history_, segment_begin_)) return false;
-    changes_.begin(id);
-    return true;
-  }
+  [[nodiscard]] bool begin_change(std::uint8_t id) noexcept;
 
-  [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept {
-    if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
-      return threads_[ring];
-    if (ring > detail::block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
-    return threads_[ring] = make_thread(ring);
-  }
+  [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept;
 
   /// Threads are many and small, so they share pages. Null if the system has no memory for it.
-  [[nodiscard]] detail::thread_state* make_thread(std::uint32_t ring) noexcept {
-    const std::size_t place = thread_count_ % threads_a_page;
-    if (place == 0) {
-      if (!thread_pages_.reserve(thread_pages_.size() + 1)) return nullptr;
-      void* const pages = detail::map_pages(thread_page_bytes);
-      if (pages == nullptr) return nullptr;
-      (void)thread_pages_.push_back(static_cast<std::byte*>(pages));
-    }
-    ++thread_count_;
-    return new (thread_pages_.back() + place * sizeof(detail::thread_state)) detail::thread_state{ring};
-  }
+  [[nodiscard]] detail::thread_state* make_thread(std::uint32_t ring) noexcept;
 
   /// The id of the space with a live block at `address`; otherwise of the first space, which will count the miss, or `cpu` if no
   /// space has had an event. `any_space` if the system has no memory for it.
-  [[nodiscard]] std::uint8_t space_of(std::uint64_t address) noexcept {
-    std::uint8_t first = any_space;
-    for (std::size_t id = 0; id < space_end_; ++id) {
-      if (spaces_[id] == nullptr) continue;
-      if (spaces_[id]->find(address)) return static_cast<std::uint8_t>(id);
-      if (first == any_space) first = static_cast<std::uint8_t>(id);
-    }
-    if (first != any_space) return first;
-    return make_space(cpu_space) == nullptr ? any_space : cpu_space;
-  }
+  [[nodiscard]] std::uint8_t space_of(std::uint64_t address) noexcept;
 
-  [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept {
-    detail::space_ledger* const space = make<detail::space_ledger>(options_, history_, segment_begin_);
-    if (space == nullptr) return nullptr;
-    if (!space->is_usable()) {
-      destroy(space);
-      return nullptr;
-    }
-    spaces_[id] = space;
-    space_end_ = std::max<std::size_t>(space_end_, id + 1U);
-    changes_.begin(id);
-    if (id < settings_.size()) {
-      space->limit(settings_[id].capacity, settings_[id].is_per_core);
-      if (settings_[id].memory != 0) join_memory(id, *space);
-    }
-    return space;
-  }
+  [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept;
 
   // --- memories shared by several spaces ----------------------------------------------------------------------------
 
   /// Makes a space the active one in its shared memory. Call before its events.
-  void activate(detail::space_ledger& space) noexcept {
-    detail::memory_share& share = *space.shared();
-    detail::shared_memory& memory = share.memory();
-    if (memory.active == &space) return;
-    if (memory.active != nullptr) memory.others += memory.active->live();
-    memory.others -= space.live();
-    memory.active = &space;
-    memory.active_id = share.space();
-    space.become_active();
-  }
+  void activate(detail::space_ledger& space) noexcept;
 
   /// Adds a new space to its memory, which is shared from the second space on.
-  void join_memory(std::uint8_t id, detail::space_ledger& space) noexcept {
-    const label name = settings_[id].memory;
-    for (std::size_t other = 0; other < settings_.size(); ++other) {
-      if (other == id || settings_[other].memory != name || spaces_[other] == nullptr) continue;
-      detail::shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
-      if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
-      if (memory != nullptr) return;
-      settings_[id].memory = 0;  // without memory for it, the joint peak is not tracked
-      return;
-    }
-  }
+  void join_memory(std::uint8_t id, detail::space_ledger& space) noexcept;
 
   /// The memory of a space that was alone in it until now; null if the system has no memory for the record.
-  [[nodiscard]] detail::shared_memory* memory_of(std::uint8_t id) noexcept {
-    detail::space_ledger& space = *spaces_[id];
-    if (space.shared() != nullptr) return &space.shared()->memory();
-    if (!memories_.reserve(memories_.size() + 1)) return nullptr;
-    auto* const memory = make<detail::shared_memory>(settings_[id].memory);
-    if (memory == nullptr) return nullptr;
-    if (!share(*memory, id, space)) {
-      destroy(memory);
-      return nullptr;
-    }
-    memory->others = space.live();
-    memory->peak = space.greatest_live();
-    if (memory->peak != 0) memory->sole_space = id;
-    (void)memories_.push_back(memory);
-    // An order that does not depend on which memory was shared first: the host's, then by label.
-    const auto rank = [](const detail::shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
-    for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
-      std::swap(memories_[at], memories_[at - 1]);
-    return memory;
-  }
+  [[nodiscard]] detail::shared_memory* memory_of(std::uint8_t id) noexcept;
 
-  [[nodiscard]] bool share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept {
-    auto* const part = make<detail::memory_share>(&memory, id, options_.largest_blocks);
-    if (part == nullptr) return false;
-    if (!part->is_usable()) {
-      destroy(part);
-      return false;
-    }
-    part->begin_peak(0, 0, 0);
-    space.share(part);
-    return true;
-  }
+  [[nodiscard]] bool share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept;
 
   /// Keeps the segments with joint peaks. Call when a segment has just ended.
-  void pin_joint_peaks() noexcept {
-    for (detail::shared_memory* memory : memories_) {
-      if (memory->sole_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
-      if (memory->is_pinned) history_.unpin(memory->pinned_segment);
-      memory->is_pinned = true;
-      memory->pinned_segment = memory->peak_segment;
-      history_.pin(memory->peak_segment);
-    }
-  }
+  void pin_joint_peaks() noexcept;
 
   template <class T, class... Arguments>
   [[nodiscard]] static T* make(const Arguments&... arguments) noexcept {
@@ -675,3 +280,8 @@ class ledger {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#include <memprof/ledger/ledger_events.hpp>
+#include <memprof/ledger/ledger_memories.hpp>
+#include <memprof/ledger/ledger_segments.hpp>
+#include <memprof/ledger/ledger_storage.hpp>

@@ -47,4 +47,18 @@ struct segment_record {
   std::array<category_at_peak, category_names.size()> categories;
 };
 
+/// The numbers summed over all segments of a name, in the order of a space's `by_name`.
+enum class segment_number : std::uint8_t {
+  segment_peak,
+  live_at_peak,
+  allocated,
+  freed,
+  change,
+  live_at_end,
+  allocation_count,
+  deallocation_count
+};
+/// How many `segment_number` there are.
+inline constexpr std::size_t segment_number_count = 8;
+
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -113,4 +113,12 @@ struct json_input_iterator {
   [[nodiscard]] bool is_end() const noexcept { return input == nullptr || input->at_end(); }
 };
 
+/// What a document must declare, and how strictly it is read.
+struct json_rules {
+  std::string_view format = {};  ///< value of its key "format"; empty: none required
+  std::int64_t version = 0;      ///< greatest permitted value of its key "version", if it has a format
+  std::int64_t oldest_version = version;
+  bool refuses_unknown_keys = false;  ///< for hand-written files, where an unknown key is a misspelling
+};
+
 }  // namespace memprof::inline MEMPROF_ABI::detail

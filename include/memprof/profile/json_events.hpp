@@ -36,6 +36,27 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return "expected a value";
 }
 
+/// A value's text for a message: the value itself, or "a string" and the like if it is long.
+[[nodiscard]] inline std::string json_text(const json_value& value) {
+  constexpr std::size_t longest = 60;
+  const bool is_long = value.text.size() > longest;
+  switch (value.kind) {
+    case json_kind::null: return "null";
+    case json_kind::boolean: return value.truth ? "true" : "false";
+    case json_kind::integer: return std::to_string(value.integer);
+    case json_kind::natural: return std::to_string(value.natural);
+    case json_kind::real:
+      if (is_long) return "a long number";
+      return value.text.empty() ? nlohmann::ordered_json(value.real).dump() : std::string{value.text};
+    case json_kind::string:
+      if (is_long) return "a long string";
+      return nlohmann::ordered_json(value.text).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    case json_kind::array: return "an array";
+    case json_kind::object: break;
+  }
+  return "an object";
+}
+
 /// The callbacks of nlohmann/json's parser. A `Reader` has `take(json_value)`, `open(json_kind)` and `close()` for arrays and
 /// objects, and `name(key)`; it may raise errors.
 template <class Reader>

@@ -17,35 +17,6 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What a document must declare, and how strictly it is read.
-struct json_rules {
-  std::string_view format = {};  ///< value of its key "format"; empty: none required
-  std::int64_t version = 0;      ///< greatest permitted value of its key "version", if it has a format
-  std::int64_t oldest_version = version;
-  bool refuses_unknown_keys = false;  ///< for hand-written files, where an unknown key is a misspelling
-};
-
-/// A value's text for a message: the value itself, or "a string" and the like if it is long.
-[[nodiscard]] inline std::string json_text(const json_value& value) {
-  constexpr std::size_t longest = 60;
-  const bool is_long = value.text.size() > longest;
-  switch (value.kind) {
-    case json_kind::null: return "null";
-    case json_kind::boolean: return value.truth ? "true" : "false";
-    case json_kind::integer: return std::to_string(value.integer);
-    case json_kind::natural: return std::to_string(value.natural);
-    case json_kind::real:
-      if (is_long) return "a long number";
-      return value.text.empty() ? nlohmann::ordered_json(value.real).dump() : std::string{value.text};
-    case json_kind::string:
-      if (is_long) return "a long string";
-      return nlohmann::ordered_json(value.text).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-    case json_kind::array: return "an array";
-    case json_kind::object: break;
-  }
-  return "an object";
-}
-
 /// Stores a document's values in structs as a parser delivers them. It needs no memory beyond that of the structs and time
 /// proportional to the document; the first value that does not fit ends the reading.
 ///

@@ -24,10 +24,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// resources do not. Throws `memprof::error` if a capture is active or an option is out of range.
 [[nodiscard]] MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode);
 
-[[nodiscard]] inline std::uint32_t active_capture() noexcept {
-  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
 /// Hands the backends over to capture `number`; returns them if another thread has already ended it.
 [[nodiscard]] MEMPROF_SEPARABLE capture_backends keep_backends(std::uint32_t number, capture_backends backends) noexcept;
 

@@ -153,6 +153,11 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
   return id;
 }
 
+/// The number of the active capture; 0: there is none.
+[[nodiscard]] inline std::uint32_t active_capture() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+}
+
 /// Holds the registry's lock until the end of the scope. A thread that is forking already holds it.
 ///
 /// Meanwhile the thread's signals are blocked: a handler that leaves by `siglongjmp` would never release the lock. While it

@@ -186,18 +186,7 @@ class trace_file_reader {
 
   /// Whether the header has changed since it was read, so that what was read of the file may be invalid. If so, looks for the
   /// next chunk again; if that chunk is gone, reading continues where the file now begins.
-  [[nodiscard]] bool has_changed_meanwhile() {
-    trace_file_header now;
-    if (!live_ || !read_header(now) || now == header_) return false;
-    take_changed(now);
-    if (now.first_number > number_) {
-      if (!is_complete_meanwhile_) look_at_live_file();
-      begin_to_read();
-    } else if (const std::uint64_t found = find_chunk(); found != 0) {
-      offset_ = found;
-    }
-    return true;
-  }
+  [[nodiscard]] bool has_changed_meanwhile();
 
   /// Whether all chunks were read; for an incomplete file, all that existed when its live area was read.
   [[nodiscard]] bool is_behind_last_chunk() const noexcept {
@@ -207,95 +196,24 @@ class trace_file_reader {
   }
 
   /// The offset of the next chunk, or of the beginning before it; 0 if the file does not have it.
-  [[nodiscard]] std::uint64_t find_chunk() {
-    for (std::uint64_t at : {header_.first_chunk, header_.more_chunks}) {
-      std::array<unsigned char, chunk_header::size> bytes{};
-      chunk_header chunk;
-      for (; at != 0 && read_on(bytes.data(), bytes.size(), at) == bytes.size() && chunk.decode(bytes);) {
-        if (chunk.number == number_) return at;
-        if (chunk.number > number_) break;
-        at += bytes.size() + chunk.bytes;
-      }
-    }
-    return 0;
-  }
+  [[nodiscard]] std::uint64_t find_chunk();
 
   /// Reads the next chunk of events. Skips a generation's beginning, which a reader coming from the previous chunk does not need.
-  [[nodiscard]] const char* read_events() {
-    if (std::exchange(has_chunk_, false)) return nullptr;
-    const char* fault = read_chunk();
-    if (fault != nullptr && seeks_) {
-      const std::uint64_t elsewhere = find_chunk();
-      if (elsewhere == 0 || elsewhere == offset_) return fault;
-      offset_ = elsewhere;
-      fault = read_chunk();
-    }
-    while (fault == nullptr && is_generation_beginning_) fault = read_chunk();
-    return fault;
-  }
+  [[nodiscard]] const char* read_events();
 
   /// Reads the next chunk in the file; null, or what is wrong with it.
-  [[nodiscard]] const char* read_chunk() {
-    std::array<unsigned char, chunk_header::size> bytes{};
-    const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
-    chunk_header chunk;
-    if (skips_hole(bytes, got)) return read_chunk();
-    if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
-    if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
-    is_generation_beginning_ = chunk.packing == generation_beginning;
-    if (!is_generation_beginning_) check_packing(chunk.packing);
-    payload_.resize(chunk.bytes);
-    if (read_on(payload_.data(), payload_.size(), offset_ + bytes.size()) < payload_.size()) return "cut off within a chunk";
-    if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
-    offset_ += bytes.size() + chunk.bytes;
-    if (chunk.packing == packed_with_zstd && !unpack()) {
-      return "damaged, although its checksum is right: it was packed incorrectly,";
-    }
-    return nullptr;
-  }
+  [[nodiscard]] const char* read_chunk();
 
   /// Whether these bytes begin the hole between the chunks of a file read through a pipe; if so, skips it.
-  [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got) {
-    if (seeks_ || offset_ + got >= header_.more_chunks || bytes[0] != 0) return false;
-    std::uint64_t left = header_.more_chunks - offset_ - got;
-    for (unsigned char byte = 0; left != 0 && read(&byte, 1) == 1;) --left;
-    offset_ = header_.more_chunks;
-    return true;
-  }
+  [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got);
 
-  void check_packing(std::uint32_t packing) const {
-    if (packing > packed_with_zstd)
-      refuse("its chunks are packed in a way that this memprof does not know; read it with a newer memprof");
-    if (packing == not_packed || zstd_unpacker != nullptr) return;
-    refuse(
-        "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; unpack it with a "
-        "memprof that has it: memprof trace FILE --unpack -o NEW_FILE");
-  }
+  void check_packing(std::uint32_t packing) const;
 
   /// False if the payload is not validly packed, too densely packed, or longer than a chunk may be.
-  [[nodiscard]] bool unpack() {
-    const std::size_t most = payload_.size() * max_packing_ratio;
-    unpacked_.resize(most < chunk_header::max_bytes ? most : chunk_header::max_bytes);
-    const std::size_t size = zstd_unpacker(unpacked_.data(), unpacked_.size(), payload_.data(), payload_.size());
-    if (size == no_unpacking) return false;
-    unpacked_.resize(size);
-    payload_.swap(unpacked_);
-    return true;
-  }
+  [[nodiscard]] bool unpack();
 
   /// Reads at that offset of the trace, which is the file's current position unless it is seekable.
-  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset) {
-    if (!seeks_) return read(out, size);
-    std::size_t got = 0;
-    while (got < size) {
-      const ::ssize_t more = ::pread(::fileno(file_), out + got, size - got, static_cast<::off_t>(begin_ + offset + got));
-      if (more < 0 && errno == EINTR) continue;
-      if (more < 0) raise_about_file("read", path_, reason_in_errno());
-      if (more == 0) break;
-      got += static_cast<std::size_t>(more);
-    }
-    return got;
-  }
+  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset);
 
   std::string_view take(const std::vector<unsigned char>& payload) {
     page_budget::add_input(payload.size());
@@ -312,13 +230,7 @@ class trace_file_reader {
   }
 
   [[noreturn]] void refuse(const std::string& reason) const { raise_about_file("read", path_, reason); }
-  std::nullopt_t stop(std::string_view what) {
-    const bool is_known = header_.chunks != trace_file_header::unknown;
-    status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) +
-                     (is_known ? " of " + std::to_string(header_.chunks) : std::string{}) + " chunks (byte " +
-                     std::to_string(status_.bytes) + ")";
-    return std::nullopt;
-  }
+  std::nullopt_t stop(std::string_view what);
 
   std::filesystem::path path_;
   std::FILE* file_;
@@ -342,3 +254,5 @@ class trace_file_reader {
 
 }  // namespace detail
 }  // namespace memprof::inline MEMPROF_ABI
+
+#include <memprof/trace/trace_file_chunks.hpp>
