@@ -1,10 +1,10 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/heap.hpp>
+#include <memprof/ledger/allocator_event.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/operation_visitor.hpp>
-#include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/saved_state/threads.hpp>
 #include <memprof/ledger/saved_state/values.hpp>
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>

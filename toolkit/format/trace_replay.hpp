@@ -1,11 +1,10 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
-#include <memprof/ledger/category_tag.hpp>
+#include <memprof/ledger/allocator_event.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/operation_visitor.hpp>
-#include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/toolkit/format/thread_numbers.hpp>
 #include <memprof/trace/capture_info.hpp>

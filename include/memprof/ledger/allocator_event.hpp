@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
 #include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/ledger/facet/streams.hpp>
@@ -37,6 +38,29 @@ namespace memprof::inline MEMPROF_ABI::detail {
     case event_kind::out_of_memory: return note_out_of_memory(run, recorded, stamp);
     default: return change_reserved(*run.space, recorded);
   }
+}
+
+/// Whether a `deallocate_range` frees the block at `address`.
+[[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
+  return recorded.tag != 0 || (address >= recorded.address && address - recorded.address < recorded.bytes);
+}
+
+/// Applies a `deallocate_range` to the thread's current space: an arena that returns all its blocks at once. Costs a pass over
+/// the live blocks of the space. False, with nothing changed, if the system has no memory for the addresses.
+[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
+  space_ledger& space = *run.space;
+  page_array<std::uint64_t> addresses;
+  bool has_memory = true;
+  space.blocks().for_each([&](const block& live) {
+    if (is_in_range(recorded, live.address)) has_memory = has_memory && addresses.push_back(live.address);
+  });
+  if (!has_memory) return false;
+  for (const std::uint64_t address : addresses) {
+    space.cores().deallocate(address);
+    if (const live_blocks::place entry = space.find(address)) run.take_away(entry);
+  }
+  space.mark_event(stamp);
+  return true;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

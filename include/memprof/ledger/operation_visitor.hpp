@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/ledger/category_tag.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/scope_stack.hpp>
+#include <memprof/trace/category.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memprof/ledger/category_tag.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_visitor.hpp>

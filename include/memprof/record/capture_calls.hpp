@@ -5,8 +5,8 @@
 #include <memprof/record/capture_backends.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/run_mode.hpp>
-#include <memprof/trace/space_id.hpp>
 
 #include <atomic>
 #include <concepts>

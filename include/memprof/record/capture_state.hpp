@@ -20,7 +20,7 @@
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/fitted_facts.hpp>
+#include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/run_mode.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/version.hpp>

@@ -8,7 +8,6 @@
 #include <memprof/record/segment_end.hpp>
 #include <memprof/record/stream_and_pool.hpp>
 #include <memprof/trace/annotation.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/event.hpp>
@@ -16,7 +15,6 @@
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
-#include <memprof/trace/space_id.hpp>
 #include <memprof/version.hpp>
 
 #include <concepts>

@@ -15,7 +15,6 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/file_layout.hpp>
-#include <memprof/trace/fitted_facts.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <cstddef>

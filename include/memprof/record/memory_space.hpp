@@ -3,9 +3,9 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
-#include <memprof/trace/space_id.hpp>
 
 #include <cstdint>
 #include <string>

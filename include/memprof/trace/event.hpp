@@ -96,6 +96,22 @@ inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
 /// No particular memory space; an `annotate` with it searches all of them.
 inline constexpr std::uint8_t any_space = 255;
 
+/// A memory space's number within one process or one trace: see `memory_space`, `trace_writer::space`.
+struct space_id {
+  std::uint8_t value = 0;
+
+  bool operator==(const space_id&) const = default;
+};
+
+/// The start of a block: in this process, in another one, or in a device's memory.
+struct block_address {
+  std::uint64_t value;
+
+  constexpr block_address(std::uint64_t address) noexcept : value(address) {}                        // implicit
+  block_address(const void* address) noexcept : value(reinterpret_cast<std::uintptr_t>(address)) {}  // implicit
+  bool operator==(const block_address&) const = default;
+};
+
 /// One thing that happened to memory: the only form in which sources report to the ledger.
 ///
 /// `stamp` is a clock reading that orders events of different threads; 0 means "directly after the same thread's previous event".

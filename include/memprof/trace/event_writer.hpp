@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memprof/trace/annotation.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
-#include <memprof/trace/space_id.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -9,7 +9,6 @@
 #include <memprof/trace/encoder.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
-#include <memprof/trace/fitted_facts.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <cstddef>

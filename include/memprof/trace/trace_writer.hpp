@@ -2,7 +2,6 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/trace/annotation.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/event.hpp>
@@ -11,7 +10,6 @@
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/open_operation.hpp>
-#include <memprof/trace/space_id.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <cstddef>

@@ -6,10 +6,9 @@
 #include <memprof/toolkit/format/line_reader.hpp>
 #include <memprof/toolkit/format/quoted_text.hpp>
 #include <memprof/toolkit/format/recorded_event_writer.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
-#include <memprof/trace/space_id.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
 #include <array>

@@ -12,13 +12,11 @@
 #include <memprof/toolkit/format/pytorch/snapshot_records.hpp>
 #include <memprof/toolkit/format/recorded_event_writer.hpp>
 #include <memprof/trace/annotation.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
-#include <memprof/trace/space_id.hpp>
 #include <memprof/trace/trace_writer.hpp>
 #include <memprof/version.hpp>
 

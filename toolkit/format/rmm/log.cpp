@@ -3,9 +3,7 @@
 #include <memprof/toolkit/format/byte_reader.hpp>
 #include <memprof/toolkit/format/quoted_text.hpp>
 #include <memprof/toolkit/format/rmm/log.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/space_id.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
 #include <array>

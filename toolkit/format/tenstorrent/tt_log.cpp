@@ -14,12 +14,10 @@
 #include <memprof/toolkit/format/tenstorrent/tt_log_survey.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_walk.hpp>
 #include <memprof/trace/annotation.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
-#include <memprof/trace/space_id.hpp>
 #include <memprof/trace/trace_writer.hpp>
 #include <memprof/version.hpp>
 

@@ -4,11 +4,9 @@
 #include <memprof/toolkit/format/tenstorrent/ttnn_graph.hpp>
 #include <memprof/toolkit/format/tenstorrent/ttnn_graph_json.hpp>
 #include <memprof/trace/annotation.hpp>
-#include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/space_id.hpp>
 #include <memprof/trace/trace_writer.hpp>
 #include <memprof/version.hpp>
 

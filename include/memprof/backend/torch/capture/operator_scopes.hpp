@@ -4,7 +4,7 @@
 #include <memprof/backend/torch/capture/memory_from_malloc.hpp>
 #include <memprof/backend/torch/capture/operator_labels.hpp>
 #include <memprof/backend/torch/capture/output_annotation.hpp>
-#include <memprof/backend/torch/capture/shared_end.hpp>
+#include <memprof/backend/torch/capture/shared_by_two_threads.hpp>
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
