@@ -21,7 +21,7 @@ namespace detail {
 namespace {
 
 /// Raises an error for options that the model cannot use.
-void check(const caching_allocator_options& options) {
+void check_options(const caching_allocator_options& options) {
   const auto demand = [](bool holds, const char* rule) {
     if (!holds) raise(std::string{"caching_allocator_options: "} + rule);
   };
@@ -107,7 +107,7 @@ caching_allocator::pool_id caching_allocator::make_pool() {
 }
 
 const caching_allocator_options& caching_allocator::checked(const caching_allocator_options& options) {
-  detail::check(options);
+  detail::check_options(options);
   return options;
 }
 

@@ -149,7 +149,7 @@ void append_labels(std::string& script, const analyzed_space& bar, std::size_t p
 }
 
 /// Appends the slices of one part in all bars as a named gnuplot table. Returns whether there are any.
-bool append_table(std::string& script, const std::vector<analyzed_space>& bars, std::size_t part, const picture_unit& unit) {
+bool append_part_table(std::string& script, const std::vector<analyzed_space>& bars, std::size_t part, const picture_unit& unit) {
   std::string rows;
   for (std::size_t position = 0; position < bars.size(); ++position) {
     const bar_slice slice = stacked(bars[position].breakdown)[part];
@@ -223,7 +223,7 @@ std::string peak_picture_script(const std::vector<analyzed_space>& bars, std::st
 
   std::string plots;
   for (std::size_t part = 0; part < peak_parts; ++part) {
-    if (!detail::append_table(script, bars, part, axis.unit)) continue;
+    if (!detail::append_part_table(script, bars, part, axis.unit)) continue;
     plots += "$part_" + std::to_string(part) +
              " using 1:(($2+$3)/2):($1-0.25):($1+0.25):2:3 with boxxyerror fillstyle solid 1 border linecolor rgb '#ffffff' "
              "linewidth 2 fillcolor rgb '" +

@@ -24,7 +24,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace {
 
-constexpr std::size_t longest_line = std::size_t{16} << 20;
+constexpr std::size_t longest_recorded_line = std::size_t{16} << 20;
 constexpr std::uint64_t oldest_version = 1;
 constexpr std::uint64_t newest_version = 3;
 constexpr std::uint64_t version_of_sized_strings = 3;
@@ -94,7 +94,7 @@ bool is_heaptrack(std::FILE* file) {
 }
 
 heaptrack_source::heaptrack_source(std::FILE* file, const std::filesystem::path& path, stack_frames frames)
-    : lines_(file, path, longest_line), stacks_(frames) {
+    : lines_(file, path, longest_recorded_line), stacks_(frames) {
   info_.operations = imported_operations;
   const bool has_line = lines_.next();
   if (has_line && lines_.line().starts_with("\xEF\xBB\xBFv "))

@@ -18,7 +18,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 namespace {
 
-std::string counted(std::uint64_t count, const char* noun) {
+std::string number_of(std::uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
@@ -138,21 +138,21 @@ std::vector<torch_segment_fact> torch_history::segment_facts() const {
 std::vector<std::string> torch_history::remarks(bool is_cut_off) const {
   std::vector<std::string> all;
   if (blocks_before != 0) {
-    all.push_back("put " + counted(blocks_before, "block") + " (" + counted(bytes_before, "byte") +
+    all.push_back("put " + number_of(blocks_before, "block") + " (" + number_of(bytes_before, "byte") +
                   ") from before the history into the segment " + std::string{torch_before_segment} +
                   (is_full() ? "; the history's ring buffer was full, and older events are gone" : "") +
                   (is_cut_off ? "; some may have been allocated in the missing part" : ""));
   }
   if (impossible_events != 0) {
-    all.push_back(counted(impossible_events, "contradictory event") +
+    all.push_back(number_of(impossible_events, "contradictory event") +
                   "; numbers from there on may be wrong: " + first_impossible);
   }
   if (contradictions != 0 && !is_cut_off) {
-    all.push_back("history and segments disagree about " + counted(contradictions, "block") +
+    all.push_back("history and segments disagree about " + number_of(contradictions, "block") +
                   ": live at the end in only one of them, or with different sizes");
   }
   if (unknown_events != 0) {
-    all.push_back("left out " + counted(unknown_events, "event") + " of unknown kinds, perhaps from a newer PyTorch: " +
+    all.push_back("left out " + number_of(unknown_events, "event") + " of unknown kinds, perhaps from a newer PyTorch: " +
                   detail::quoted(unknown_action) + (has_other_unknown_ ? " and others" : ""));
   }
   for (const std::string& key : unknown_sections)
