@@ -12,6 +12,7 @@ option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
 set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone; TOGETHER, all in one unit; OFF")
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)
 
+option(MEMPROF_LONG_TESTS "Also the tests that take too long for every change (./dev test --long)" OFF)
 option(MEMPROF_SEPARATE_COMPILATION "Link tests and examples with memprof::compiled, except where that header-only works is tested" OFF)
 
 set(CMAKE_CXX_EXTENSIONS OFF)

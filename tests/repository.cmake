@@ -161,12 +161,18 @@ function(memprof_add_consumer_test name folder)
     --test-command consumer)
 endfunction()
 
+# The test of vcpkg's port builds the whole toolkit from what was installed. Here the page suffices, a seventh of it, for every way to get it.
+set(toolkit_library toolkit_page)
+if(MEMPROF_LONG_TESTS)
+  set(toolkit_library toolkit)
+endif()
+
 memprof_add_consumer_test("add_subdirectory" add_subdirectory
   -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_consumer_test("add_subdirectory with MEMPROF_JSON" add_subdirectory
   -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_JSON=ON)
 memprof_add_consumer_test("add_subdirectory with MEMPROF_TOOLKIT" add_subdirectory
-  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_TOOLKIT=ON)
+  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_TOOLKIT=ON -DLIBRARY=${toolkit_library})
 
 memprof_add_static_test("consumer: install"
   sh -c "rm -rf '${prefix}' && '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --prefix '${prefix}'")
@@ -206,7 +212,7 @@ memprof_add_consumer_test("find_package COMPONENTS json" find_package
 memprof_add_consumer_test("find_package COMPONENTS compiled" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=compiled)
 memprof_add_consumer_test("find_package COMPONENTS toolkit" find_package
-  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit)
+  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit -DLIBRARY=${toolkit_library})
 
 # memprof_add_refused_consumer_test(<name> <pattern> <option>...): find_package must refuse, and say why.
 function(memprof_add_refused_consumer_test name pattern)
