@@ -24,7 +24,7 @@
 #include <memprof/record/capture_control.hpp>
 #include <memprof/record/session_life.hpp>
 #include <memprof/report/text.hpp>
-#include <memprof/report/text/make_text.hpp>
+#include <memprof/report/text/summary.hpp>
 #include <memprof/report/text/text_options.hpp>
 
 #include <string>
@@ -37,7 +37,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-std::string to_text(const profile& source, const text_options& options) { return detail::make_text(source, options); }
+std::string to_text(const profile& source, const text_options& options) { return detail::render_summary(source, options); }
 
 }  // namespace memprof::inline MEMPROF_ABI
 

@@ -20,13 +20,11 @@
 #include <memprof/record/snapshot.hpp>
 #include <memprof/record/track_operation.hpp>
 #include <memprof/report/text.hpp>
-#include <memprof/report/text/fitted_options.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/run_mode.hpp>
 #include <memprof/version.hpp>
 
-#include <concepts>
 #include <cstdio>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -35,9 +33,8 @@ namespace memprof::inline MEMPROF_ABI {
 inline namespace enabled {
 
 /// Prints the summary of the active capture so far, or of the last one, on stdout; on a terminal in colour, and no wider than it.
-template <std::same_as<profile> Profile = profile>
-void print_memory_usage(const text_options& options = {}) {
-  const Profile current = current_profile<Profile>();
+inline void print_memory_usage(const text_options& options = {}) {
+  const profile current = current_profile();
   const detail::internal_guard hidden;  // the text must not appear in what it reports
   std::fputs(to_text(current, detail::fitted_to(stdout, options)).c_str(), stdout);
 }

@@ -190,9 +190,9 @@ def check_hostile(into):
         done = into.tried(cut)
         assert done.returncode == 2 and "everything before that is in" in done.stderr, done.stderr
         into.tried(intact + b"# ips: 0\n")
-        expected = run(into.memprof, "show", into.trace).stdout.partition("\nNumbers")
+        expected = run(into.memprof, "show", into.trace).stdout.partition("\nAccuracy")
         into.tried(cut)
-        shown = run(into.memprof, "show", into.trace).stdout.partition("\nNumbers")
+        shown = run(into.memprof, "show", into.trace).stdout.partition("\nAccuracy")
         assert shown[0] == expected[0] and "not exact" in shown[2] and "not exact" not in expected[2], (shown, expected)
     # A packed file that is cut off or damaged, too.
     packed = gzip.compress(whole)

@@ -11,10 +11,9 @@
 #include <memprof/detail/terminal.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/report/text.hpp>
-#include <memprof/report/text/fact_lines.hpp>
-#include <memprof/report/text/fitted_options.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/format/tables/csv.hpp>
+#include <memprof/toolkit/format/tables/fact_text.hpp>
 #include <memprof/toolkit/format/tables/markdown.hpp>
 
 #include <CLI/App.hpp>
@@ -169,7 +168,7 @@ void add_show(CLI::App& program, int& status) {
       ->type_name("N")
       ->check(whole_number(0));
   command.add_flag("--spaces", options.all_spaces, "show the full summary of every memory space");
-  command.add_flag("--faults", options.all_faults, "show every kind of fault in the numbers");
+  command.add_flag("--faults", options.all_faults, "show every kind of anomaly in the numbers");
   command.add_option("--space", arguments->space, "memory space to show first, and as DRAM in the tracker's format")
       ->type_name("NAME");
   CLI::Option* const facts =

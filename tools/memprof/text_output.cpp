@@ -2,8 +2,8 @@
 
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/utf8.hpp>
-#include <memprof/report/text/laid_out.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/report/text/text_line.hpp>
 
 #include <unistd.h>
 

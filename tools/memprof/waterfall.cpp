@@ -15,7 +15,6 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/terminal.hpp>
 #include <memprof/profile/json.hpp>
-#include <memprof/report/text/fitted_options.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>

@@ -3,10 +3,11 @@
 #include <memprof/config.hpp>
 
 #include <cstddef>
+#include <vector>
 
 /// @file
-/// A binary heap for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
-/// includes the library would pay for instantiating them: tens of milliseconds per row type.
+/// A binary heap for rows of plain values, and sorting by it. The standard's `push_heap` and `sort` would do, but every
+/// translation unit that includes the library would pay for instantiating them: tens of milliseconds per row type.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -50,6 +51,25 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
     values[count] = last;
     sift_into_heap(values, count, 0, before);
   }
+}
+
+/// Sorts row numbers. `before` compares two of them, and is given `rows`.
+[[gnu::cold]] inline void sort_row_numbers(std::size_t* numbers, std::size_t count, const void* rows,
+                                           bool (*before)(const void* rows, std::size_t left, std::size_t right)) noexcept {
+  sort_rows(numbers, count, [&](std::size_t left, std::size_t right) { return before(rows, left, right); });
+}
+
+/// The numbers below `count`, sorted by `before` or else from the lowest: a stable order of rows that are too large to move, or
+/// are sorted so rarely that each sort had better not be compiled for its type.
+template <class Before>
+[[nodiscard]] std::vector<std::size_t> row_order(std::size_t count, const Before& before) {
+  std::vector<std::size_t> numbers(count);
+  for (std::size_t number = 0; number < count; ++number) numbers[number] = number;
+  sort_row_numbers(numbers.data(), count, &before, [](const void* rows, std::size_t left, std::size_t right) {
+    const Before& is_before = *static_cast<const Before*>(rows);
+    return is_before(left, right) || (left < right && !is_before(right, left));
+  });
+  return numbers;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

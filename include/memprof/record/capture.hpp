@@ -111,11 +111,9 @@ inline void discard_capture() { detail::discard_session(); }
 /// Returns the profile of the active capture so far, or of the last one; an empty profile if there is none.
 ///
 /// Cost: a pass over live blocks, operations and segments, during which threads with full rings wait. The hooks record neither
-/// the profile's memory nor its release. A template only so that translation units that never read a profile do not compile the
-/// code that builds one; call it without arguments.
-template <std::same_as<profile> Profile = profile>
-[[nodiscard]] Profile current_profile() {
-  Profile result;
+/// the profile's memory nor its release.
+[[nodiscard]] inline profile current_profile() {
+  profile result;
   if (!detail::read_session(0, result)) result.exact = false;
   return result;
 }
@@ -137,10 +135,9 @@ class [[nodiscard]] capture_guard {
   void end(std::string_view name = end_segment_name) { detail::finish_capture(number_, name); }
 
   /// Returns the profile so far; callable from any thread. Throws `memprof::error` if another capture has begun since, or after
-  /// `discard_capture`. A template for the same reason as `current_profile`.
-  template <std::same_as<memprof::profile> Profile = memprof::profile>
-  [[nodiscard]] Profile profile() const {
-    Profile result;
+  /// `discard_capture`.
+  [[nodiscard]] memprof::profile profile() const {
+    memprof::profile result;
     if (number_ == 0 || !detail::read_session(number_, result)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, discarded, or followed by another); read the "

@@ -6,9 +6,7 @@
 #include <string>
 
 #if !MEMPROF_SEPARATE_COMPILATION
-#include <memprof/report/text/make_text.hpp>
-
-#include <concepts>
+#include <memprof/report/text/summary.hpp>
 #endif
 
 namespace memprof::inline MEMPROF_ABI {
@@ -24,9 +22,8 @@ namespace memprof::inline MEMPROF_ABI {
 #if MEMPROF_SEPARATE_COMPILATION
 [[nodiscard]] std::string to_text(const profile& source, const text_options& options = {});
 #else
-template <std::same_as<profile> Profile = profile>
-[[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
-  return detail::make_text(source, options);
+[[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
+  return detail::render_summary(source, options);
 }
 #endif
 

@@ -9,7 +9,6 @@
 #include <memprof/profile/process_account.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/display_width.hpp>
-#include <memprof/report/text/fact_lines.hpp>
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -114,7 +113,7 @@ TEST_CASE("text: answers come first, then one table of segments") {
         "At end    2.00 MiB (2,097,152 B) live\n"
         "          1.50 MiB  75.0 %  outside every operation\n"
         "           512 KiB  25.0 %  gpt/head\n"
-        "Numbers   exact: 1,234 events, none lost or unmatched; profiler 1.50 MiB, 12 ns an event\n"
+        "Accuracy  exact: 1,234 events, none lost or unmatched; profiler 1.50 MiB, 12 ns an event\n"
         "\n"
         "Segments        Count      Peak     Change\n"
         "MODEL_CREATION      1  2.00 MiB  +2.00 MiB\n"
@@ -382,12 +381,12 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   memprof::profile profile = training();
   const auto shown = [&](memprof::text_options options = {}) {
     options.columns = 200;
-    return answer(memprof::to_text(profile, options), "Numbers");
+    return answer(memprof::to_text(profile, options), "Accuracy");
   };
   profile.spaces[0].anomalies.unmatched_frees = {2, 3 * mib};
   profile.anomalies.unbalanced_scopes = 1;
   CHECK(shown() ==
-        "Numbers   exact: 1,234 events, none lost; profiler 1.50 MiB, 12 ns an event\n"
+        "Accuracy  exact: 1,234 events, none lost; profiler 1.50 MiB, 12 ns an event\n"
         "          2 unmatched frees (3.00 MiB): of untracked blocks, not counted as deallocations\n"
         "          1 operation without a begin or end\n");
   profile.spaces.push_back(profile.spaces[0]);
@@ -395,12 +394,12 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   CHECK(contains(shown(), "          4 unmatched frees (6.00 MiB) in cuda:0 and 1 other space: of"));
   profile.facts = {memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 3, 2 * mib}, {"b", "none", 1, mib}}),
                    memprof::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3}, {"", "", 1}})};
-  CHECK(contains(shown(), "Numbers   estimated in part; 1,234 events, none lost;"));
+  CHECK(contains(shown(), "Accuracy  estimated in part; 1,234 events, none lost;"));
   CHECK(contains(shown(), "          4 calls of 2 operators estimated (3.00 MiB), most by my::op (no rule)\n"));
   CHECK(
       contains(shown(), "          4 reads of values unknown to the simulation (read as zeros, by aten::item in early stop)\n"));
   profile.facts.push_back(memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
-  CHECK(contains(shown(), "Numbers   incomplete: exact for what was captured, 1,234 events;"));
+  CHECK(contains(shown(), "Accuracy  incomplete: exact for what was captured, 1,234 events;"));
   CHECK(contains(shown(), "          CUDA not captured: there is no CUDA device\n"));
   profile.exact = false;
   profile.anomalies.dropped_events = 12;
@@ -410,14 +409,14 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   profile.spaces[0].anomalies.untracked_allocations = {1, mib};
   profile.facts.push_back(memprof::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}}));
   const std::string all = shown({.all_faults = true});
-  CHECK(all.starts_with("Numbers   not exact: totals may be too small, live bytes and peaks too small or too large;"));
+  CHECK(all.starts_with("Accuracy  not exact: totals may be too small, live bytes and peaks too small or too large;"));
   for (const char* const line :
        {"12 events dropped from full rings (overflow::drop)", "1 event lost in signal handlers",
         "7 or more events missing from the trace", "2 events rejected", "1 allocation (1.00 MiB) not tracked",
         "1 library not recorded (/opt/plugins/attention.so): link the executable with -rdynamic"}) {
     CHECK(contains(all, line));
   }
-  CHECK(contains(shown(), " more kinds of faults\n"));
+  CHECK(contains(shown(), " more kinds of anomalies\n"));
   memprof::profile endless = training();
   endless.anomalies.other_segments = 1;
   endless.anomalies.other_operations = 1200;
@@ -436,7 +435,7 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
                "the same kind one space\n"));
   memprof::profile deep = training();
   deep.anomalies.too_deep_scopes = 3;
-  CHECK(contains(memprof::to_text(deep, {.columns = 200}), "Numbers   exact in total, not by operation"));
+  CHECK(contains(memprof::to_text(deep, {.columns = 200}), "Accuracy  exact in total, not by operation"));
   memprof::profile unexplained = training();
   unexplained.exact = false;
   CHECK(contains(memprof::to_text(unexplained, {.columns = 200}), "too large; the profile does not say why;"));
@@ -451,64 +450,12 @@ TEST_CASE("text: what a trace file lacks is said") {
   CHECK(contains(all, "trace file b incomplete: no room\n"));
 }
 
-TEST_CASE("text: tables of facts have a line, and are shown where they are asked for") {
+TEST_CASE("text: tables of facts have a line") {
   memprof::profile profile = training();
   profile.facts = {memprof::to_table<memprof::pytorch_operation>(
       {{"aten::addmm", "[8], [4, 2]", 16, 85'250'000, 0, 3 * mib, 0}, {"aten::relu", "", 1, 1'000, 0, -mib, mib}})};
   CHECK(answer(memprof::to_text(profile), "Facts") ==
         "Facts     pytorch_operations (2 rows); memprof show --facts NAME prints a table\n");
-  CHECK(memprof::to_text(profile.facts[0], 1, {.columns = 110}) ==
-        "pytorch_operations (2 rows)\n"
-        "name         input_shapes  count  cpu_time_ns  device_time_ns  cpu_memory  device_memory\n"
-        "aten::addmm  [8], [4, 2]      16      85.2 ms            0 ns    3.00 MiB            0 B\n"
-        "1 further row\n");
-}
-
-TEST_CASE("text: a table of facts too wide for the page goes on below, with its first column, and lacks nothing") {
-  memprof::process_memory row;
-  row.time_ns = 1'500;
-  row.resident_bytes = row.peak_resident_bytes = row.anonymous_bytes = row.swapped_bytes = 100 * mib;
-  row.heap_bytes = row.free_heap_bytes = row.heap_before_bytes = row.recorded_bytes = row.unrecorded_heap_bytes = 3 * mib;
-  row.profiler_bytes = 7 * kib;
-  row.records_operator_new = 1;
-  row.moment = "most_unrecorded";
-  const memprof::fact_table table = memprof::to_table(std::vector<memprof::process_memory>{row});
-  CHECK(memprof::to_text(table, 1, {.columns = 80}) ==
-        "process_memory (1 row)\n"
-        "moment           time_ns  resident_bytes  peak_resident_bytes  anonymous_bytes\n"
-        "most_unrecorded  1.50 us         100 MiB              100 MiB          100 MiB\n"
-        "\n"
-        "moment           swapped_bytes  heap_bytes  free_heap_bytes  heap_before_bytes\n"
-        "most_unrecorded        100 MiB    3.00 MiB         3.00 MiB           3.00 MiB\n"
-        "\n"
-        "moment           recorded_bytes  unrecorded_heap_bytes  profiler_bytes\n"
-        "most_unrecorded        3.00 MiB               3.00 MiB        7.00 KiB\n"
-        "\n"
-        "moment           records_operator_new\n"
-        "most_unrecorded                     1\n");
-  for (const std::size_t columns : {60U, 61U, 79U, 100U, 120U, 200U, 226U, 227U, 300U}) {
-    const std::string text = memprof::to_text(table, 1, {.columns = columns});
-    for (const std::string& title : table.columns) CHECK(contains(text, title));
-    CHECK_FALSE(contains(text, "\u2026"));
-    for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-      CHECK(end - begin <= columns);
-    }
-  }
-}
-
-TEST_CASE("text: a table of facts from another program fits the page, however long its names and numbers are") {
-  const memprof::fact_table table{
-      "t",
-      {"first", std::string(500, 'c'), "number", "text"},
-      {{std::string(500, 'f'), std::int64_t{1}, 1e300, std::string(500, 't')}, {std::string{"short"}}}};
-  const std::string text = memprof::to_text(table, 2, {.columns = 60});
-  CHECK(contains(text, "number"));
-  CHECK(contains(text, "text"));
-  CHECK(contains(text, "ccc"));
-  CHECK(contains(text, "ttt"));
-  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-    CHECK(memprof::detail::display_width(std::string_view{text}.substr(begin, end - begin)) <= 60);
-  }
 }
 
 TEST_CASE("text: several spaces: the largest in full, a line for each other, and the idle ones not at all") {
@@ -577,7 +524,7 @@ TEST_CASE("text: without an allocation, a segment or an operation it is short") 
   CHECK(memprof::to_text(memprof::profile{}) ==
         "memprof   0 segments, 0 ns; capture not ended, numbers so far\n"
         "No allocations recorded.\n"
-        "Numbers   not exact: totals may be too small, live bytes and peaks too small or too large; the\n"
+        "Accuracy  not exact: totals may be too small, live bytes and peaks too small or too large; the\n"
         "          profile does not say why\n");
   memprof::profile profile;
   profile.exact = true;
@@ -655,7 +602,7 @@ TEST_CASE("text: what the process held is one short line, and more where somethi
   const std::string quiet = text();
   CHECK(quiet.find("\nProcess   2.00 GiB resident: 1.80 GiB recorded, 102 MiB heap not recorded, 103 MiB other\n") !=
         std::string::npos);
-  CHECK(quiet.find("Numbers   exact") != std::string::npos);
+  CHECK(quiet.find("Accuracy  exact") != std::string::npos);
   CHECK(quiet.find("new_delete") == std::string::npos);
   reading.recorded_bytes = 1000 * mib;
   reading.free_heap_bytes = 853 * mib;  // more than 5 %, but explained
@@ -690,7 +637,7 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   // 2048 - 1229 - 410 = 409, of which 1900 - 1229 - 410 = 261 belong to no file.
   CHECK(text.find("Process   2.00 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 261 MiB other\n"
                   "          mappings, 148 MiB code and files\n") != std::string::npos);
-  CHECK(text.find("Numbers   incomplete: exact for what was captured") != std::string::npos);
+  CHECK(text.find("Accuracy  incomplete: exact for what was captured") != std::string::npos);
   CHECK(text.find("          410 MiB of heap not recorded: memory from malloc, calloc or posix_memalign, as in C\n"
                   "          libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)\n") !=
         std::string::npos);
@@ -733,7 +680,7 @@ TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is
   const std::string text = to_text(profile, {.columns = 200});
   CHECK(text.find("Process   100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap), 10.0 MiB "
                   "code and files\n") != std::string::npos);
-  CHECK(text.find("Numbers   incomplete: exact for what was captured") != std::string::npos);
+  CHECK(text.find("Accuracy  incomplete: exact for what was captured") != std::string::npos);
   CHECK(text.find("          60.0 MiB not recorded: add #include <memprof/backend/new_delete.hpp>") != std::string::npos);
   const auto is_incomplete = [&](const std::vector<memprof::process_memory>& readings) {
     profile.facts = {memprof::to_table<memprof::process_memory>(readings)};

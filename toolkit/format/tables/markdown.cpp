@@ -1,8 +1,8 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/page.hpp>
-#include <memprof/report/text/quantity.hpp>
-#include <memprof/report/text/summary_lines.hpp>
+#include <memprof/profile/segments_by_name.hpp>
+#include <memprof/report/text/marked_text.hpp>
+#include <memprof/report/text/summary.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/format/tables/markdown.hpp>
 
@@ -44,9 +44,9 @@ std::string markdown_code(std::string_view name, bool is_in_table) {
 
 namespace {
 
-[[nodiscard]] std::string markdown_line(const page_line& line, bool is_in_table) {
+[[nodiscard]] std::string markdown_line(std::string_view line, bool is_in_table) {
   std::string text;
-  for (const page_part& part : line.parts()) {
+  for (text_part part; take_part(line, part);) {
     const bool is_strong = part.how == emphasis::strong || part.how == emphasis::alarm || part.how == emphasis::caution;
     std::string_view words = part.text;
     if (part.is_name) {
@@ -61,49 +61,44 @@ namespace {
   return text;
 }
 
-void append_markdown_table(std::string& text, const page_table& table) {
+void append_markdown_table(std::string& text, const summary_table& table) {
   if (table.rows.empty()) return;
   text += '\n';
-  for (const page_column& column : table.columns) text += "| " + markdown_text(column.title) + ' ';
+  std::string_view titles = table.titles;
+  for (std::size_t column = 0; column < table.alignment.size(); ++column)
+    text += "| " + markdown_text(take_until('\t', titles)) + ' ';
   text += "|\n";
-  for (const page_column& column : table.columns) text += column.is_right_aligned ? "|---:" : "|---";
+  for (const char alignment : table.alignment) text += alignment == 'r' ? "|---:" : "|---";
   text += "|\n";
-  for (const std::vector<page_line>& row : table.rows) {
-    for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      text += "| " + (column < row.size() ? markdown_line(row[column], true) : std::string{}) + ' ';
-    }
+  for (std::string_view rows = table.rows.text(); !rows.empty();) {
+    std::string_view row = take_until('\n', rows);
+    for (std::size_t column = 0; column < table.alignment.size(); ++column)
+      text += "| " + markdown_line(take_until('\t', row), true) + ' ';
     text += "|\n";
   }
 }
 
-void append_markdown_section(std::string& text, const page_section& section) {
+void append_markdown_section(std::string& text, const summary_section& section) {
   if (section.lines.empty() && section.table.rows.empty()) return;
-  text += "\n**" + section.heading + "**";
-  for (std::size_t index = 0; index < section.lines.size(); ++index) {
-    text += (index == 0 ? ": " : "; ") + markdown_line(section.lines[index], false);
-  }
+  text.append("\n**").append(section.heading).append("**");
+  const char* separator = ": ";
+  for (std::string_view lines = section.lines.text(); !lines.empty(); separator = "; ")
+    text += separator + markdown_line(take_until('\n', lines), false);
   text += '\n';
   append_markdown_table(text, section.table);
-  for (const page_line& line : section.further_lines) text += '\n' + markdown_line(line, false) + '\n';
+  for (std::string_view lines = section.further_lines.text(); !lines.empty();)
+    text += '\n' + markdown_line(take_until('\n', lines), false) + '\n';
 }
 
 /// All numbers of a name in one row, since lines may be of any length here.
-[[nodiscard]] page_table wide_segment_table(const std::vector<segments_of_name>& names) {
-  page_table table;
-  table.columns = {{"Segment", false}, {"Count", true}, {"Peak, first", true}, {"last", true},
-                   {"min", true},      {"max", true},   {"mean", true},        {"Change, first", true},
-                   {"last", true},     {"min", true},   {"max", true},         {"mean", true}};
+[[nodiscard]] summary_table wide_segment_table(const std::vector<segments_of_name>& names) {
+  summary_table table;
+  table.set_columns("Segment\tCount\tPeak, first\tlast\tmin\tmax\tmean\tChange, first\tlast\tmin\tmax\tmean", "lrrrrrrrrrrr");
   for (const segments_of_name& name : names) {
-    std::vector<page_line>& row = table.rows.emplace_back();
-    row = {name_of(name), grouped(name.count)};
-    const value_summary& peak = name.segment_peak;
-    for (const std::int64_t value : {peak.first, peak.last, peak.least, peak.greatest}) row.emplace_back(short_bytes(value));
-    row.emplace_back(short_bytes(mean_of(peak, name.count)));
-    const value_summary& change = name.segment_change;
-    for (const std::int64_t value : {change.first, change.last, change.least, change.greatest}) {
-      row.emplace_back(signed_short_bytes(value));
-    }
-    row.emplace_back(signed_short_bytes(mean_of(change, name.count)));
+    add_name_cells(table.rows, name);
+    add_value_cells(table.rows, name.segment_peak, name.count, false);
+    add_value_cells(table.rows, name.segment_change, name.count, true);
+    table.rows.end_line();
   }
   return table;
 }
@@ -114,31 +109,20 @@ void append_markdown_section(std::string& text, const page_section& section) {
 
 std::string to_markdown(const profile& source, const text_options& options) {
   using namespace detail;
-  const std::vector<const space_profile*> spaces = ordered_spaces(source, options);
+  const std::vector<std::size_t> order = space_order(source, options);
   const segment_steps steps = steps_of(source);
-  summary_limits limits = summary_levels.front();
-  if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
-  if (options.all_faults) limits.faults = all_faults;
   std::string text = "# Memory profile\n";
-  if (spaces.empty()) {
-    append_markdown_section(text, run_section(source, steps));
-    append_markdown_section(text, process_section(source));
-    append_markdown_section(text, check_section(source, limits.faults));
-    text += "\nNo allocations recorded.\n";
-    for (const std::string& cause : causes_of_silence(source)) text += cause + '\n';
-    return text;
-  }
-  for (const page_section& section : summary_sections(source, spaces, steps, options, limits))
-    append_markdown_section(text, section);
-  const std::size_t tables = options.all_spaces ? spaces.size() : 1;
+  for_each_section({source, steps, order, options, limits_for(options, 0)},
+                   [&](const summary_section& section) { append_markdown_section(text, section); });
+  if (order.empty()) return text.append("\nNo allocations recorded.\n").append(causes_of_silence(source));
+  const std::size_t tables = options.all_spaces ? order.size() : 1;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
-    const space_profile& space = *spaces[index];
+    const space_profile& space = source.spaces[order[index]];
     text += "\n**Segments** in " + markdown_code(on_one_line(space.name), false) + '\n';
     append_markdown_table(text, options.all_segments ? every_segment_section(source, space, steps).table
                                                      : wide_segment_table(segments_by_name(source, space)));
   }
-  if (const page_section checkpoints = checkpoint_section(source, options.checkpoints, options.largest_blocks);
-      !checkpoints.table.rows.empty()) {
+  if (const summary_section checkpoints = checkpoint_section(source, options); !checkpoints.table.rows.empty()) {
     text += "\n**Checkpoints**\n";
     append_markdown_table(text, checkpoints.table);
   }

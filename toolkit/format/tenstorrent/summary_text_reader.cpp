@@ -70,7 +70,7 @@ void summary_text_reader::open(std::string_view line, std::size_t number) {
   if (const auto found = open_.find(prefix); found != open_.end()) close(found->second);
   profile& opened = (open_[prefix] = {}).summary;
   opened.complete = true;
-  opened.exact = true;  // until its line "Numbers" says otherwise
+  opened.exact = true;  // until its line "Accuracy", earlier "Numbers", says otherwise
   opened.spaces.emplace_back();
   opened.provenance.format = summary_text_format;
   opened.provenance.file = source_;
@@ -142,7 +142,7 @@ bool summary_text_reader::begin_part(state& open, std::string_view name, std::st
     if (name == "Now") open.summary.complete = false;
     open.has_end = true;
     open.where = part::other;
-  } else if (name == "Numbers") {
+  } else if (name == "Accuracy" || name == "Numbers") {
     open.summary.exact = !text.starts_with("not exact");
     open.where = part::other;
   } else {

@@ -4,15 +4,15 @@
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
-#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/answer.hpp>
+#include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/peak_section.hpp>
-#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/space_kind.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -44,126 +44,121 @@ inline constexpr double clear_trend = 0.9;
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
-/// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; `place` is " in cpu" or empty.
-[[nodiscard, gnu::cold]] inline page_line growth_line_of(const segments_of_name& name, const page_line& place) {
+/// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; the space only if it is given.
+[[gnu::cold]] inline void add_growth(marked_text& line, const segments_of_name& name, const space_profile* space) {
   const value_summary& live = name.cumulative_current;
-  page_line line;
-  if (is_constant(name)) {
-    line.add("0 B per step", emphasis::strong).append(place).add(": " + short_bytes(live.last) + " live after each ");
-    return line.add_name(name.name).add(" (" + grouped(name.count) + ")");
-  }
-  const std::string slope = signed_short_bytes(name.growth.per_step) + " per step";
-  if (name.growth.r_squared >= clear_trend) {
-    line.add(slope, grows(name) ? emphasis::caution : emphasis::strong).append(place);
+  const bool is_trend = is_constant(name) || name.growth.r_squared >= clear_trend;
+  const std::string slope = (is_constant(name) ? "0 B" : signed_short_bytes(name.growth.per_step)) + " per step";
+  if (is_trend) {
+    line.add(slope, grows(name) ? emphasis::caution : emphasis::strong);
   } else {
-    line.add("no clear trend").append(place).add(" (" + slope + ", r\xc2\xb2 " + decimal(name.growth.r_squared, 2) + ")");
+    line.add("no clear trend");
   }
+  if (space != nullptr) line.add(" in ").add_name(space->name);
+  if (is_constant(name)) {
+    line.add(": ").add_bytes(live.last).add(" live after each ").add_name(name.name).add(" (").add_count(name.count).add(")");
+    return;
+  }
+  if (!is_trend) line.add(" (" + slope + ", r\xc2\xb2 " + decimal(name.growth.r_squared, 2) + ")");
   line.add("; live after ").add_name(name.name);
-  return line.add(": first " + short_bytes(live.first) + ", last " + short_bytes(live.last));
+  line.add(": first ").add_bytes(live.first).add(", last ").add_bytes(live.last);
 }
 
-/// What is live after each step, and how much that grows: in the first of `spaces`, named if `names_space`, and in those of the
-/// others that grow, the fastest first. At most `most` others have a line; the rest is counted.
-[[nodiscard, gnu::cold]] page_section growth_section(const auto& source, const std::vector<const space_profile*>& spaces,
-                                                     bool names_space, std::size_t most) {
-  page_section section;
-  section.heading = "Growth";
-  const auto place_of = [](const space_profile& space) { return page_line{" in "}.add_name(space.name); };
+/// What is live after each step, and how much that grows: in the topic's space, and in those of the others that grow, the fastest
+/// first. The others have their own answer if all spaces are shown; else those beyond the limit are counted.
+[[gnu::cold]] inline void growth_section(summary_section& section, const answer_topic& topic) {
+  const bool names_space = are_several(topic.source, topic.space_order, topic.options);
+  marked_text& lines = section.lines;
   std::vector<segments_of_name> growing;
-  std::vector<const space_profile*> spaces_of_growing;
-  for (const space_profile* const space : spaces) {
-    const std::vector<segments_of_name> names = segments_by_name(source, *space);
+  std::vector<std::size_t> spaces_of_growing;
+  bool has_line = false;
+  for (const std::size_t number : topic.space_order) {
+    const space_profile& space = topic.source.spaces[number];
+    if (&space != topic.space && topic.options.all_spaces) continue;
+    const std::vector<segments_of_name> names = segments_by_name(topic.source, space);
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr) continue;
-    if (space != spaces.front()) {
-      if (grows(*name)) {
-        growing.push_back(*name);
-        spaces_of_growing.push_back(space);
-      }
+    if (&space != topic.space) {
+      if (!grows(*name)) continue;
+      growing.push_back(*name);
+      spaces_of_growing.push_back(number);
       continue;
     }
+    has_line = true;
+    add_growth(lines, *name, names_space ? &space : nullptr);
     const value_summary& live = name->cumulative_current;
-    page_line line = growth_line_of(*name, names_space ? place_of(*space) : page_line{});
-    const auto add_extreme = [&](const char* what, std::int64_t value) {
-      if (!is_constant(*name) && value != live.first && value != live.last) line.add(what + short_bytes(value));
-    };
-    add_extreme(", min ", live.least);
-    add_extreme(", max ", live.greatest);
-    section.lines.push_back(line);
+    const auto is_extreme = [&](std::int64_t value) { return !is_constant(*name) && value != live.first && value != live.last; };
+    if (is_extreme(live.least)) lines.add(", min ").add_bytes(live.least);
+    if (is_extreme(live.greatest)) lines.add(", max ").add_bytes(live.greatest);
   }
-  std::vector<std::size_t> order(growing.size());
-  for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-  sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
-    const double growth_of_left = growing[left].growth.per_step;
-    const double growth_of_right = growing[right].growth.per_step;
-    return growth_of_left != growth_of_right ? growth_of_left > growth_of_right : left < right;
+  const std::vector<std::size_t> order = row_order(growing.size(), [&](std::size_t left, std::size_t right) {
+    return growing[left].growth.per_step > growing[right].growth.per_step;
   });
-  const std::size_t shown = std::min(most, order.size());
+  const std::size_t shown = std::min(topic.limits.growing_spaces, order.size());
   for (std::size_t index = 0; index < shown; ++index) {
-    section.lines.push_back(growth_line_of(growing[order[index]], place_of(*spaces_of_growing[order[index]])));
+    if (has_line) lines.end_line();
+    has_line = true;
+    add_growth(lines, growing[order[index]], &topic.source.spaces[spaces_of_growing[order[index]]]);
   }
-  if (shown != 0 && shown < order.size()) {
-    const auto left_out = static_cast<std::int64_t>(order.size() - shown);
-    section.lines.back().add("; " + grouped(left_out, "more grows", "more grow"));
-  }
-  return section;
+  if (shown != 0 && shown < order.size())
+    lines.add("; ").add_count(static_cast<std::int64_t>(order.size() - shown), "more grows", "more grow");
+  if (has_line) lines.end_line();
 }
 
 /// What is live at the end by operation, largest first; bytes outside every operation have an empty path.
-[[nodiscard, gnu::cold]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source,
-                                                                                            const auto& space) {
-  std::vector<std::pair<std::string_view, std::int64_t>> owners;
+[[nodiscard, gnu::cold]] inline std::vector<owned_bytes> live_owners(const profile& source, const space_profile& space) {
+  std::vector<owned_bytes> owners;
   std::int64_t outside = space.cumulative_current;
-  for (const auto& operation : source.operations) {
-    for (const auto& usage : operation.usage) {
+  for (const operation_profile& operation : source.operations) {
+    for (const operation_usage& usage : operation.usage) {
       if (usage.space != space.name || usage.live == 0) continue;
-      owners.emplace_back(operation.path, usage.live);
+      owners.push_back({operation.path, usage.live, 0});
       outside = subtract_saturating(outside, usage.live);
     }
   }
-  if (outside > 0) owners.emplace_back(std::string_view{}, outside);
-  sort_rows(owners.data(), owners.size(), [](const auto& left, const auto& right) {
-    return left.second != right.second ? left.second > right.second : left.first < right.first;
-  });
-  return owners;
+  if (outside > 0) owners.push_back({{}, outside, 0});
+  std::vector<owned_bytes> sorted;
+  for (const std::size_t number : row_order(owners.size(), [&](std::size_t left, std::size_t right) {
+         if (owners[left].bytes != owners[right].bytes) return owners[left].bytes > owners[right].bytes;
+         return owners[left].owner < owners[right].owner;
+       })) {
+    sorted.push_back(owners[number]);
+  }
+  return sorted;
 }
 
-/// What is live at the end and who owns it: the first `most` operations and the sum of all others. Categories only if
-/// `with_categories`.
-[[nodiscard, gnu::cold]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
-  page_section section;
-  section.heading = source.complete ? "At end" : "Now";
+/// What is live at the end and who owns it: the first operations and the sum of all others.
+[[gnu::cold]] inline void end_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  section.heading = topic.source.complete ? "At end" : "Now";
   const std::int64_t live = space.cumulative_current;
   if (live == 0) {
-    section.lines.emplace_back("nothing live");
-    return section;
+    section.lines.add("nothing live").end_line();
+    return;
   }
-  const std::vector<std::pair<std::string_view, std::int64_t>> owners = live_owners(source, space);
-  page_line line{short_and_exact_bytes(live) + " live"};
-  if (owners.size() == 1) {
-    line.add(", all of it from ").append(owner_name(owners.front().first));
-  }
-  section.lines.push_back(line);
-  if (with_categories && has_categories(space.current_by_category))
-    section.lines.push_back(category_line(space.current_by_category, live));
-  if (owners.size() == 1) return section;
-  section.table.columns = {{"Bytes", true}, {"Share", true}, {"Operation", false}};
+  const std::vector<owned_bytes> owners = live_owners(topic.source, space);
+  section.lines.add_total(live).add(" live");
+  if (owners.size() == 1) add_owner(section.lines.add(", all of it from "), owners.front().owner);
+  section.lines.end_line();
+  if (!topic.limits.are_tight()) add_categories(section.lines, space.current_by_category, live);
+  if (owners.size() == 1) return;
+  section.table.set_columns("Bytes\tShare\tOperation", "rrl");
   // A row that stands for a single operation would say less than the operation itself.
+  const std::size_t most = std::min(topic.options.owners, topic.limits.owners_at_end);
   const std::size_t shown = owners.size() == most + 1 ? owners.size() : std::min(most, owners.size());
+  marked_text& rows = section.table.rows;
   std::int64_t others = 0;
   for (std::size_t index = 0; index < owners.size(); ++index) {
     if (index >= shown) {
-      others = add_saturating(others, owners[index].second);
+      others = add_saturating(others, owners[index].bytes);
       continue;
     }
-    section.table.rows.push_back(
-        {short_bytes(owners[index].second), short_percent(owners[index].second, live), owner_name(owners[index].first)});
+    rows.add_bytes(owners[index].bytes).next_cell().add_share(owners[index].bytes, live).next_cell();
+    add_owner(rows, owners[index].owner).end_line();
   }
-  if (shown < owners.size()) {
-    section.table.rows.push_back({short_bytes(others), short_percent(others, live),
-                                  grouped(static_cast<std::int64_t>(owners.size() - shown)) + " further operations"});
-  }
-  return section;
+  if (shown == owners.size()) return;
+  rows.add_bytes(others).next_cell().add_share(others, live).next_cell();
+  rows.add_count(static_cast<std::int64_t>(owners.size() - shown)).add(" further operations").end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

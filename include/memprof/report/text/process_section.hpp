@@ -1,15 +1,15 @@
 #pragma once
 
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/page.hpp>
-#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/answer.hpp>
+#include <memprof/report/text/marked_text.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
+#include <string_view>
 
 /// @file
 /// What the process held beside the recorded blocks.
@@ -21,80 +21,90 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return has_unrecorded_heap(of) || (!of.is_heap_known() && is_notable(of.other_anonymous, of.reading.resident_bytes));
 }
 
-/// ", 307 MiB code, files and stacks": what is neither recorded nor in blocks of `malloc` that are not, by its notable parts.
-[[gnu::cold]] inline void add_other_parts(page_line& line, const process_account& of) {
-  std::int64_t rest = of.files;  // and what is not notable
-  const auto add = [&](std::int64_t bytes, const char* what) {
-    const bool is_shown = is_notable(bytes, of.reading.resident_bytes);
-    if (is_shown) {
-      line.add(", " + short_bytes(bytes) + " " + what);
-    } else {
-      rest += bytes;
-    }
-    return is_shown;
-  };
-  add(of.heap_before, "heap from before the capture");
-  add(of.free_heap, "free heap");
-  add(of.profiler, "memprof");
-  const bool has_mappings =
-      add(of.other_anonymous, of.is_heap_known() ? "other mappings" : "not recorded (another malloc, or mmap)");
-  line.add(", " + short_bytes(rest) + (has_mappings ? " code and files" : " code, files and stacks"));
+/// "1.20 GiB"; "up to 1.20 GiB" of what may be resident, if the account could not tell what is.
+[[gnu::cold]] inline marked_text& add_resident_part(marked_text& line, const process_account& of, std::int64_t bytes,
+                                                    std::int64_t known, emphasis how = emphasis::none) {
+  if (of.is_split_known || known <= 0) return line.add_bytes(bytes, how);
+  const std::int64_t most = std::max<std::int64_t>(0, of.reading.resident_bytes - of.files);
+  return line.add("up to ", how).add_bytes(std::clamp<std::int64_t>(known, 0, most), how);
 }
 
-/// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks", or where
-/// the recorded blocks explain the process, "1.90 GiB resident: 1.80 GiB recorded, 20.0 MiB heap not recorded, 82.0 MiB other".
-[[nodiscard, gnu::cold]] inline page_line process_line(const process_account& of) {
-  const std::int64_t resident = of.reading.resident_bytes;
-  page_line line;
-  if (resident < 0) {  // the program has closed the file
-    line.add("resident unknown: " + short_bytes(of.reading.recorded_bytes) + " recorded, ");
-    return line.add(short_bytes(of.reading.unrecorded_heap_bytes) + " heap not recorded", emphasis::alarm).add(" (malloc)");
-  }
-  const std::int64_t most = std::max<std::int64_t>(0, resident - of.files);
-  const auto part = [&](std::int64_t bytes, std::int64_t known) {
-    return of.is_split_known || known <= 0 ? short_bytes(bytes)
-                                           : "up to " + short_bytes(std::clamp<std::int64_t>(known, 0, most));
+/// ", 307 MiB code, files and stacks": what is neither recorded nor in blocks of `malloc` that are not, by its notable parts.
+[[gnu::cold]] inline void add_other_parts(marked_text& line, const process_account& of) {
+  const struct {
+    std::int64_t bytes;
+    const char* what;
+  } parts[] = {
+      {of.heap_before, " heap from before the capture"},
+      {of.free_heap, " free heap"},
+      {of.profiler, " memprof"},
+      {of.other_anonymous, of.is_heap_known() ? " other mappings" : " not recorded (another malloc, or mmap)"},
   };
+  std::int64_t rest = of.files;  // and what is not notable
+  for (const auto& part : parts) {
+    if (is_notable(part.bytes, of.reading.resident_bytes)) {
+      line.add(", ").add_bytes(part.bytes).add(part.what);
+    } else {
+      rest += part.bytes;
+    }
+  }
+  const bool has_mappings = is_notable(of.other_anonymous, of.reading.resident_bytes);
+  line.add(", ").add_bytes(rest).add(has_mappings ? " code and files" : " code, files and stacks");
+}
+
+/// "1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks", or where the
+/// recorded blocks explain the process, "1.90 GiB resident: 1.80 GiB recorded, 20.0 MiB heap not recorded, 82.0 MiB other".
+[[gnu::cold]] inline void add_process(marked_text& line, const process_account& of) {
+  const std::int64_t resident = of.reading.resident_bytes;
+  if (resident < 0) {  // the program has closed the file
+    line.add("resident unknown: ").add_bytes(of.reading.recorded_bytes).add(" recorded, ");
+    line.add_bytes(of.reading.unrecorded_heap_bytes, emphasis::alarm).add(" heap not recorded", emphasis::alarm).add(" (malloc)");
+    return;
+  }
   const bool is_unexplained = has_unexplained_memory(of);
-  line.add(short_bytes(resident), emphasis::strong);
-  line.add(" resident: " + part(of.recorded, of.reading.recorded_bytes) + " recorded");
+  line.add_bytes(resident, emphasis::strong).add(" resident: ");
+  add_resident_part(line, of, of.recorded, of.reading.recorded_bytes).add(" recorded");
   if (of.is_heap_known()) {
     const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
-    line.add(", ").add(part(of.unrecorded_heap, of.reading.unrecorded_heap_bytes) + " heap not recorded", how);
-    if (is_unexplained) line.add(" (malloc)");
+    line.add(", ");
+    add_resident_part(line, of, of.unrecorded_heap, of.reading.unrecorded_heap_bytes, how);
+    line.add(" heap not recorded", how).add(is_unexplained ? " (malloc)" : "");
   }
   if (is_unexplained) {
     add_other_parts(line, of);
   } else {
-    line.add(", " + short_bytes(resident - of.recorded - of.unrecorded_heap) + " other");
+    line.add(", ").add_bytes(resident - of.recorded - of.unrecorded_heap).add(" other");
   }
-  if (is_notable(of.not_resident, resident)) line.add("; a further " + short_bytes(of.not_resident) + " of blocks not resident");
-  return line;
+  if (is_notable(of.not_resident, resident)) line.add("; a further ").add_bytes(of.not_resident).add(" of blocks not resident");
 }
 
 /// Nothing if the capture did not look.
-[[nodiscard, gnu::cold]] page_section process_section(const auto& source) {
-  page_section section;
-  section.heading = "Process";
-  const std::optional<process_account> found = process_account_of(source);
-  if (found) section.lines.push_back(process_line(*found));
-  return section;
+[[gnu::cold]] inline void process_section(summary_section& section, const answer_topic& topic) {
+  const std::optional<process_account> found = process_account_of(topic.source);
+  if (!found) return;
+  add_process(section.lines, *found);
+  section.lines.end_line();
 }
 
 /// What was not recorded, and how to record it.
-[[nodiscard, gnu::cold]] inline page_line unrecorded_heap_line(const process_account& of) {
-  page_line line{of.is_heap_known() ? short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "
-                                    : short_bytes(of.other_anonymous) + " not recorded: "};
-  if (of.reading.records_operator_new == 0)
-    return line.add(
+[[gnu::cold]] inline void add_unrecorded_heap(marked_text& line, const process_account& of) {
+  if (of.is_heap_known()) {
+    line.add_bytes(of.reading.unrecorded_heap_bytes).add(" of heap not recorded: ");
+  } else {
+    line.add_bytes(of.other_anonymous).add(" not recorded: ");
+  }
+  if (of.reading.records_operator_new == 0) {
+    line.add(
         "add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new (not malloc, as in C "
         "libraries and arenas)");
-  return line.add(std::string{"memory from malloc, calloc or posix_memalign"} + (of.is_heap_known() ? "" : ", or mmap") +
-                  ", as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)");
+    return;
+  }
+  line.add("memory from malloc, calloc or posix_memalign").add(of.is_heap_known() ? "" : ", or mmap");
+  line.add(", as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)");
 }
 
-/// Why nothing was recorded, and the line to add; nothing if that is not known.
-[[nodiscard, gnu::cold]] std::vector<std::string> causes_of_silence(const auto& source) {
+/// Lines that say why nothing was recorded, and what to add; nothing if that is not known.
+[[nodiscard, gnu::cold]] inline std::string_view causes_of_silence(const profile& source) {
   bool has_readings = false;
   bool records_operator_new = false;
   for_each_fact<process_memory>(source.facts, [&](const process_memory& reading) {
@@ -102,16 +112,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
     records_operator_new = records_operator_new || reading.records_operator_new != 0;
   });
   if (!has_readings) return {};
-  if (records_operator_new) {
-    if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process)) {
-      // The numbers below say how much it is, and the cure.
-      return {"operator new is recorded, but was not called during the capture; the memory below is from malloc."};
-    }
-    return {"operator new is recorded, but was not called during the capture:",
-            "  hold the guard until the work is done: auto capture = memprof::begin_capture();"};
+  if (!records_operator_new) {
+    return "Nothing in this program records its allocations. Add to one .cpp file, for operator new:\n"
+           "  #include <memprof/backend/new_delete.hpp>\n"
+           "or allocate from a memprof::memory_resource.\n";
   }
-  return {"Nothing in this program records its allocations. Add to one .cpp file, for operator new:",
-          "  #include <memprof/backend/new_delete.hpp>", "or allocate from a memprof::memory_resource."};
+  if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process)) {
+    // The numbers below say how much it is, and the cure.
+    return "operator new is recorded, but was not called during the capture; the memory below is from malloc.\n";
+  }
+  return "operator new is recorded, but was not called during the capture:\n"
+         "  hold the guard until the work is done: auto capture = memprof::begin_capture();\n";
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,18 +1,16 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
-#include <memprof/report/text/page.hpp>
-#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/marked_text.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -22,17 +20,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The column titles of the table by name: if the numbers of some name differ, and if those of no name do. `parse_summary_text`
 /// looks for them.
-inline constexpr std::array<page_column, 7> segment_columns{
-    {{"Segments: peak", false}, {"Count", true}, {"First", true}, {"Last", true}, {"Min", true}, {"Max", true}, {"Mean", true}}};
-inline constexpr std::array<page_column, 5> constant_segment_columns{
-    {{"Segments", false}, {"Count", true}, {"Peak", true}, {"Change", true}, {"", false}}};
+inline constexpr const char* segment_titles = "Segments: peak\tCount\tFirst\tLast\tMin\tMax\tMean";
+inline constexpr const char* constant_segment_titles = "Segments\tCount\tPeak\tChange\t";
 
 [[nodiscard, gnu::cold]] inline double mean_of(const value_summary& values, std::int64_t count) {
   return count == 0 ? 0.0 : static_cast<double>(values.sum) / static_cast<double>(count);
 }
 
-[[nodiscard, gnu::cold]] inline page_line name_of(const segments_of_name& name) {
-  return name.stands_for_others ? page_line{"all other names"} : page_line{}.add_name(name.name);
+/// A cell with the name, and one with the number of its segments.
+[[gnu::cold]] inline void add_name_cells(marked_text& rows, const segments_of_name& name) {
+  name.stands_for_others ? rows.add("all other names") : rows.add_name(name.name);
+  rows.next_cell().add_count(name.count);
 }
 
 /// Whether the numbers look the same as printed, so that one stands for all.
@@ -43,7 +41,7 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
   return looks_constant(name.segment_peak) && looks_constant(name.segment_change);
 }
 
-[[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
+[[nodiscard, gnu::cold]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
 
 /// "each time", or how far apart the numbers are that print the same.
 [[nodiscard, gnu::cold]] inline std::string spread_text(const segments_of_name& name) {
@@ -54,121 +52,122 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 }
 
 /// The row of a name whose peak and change look the same each time, for tables in which that holds for all names.
-[[gnu::cold]] void add_constant_row(auto& table, const segments_of_name& name) {
-  table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
-                        signed_short_bytes(name.segment_change.first), spread_text(name)});
+[[gnu::cold]] inline void add_constant_row(marked_text& rows, const segments_of_name& name) {
+  add_name_cells(rows, name);
+  rows.next_cell().add_bytes(name.segment_peak.first).next_cell().add_change(name.segment_change.first);
+  rows.next_cell().add(spread_text(name)).end_line();
+}
+
+/// Five cells: the first, last, least, greatest and mean value, each with its sign if they are changes.
+[[gnu::cold]] inline void add_value_cells(marked_text& rows, const value_summary& values, std::int64_t count, bool are_changes) {
+  for (const std::int64_t value : {values.first, values.last, values.least, values.greatest}) {
+    are_changes ? rows.next_cell().add_change(value) : rows.next_cell().add_bytes(value);
+  }
+  const double mean = mean_of(values, count);
+  rows.next_cell().add(are_changes ? signed_short_bytes(mean) : short_bytes(mean));
 }
 
 /// The rows of a name: one if its peak and change look the same each time, else one each.
-[[gnu::cold]] void add_name_rows(auto& table, const segments_of_name& name) {
-  std::vector<page_line> peaks{name_of(name), grouped(name.count)};
-  const value_summary& peak = name.segment_peak;
-  const value_summary& change = name.segment_change;
+[[gnu::cold]] inline void add_name_rows(marked_text& rows, const segments_of_name& name) {
+  add_name_cells(rows, name);
   if (looks_constant(name)) {
-    peaks.emplace_back(short_bytes(peak.first));
+    rows.next_cell().add_bytes(name.segment_peak.first);
     const std::string spread = spread_text(name);
-    peaks.emplace_back("change " + signed_short_bytes(change.first) + (spread.empty() ? "" : ", " + spread));
-    table.rows.push_back(std::move(peaks));
+    rows.next_cell().add("change ").add_change(name.segment_change.first).add(spread.empty() ? "" : ", ").add(spread).end_line();
     return;
   }
-  for (const std::int64_t value : {peak.first, peak.last, peak.least, peak.greatest}) peaks.emplace_back(short_bytes(value));
-  peaks.emplace_back(short_bytes(mean_of(peak, name.count)));
-  table.rows.push_back(std::move(peaks));
-  std::vector<page_line> changes{"  change", ""};
-  for (const std::int64_t value : {change.first, change.last, change.least, change.greatest}) {
-    changes.emplace_back(signed_short_bytes(value));
-  }
-  changes.emplace_back(signed_short_bytes(mean_of(change, name.count)));
-  table.rows.push_back(std::move(changes));
+  add_value_cells(rows, name.segment_peak, name.count, false);
+  add_value_cells(rows.end_line().add("  change").next_cell(), name.segment_change, name.count, true);
+  rows.end_line();
+}
+
+/// The numbers of the names with the greatest peaks and changes, as many as have at most `max_rows` rows; in their own order.
+[[nodiscard, gnu::cold]] inline std::vector<std::size_t> heaviest_names(const std::vector<segments_of_name>& names,
+                                                                        std::size_t max_rows) {
+  const auto weight = [](const segments_of_name& name) {
+    return std::max(
+        {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
+  };
+  std::vector<std::size_t> order =
+      row_order(names.size(), [&](std::size_t left, std::size_t right) { return weight(names[left]) > weight(names[right]); });
+  std::size_t used = 0;
+  std::size_t shown = 0;
+  while (shown < order.size() && used + rows_of_name(names[order[shown]]) <= max_rows)
+    used += rows_of_name(names[order[shown++]]);
+  order.resize(shown);
+  sort_rows(order.data(), order.size(), [](std::size_t left, std::size_t right) { return left < right; });
+  return order;
+}
+
+[[nodiscard, gnu::cold]] inline std::size_t rows_of_names(const std::vector<segments_of_name>& names) {
+  std::size_t rows = 0;
+  for (const segments_of_name& name : names) rows += rows_of_name(name);
+  return rows;
 }
 
 /// One or two rows for each name, at most `max_rows`, in the order of first occurrence. If not all fit, the names with the
 /// greatest peaks and changes are shown.
-[[nodiscard, gnu::cold]] page_section segment_section(auto names, std::size_t max_rows) {
-  page_section section;
+[[nodiscard, gnu::cold]] inline summary_section segment_section(std::vector<segments_of_name> names, std::size_t max_rows) {
+  summary_section section;
   section.is_wide = true;
   if (names.empty()) return section;
   section.table.has_titles = true;
-  const auto rows_of_all = [&] {
-    std::size_t rows = 0;
-    for (const segments_of_name& name : names) rows += rows_of_name(name);
-    return rows;
-  };
-  if (rows_of_all() > max_rows) names = segments_by_family(names);
-  std::int64_t left_out_names = 0;
-  std::int64_t left_out_segments = 0;
-  std::size_t rows = rows_of_all();
-  if (rows > max_rows) {
-    const auto weight = [](const segments_of_name& name) {
-      return std::max(
-          {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
-    };
-    std::vector<std::size_t> order(names.size());
-    for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
-      const std::int64_t weight_of_left = weight(names[left]);
-      const std::int64_t weight_of_right = weight(names[right]);
-      return weight_of_left != weight_of_right ? weight_of_left > weight_of_right : left < right;
-    });
-    std::vector<bool> is_shown(names.size());
-    std::size_t used = 1;  // for the row that counts the others
-    for (const std::size_t index : order) {
-      if (used + rows_of_name(names[index]) > max_rows) break;
-      used += rows_of_name(names[index]);
-      is_shown[index] = true;
+  if (rows_of_names(names) > max_rows) names = segments_by_family(names);
+  // One row counts the names left out.
+  const bool do_all_fit = rows_of_names(names) <= max_rows;
+  const std::vector<std::size_t> shown =
+      heaviest_names(names, do_all_fit ? max_rows : max_rows - std::min<std::size_t>(max_rows, 1));
+  bool all_constant = true;
+  std::int64_t further_segments = 0;
+  std::size_t next = 0;
+  for (std::size_t number = 0; number < names.size(); ++number) {
+    if (next < shown.size() && shown[next] == number) {
+      all_constant = all_constant && looks_constant(names[number]);
+      ++next;
+    } else {
+      further_segments = add_saturating(further_segments, names[number].count);
     }
-    std::vector<segments_of_name> shown;
-    for (std::size_t index = 0; index < names.size(); ++index) {
-      if (is_shown[index]) {
-        shown.push_back(std::move(names[index]));
-      } else {
-        ++left_out_names;
-        left_out_segments += names[index].count;
-      }
-    }
-    names = std::move(shown);
   }
-  const bool all_constant =
-      std::all_of(names.begin(), names.end(), [](const segments_of_name& name) { return looks_constant(name); });
   if (all_constant) {
-    section.table.columns.assign(constant_segment_columns.begin(), constant_segment_columns.end());
+    section.table.set_columns(constant_segment_titles, "lrrrl");
   } else {
-    section.table.columns.assign(segment_columns.begin(), segment_columns.end());
+    section.table.set_columns(segment_titles, "lrrrrrr");
   }
-  for (const segments_of_name& name : names) {
-    all_constant ? add_constant_row(section.table, name) : add_name_rows(section.table, name);
+  marked_text& rows = section.table.rows;
+  for (const std::size_t number : shown) {
+    all_constant ? add_constant_row(rows, names[number]) : add_name_rows(rows, names[number]);
   }
-  if (left_out_names > 0) {
-    section.table.rows.push_back({grouped(left_out_names, "further name", "further names"), grouped(left_out_segments)});
-  }
+  if (shown.size() == names.size()) return section;
+  rows.add_count(static_cast<std::int64_t>(names.size() - shown.size()), "further name", "further names").next_cell();
+  rows.add_count(further_segments).end_line();
   return section;
 }
 
-/// The first title of a table of segments that names their space: "Segments in cpu: peak".
-[[nodiscard, gnu::cold]] std::string title_with_space(const page_table& table, const auto& space) {
-  const std::string_view title = table.columns.front().title;
-  const std::size_t word = std::min(title.find(':'), title.size());
-  return std::string{title.substr(0, word)} + " in " + on_one_line(space.name) + std::string{title.substr(word)};
+/// The titles of a table of segments that names their space: "Segments in cpu: peak".
+[[nodiscard, gnu::cold]] inline std::string titles_with_space(std::string titles, std::string_view space) {
+  return titles.insert(std::min(titles.find_first_of(":\t"), titles.size()), " in " + on_one_line(space));
 }
 
 /// A row for each segment that the profile keeps, in order of time.
-[[nodiscard, gnu::cold]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
-  page_section section;
+[[nodiscard, gnu::cold]] inline summary_section every_segment_section(const profile& source, const space_profile& space,
+                                                                      const segment_steps& steps) {
+  summary_section section;
   section.is_wide = true;
   section.table.has_titles = true;
-  section.table.columns = {{"Segment", false}, {"Step", true}, {"Begin", true},     {"Peak", true},
-                           {"Change", true},   {"Live", true}, {"Allocated", true}, {"Freed", true}};
+  section.table.set_columns("Segment\tStep\tBegin\tPeak\tChange\tLive\tAllocated\tFreed", "lrrrrrrr");
+  marked_text& rows = section.table.rows;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
-    const auto& usage = space.segments[index];
-    section.table.rows.push_back({page_line{}.add_name(source.segments[index].name), grouped(steps.of_segment[index] + 1),
-                                  short_time(source.segments[index].begin_ns), short_bytes(usage.segment_peak),
-                                  signed_short_bytes(usage.segment_change), short_bytes(usage.cumulative_current),
-                                  short_bytes(usage.allocations), short_bytes(usage.deallocations)});
+    const segment_usage& usage = space.segments[index];
+    rows.add_name(source.segments[index].name).next_cell().add_count(steps.of_segment[index] + 1);
+    rows.next_cell().add_time(source.segments[index].begin_ns).next_cell().add_bytes(usage.segment_peak);
+    rows.next_cell().add_change(usage.segment_change).next_cell().add_bytes(usage.cumulative_current);
+    rows.next_cell().add_bytes(usage.allocations).next_cell().add_bytes(usage.deallocations).end_line();
   }
   const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
   if (missing > 0) {
-    section.further_lines.emplace_back(grouped(missing, "more segment", "more segments") +
-                                       " kept only by name in the profile; the trace has them all");
+    section.further_lines.add_count(missing, "more segment", "more segments")
+        .add(" kept only by name in the profile; the trace has them all")
+        .end_line();
   }
   return section;
 }

@@ -1,110 +1,88 @@
 #pragma once
 
-#include <memprof/detail/heap.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/page.hpp>
-#include <memprof/report/text/place_text.hpp>
-#include <memprof/report/text/quantity.hpp>
-#include <memprof/report/text/text_options.hpp>
+#include <memprof/report/text/answer.hpp>
+#include <memprof/report/text/marked_text.hpp>
+#include <memprof/report/text/space_kind.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 /// @file
-/// The order of the memory spaces, and a line for each but the first.
+/// A line for each memory space but the first, and for each memory that several of them share.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
-
-[[nodiscard, gnu::cold]] bool has_anything(const auto& space) {
-  return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
-}
-
-/// The spaces, most relevant first: the requested one, then those that were full, then by peak. Throws `memprof::error` if the
-/// requested space does not exist.
-[[nodiscard, gnu::cold]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
-  std::vector<const space_profile*> spaces;
-  const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
-  for (const space_profile& space : source.spaces) spaces.push_back(&space);
-  sort_rows(spaces.data(), spaces.size(), [&](const space_profile* left, const space_profile* right) {
-    if ((left == chosen) != (right == chosen)) return left == chosen;
-    if (is_full(*left) != is_full(*right)) return is_full(*left);
-    if (left->cumulative_peak != right->cumulative_peak) return left->cumulative_peak > right->cumulative_peak;
-    return left < right;  // in the order of the profile
-  });
-  return spaces;
-}
-
-/// A row for each space except the first, which has its own answer; those beyond `most` are only counted.
-[[nodiscard, gnu::cold]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
-                                                    const segment_steps& steps, std::size_t most) {
-  page_section section;
-  section.heading = "Spaces";
-  section.table.columns = {{"Space", false}, {"Peak", true}, {"Live at end", true}, {"Fit", false}, {"Peak in", false}};
-  std::vector<const space_profile*> others;
-  for (std::size_t index = 1; index < spaces.size(); ++index) {
-    if (has_anything(*spaces[index])) others.push_back(spaces[index]);
+/// A row for each space except the first, which has its own answer; those beyond the limit are only counted.
+[[gnu::cold]] inline void space_section(summary_section& section, const answer_topic& topic) {
+  section.table.set_columns("Space\tPeak\tLive at end\tFit\tPeak in", "lrrll");
+  std::vector<std::size_t> others;
+  for (std::size_t index = 1; index < topic.space_order.size(); ++index) {
+    const std::size_t number = topic.space_order[index];
+    if (has_anything(topic.source.spaces[number])) others.push_back(number);
   }
-  const std::size_t shown = others.size() <= most + 1 ? others.size() : most;
+  const std::size_t shown = others.size() <= topic.limits.spaces + 1 ? others.size() : topic.limits.spaces;
+  marked_text& rows = section.table.rows;
   for (std::size_t index = 0; index < shown; ++index) {
-    const space_profile& space = *others[index];
-    page_line fit;
+    const space_profile& space = topic.source.spaces[others[index]];
+    rows.add_name(space.name).next_cell();
+    rows.add("peak ").add_bytes(space.cumulative_peak).next_cell();
+    rows.add("end ").add_bytes(space.cumulative_current).next_cell();
     if (!space.out_of_memory.empty()) {
-      fit.add("out of memory", emphasis::alarm);
+      rows.add("out of memory", emphasis::alarm);
     } else if (space.first_shortfall.requested != 0) {
-      fit.add("does not fit", emphasis::alarm);
+      rows.add("does not fit", emphasis::alarm);
     } else if (space.capacity != 0 && !space.capacity_is_per_core) {
-      fit.add("fits, " + short_bytes(subtract_saturating(space.capacity, space.cumulative_peak)) + " free");
+      rows.add("fits, ").add_bytes(subtract_saturating(space.capacity, space.cumulative_peak)).add(" free");
     }
-    page_line place;
-    place.add(short_time(space.peak_time_ns));
-    add_segment(place, source, steps, space.peak_segment);
-    section.table.rows.push_back({page_line{}.add_name(space.name), "peak " + short_bytes(space.cumulative_peak),
-                                  "end " + short_bytes(space.cumulative_current), fit,
-                                  space.cumulative_peak == 0 ? page_line{} : place});
+    rows.next_cell();
+    if (space.cumulative_peak != 0) {
+      rows.add_time(space.peak_time_ns);
+      add_segment(rows, topic, space.peak_segment);
+    }
+    rows.end_line();
   }
-  if (shown < others.size()) {
-    section.further_lines.emplace_back(grouped(static_cast<std::int64_t>(others.size() - shown)) +
-                                       " more spaces with peaks of at most " + short_bytes(others[shown]->cumulative_peak));
+  if (shown == others.size()) return;
+  section.further_lines.add_count(static_cast<std::int64_t>(others.size() - shown))
+      .add(" more spaces with peaks of at most ")
+      .add_bytes(topic.source.spaces[others[shown]].cumulative_peak)
+      .end_line();
+}
+
+/// The number of spaces in a memory that ever held anything.
+[[nodiscard, gnu::cold]] inline std::size_t used_spaces_of(const memory_profile& memory, const profile& source) {
+  std::size_t used = 0;
+  for (const space_profile& space : source.spaces) {
+    bool lies_in_it = false;
+    for (const owned_bytes& part : memory.spaces) lies_in_it = lies_in_it || part.owner == space.name;
+    used += lies_in_it && space.cumulative_peak != 0 ? 1 : 0;
   }
-  return section;
+  return used;
 }
 
 /// A line for each memory shared by several spaces: their joint peak, and the share of each. Nothing if only one of them ever
 /// held anything, as its own peak says the same.
-[[nodiscard, gnu::cold]] page_section together_section(const auto& source, const segment_steps& steps) {
+[[gnu::cold]] inline void together_section(summary_section& section, const answer_topic& topic) {
   constexpr std::size_t max_spaces = 4;
-  page_section section;
-  section.heading = "Together";
-  for (const memory_profile& memory : source.memories) {
-    std::size_t used = 0;
-    for (const space_profile& space : source.spaces) {
-      const bool lies_in_it = std::any_of(memory.spaces.begin(), memory.spaces.end(),
-                                          [&](const owned_bytes& part) { return part.owner == space.name; });
-      used += lies_in_it && space.cumulative_peak != 0 ? 1 : 0;
-    }
-    if (used < 2) continue;
-    page_line line;
-    line.add(short_and_exact_bytes(memory.cumulative_peak), emphasis::strong).add(" of ").add_name(memory.name, emphasis::strong);
-    add_place(line, source, steps, memory.peak_time_ns, memory.peak_segment, memory.peak_operation);
+  marked_text& line = section.lines;
+  for (const memory_profile& memory : topic.source.memories) {
+    if (used_spaces_of(memory, topic.source) < 2) continue;
+    line.add_total(memory.cumulative_peak, emphasis::strong).add(" of ").add_name(memory.name, emphasis::strong);
+    add_place(line, topic, memory.peak_time_ns, memory.peak_segment, memory.peak_operation);
     std::int64_t others = 0;
     for (std::size_t index = 0; index < memory.spaces.size(); ++index) {
       const owned_bytes& part = memory.spaces[index];
       if (index >= max_spaces) {
         others = add_saturating(others, part.bytes);
-        continue;
+      } else {
+        line.add(index == 0 ? ": " : ", ").add_name(part.owner).add(" ").add_bytes(part.bytes);
       }
-      line.add(index == 0 ? ": " : ", ").add_name(part.owner).add(" " + short_bytes(part.bytes));
     }
-    if (others != 0) line.add(", others " + short_bytes(others));
-    section.lines.push_back(line);
+    if (others != 0) line.add(", others ").add_bytes(others);
+    line.end_line();
   }
-  return section;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

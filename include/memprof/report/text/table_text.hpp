@@ -1,238 +1,241 @@
 #pragma once
 
-#include <memprof/detail/heap.hpp>
 #include <memprof/report/text/display_width.hpp>
-#include <memprof/report/text/laid_out.hpp>
-#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/shortened_names.hpp>
+#include <memprof/report/text/text_line.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 /// @file
-/// Lays tables out for a terminal: no line is wider than the page. Templates, as the tables are built by templates.
+/// Lays tables out for a terminal: no line is wider than the page.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard, gnu::cold]] std::size_t width_of(const auto& cell) {
+/// What a layout asks of a cell.
+struct cell_measure {
   std::size_t width = 0;
-  for (const page_part& part : cell.parts()) width += display_width(part.text);
-  return width;
-}
+  std::size_t least_width = 0;  ///< if its names are as short as they may become
+  std::size_t names = 0;
+  text_part last_name;
+  bool has_words = false;  ///< anything to read besides names
+};
 
-[[nodiscard, gnu::cold]] bool has_name(const auto& cell) {
-  for (const page_part& part : cell.parts()) {
-    if (part.is_name) return true;
-  }
-  return false;
-}
-
-/// Whether there is anything to read in a cell besides names.
-[[nodiscard, gnu::cold]] bool has_words(const auto& cell) {
-  for (const page_part& part : cell.parts()) {
-    if (!part.is_name && part.text.find_first_not_of(' ') != std::string::npos) return true;
-  }
-  return false;
-}
-
-/// The width of a cell whose names are as short as they may become.
-[[nodiscard, gnu::cold]] std::size_t least_width_of(const auto& cell) {
-  std::size_t width = 0;
-  for (const page_part& part : cell.parts()) {
+/// With names of at most `longest_name` columns.
+[[nodiscard, gnu::cold]] inline cell_measure measure(std::string_view cell, std::size_t longest_name = std::string_view::npos) {
+  cell_measure of;
+  for (text_part part; take_part(cell, part);) {
     const std::size_t whole = display_width(part.text);
-    width += part.is_name ? std::min(whole, least_name) : whole;
+    of.width += part.is_name ? std::min(whole, longest_name) : whole;
+    of.least_width += part.is_name ? std::min(whole, least_name) : whole;
+    if (!part.is_name) of.has_words = of.has_words || part.text.find_first_not_of(' ') != std::string_view::npos;
+    if (!part.is_name) continue;
+    ++of.names;
+    of.last_name = part;
   }
-  return width;
+  return of;
 }
 
 /// The columns for the longest names in a cell so that it takes at most `columns`, but not below `least`.
-[[nodiscard, gnu::cold]] std::size_t longest_name_within(const auto& cell, std::size_t columns, std::size_t least) {
+[[nodiscard, gnu::cold]] inline std::size_t longest_name_within(std::string_view cell, std::size_t columns, std::size_t least) {
   std::size_t longest = least;
-  for (const page_part& part : cell.parts()) {
+  std::string_view rest = cell;
+  for (text_part part; take_part(rest, part);) {
     if (part.is_name) longest = std::max(longest, display_width(part.text));
   }
-  const auto width_with = [&](std::size_t longest_name) {
-    std::size_t width = 0;
-    for (const page_part& part : cell.parts()) {
-      const std::size_t whole = display_width(part.text);
-      width += part.is_name ? std::min(whole, longest_name) : whole;
-    }
-    return width;
-  };
-  while (longest > least && width_with(longest) > columns) --longest;
+  while (longest > least && measure(cell, longest).width > columns) --longest;
   return longest;
 }
 
 /// A cell in at most `columns`: its longest names are shortened first, then its end is cut. Names that are all it has give way.
-[[nodiscard, gnu::cold]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
-  const std::size_t longest = longest_name_within(cell, columns, has_words(cell) ? least_name : 1);
-  laid_out result;
+[[nodiscard, gnu::cold]] inline text_line cell_text(std::string_view cell, std::size_t columns, bool is_colored) {
+  const std::size_t longest = longest_name_within(cell, columns, measure(cell).has_words ? least_name : 1);
+  text_line result{is_colored};
   bool has_begun = false;  // with words, so that a name may be left out
-  for (const page_part& part : cell.parts()) {
-    const std::string text = part.is_name ? shortened_part(part, longest) : part.text;
+  for (text_part part; take_part(cell, part);) {
+    const std::string text = part.is_name ? shortened_part(part, longest) : std::string{part.text};
     const std::size_t room = columns - std::min(columns, result.width);
     if (display_width(text) <= room) {
-      result.add(text, part.how, is_colored);
+      result.add(text, part.how);
     } else if (part.is_name && !has_begun) {
-      result.add(shortened_part(part, room), part.how, is_colored);
+      result.add(shortened_part(part, room), part.how);
       break;
     } else {
       const std::size_t begin = part.is_name || room == 0 ? 0 : bytes_within(text, room - 1);
-      if (room > 0) result.add(text.substr(0, begin) + std::string{ellipsis}, part.how, is_colored);
+      if (room > 0) result.add(text.substr(0, begin).append(ellipsis), part.how);
       break;
     }
-    has_begun = has_begun || (!part.is_name && part.text.find_first_not_of(' ') != std::string::npos);
+    has_begun = has_begun || (!part.is_name && part.text.find_first_not_of(' ') != std::string_view::npos);
   }
   return result;
 }
 
-/// The title of a column in the text.
-[[nodiscard, gnu::cold]] std::string_view title_of(const auto& table, std::size_t column) {
-  return column == 0 && !table.first_title.empty() ? std::string_view{table.first_title} : table.columns[column].title;
-}
-
-/// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`, the widest
-/// first: as long as that takes only names of more than `least_name` columns, then further.
-[[nodiscard, gnu::cold]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
-  std::vector<std::size_t> widths(table.columns.size());
-  std::vector<std::size_t> least(table.columns.size());
-  std::vector<bool> gives_way(table.columns.size());
-  for (std::size_t column = 0; column < widths.size(); ++column) {
-    if (table.has_titles) widths[column] = display_width(title_of(table, column));
-    for (const std::vector<page_line>& row : table.rows) {
-      // The last cell of a short row may extend past its column.
-      if (column >= row.size() || (column + 1 == row.size() && row.size() < widths.size())) continue;
-      widths[column] = std::max(widths[column], width_of(row[column]));
-      least[column] = std::max(least[column], least_width_of(row[column]));
-      gives_way[column] = gives_way[column] || has_name(row[column]);
-    }
-  }
-  constexpr std::size_t narrowest = 8;
-  for (;;) {
-    std::size_t whole = gap * (widths.size() - 1);
-    for (const std::size_t width : widths) whole += width;
-    if (whole <= columns) return widths;
-    const auto widest_above = [&](const auto& bound_of) {
-      std::size_t widest = widths.size();
-      for (std::size_t column = 0; column < widths.size(); ++column) {
-        if (gives_way[column] && widths[column] > bound_of(column) &&
-            (widest == widths.size() || widths[column] > widths[widest]))
-          widest = column;
-      }
-      return widest;
-    };
-    std::size_t widest = widest_above([&](std::size_t column) { return std::max(narrowest, least[column]); });
-    if (widest == widths.size()) widest = widest_above([&](std::size_t) { return narrowest; });
-    if (widest == widths.size()) return widths;
-    --widths[widest];
-  }
-}
-
 inline constexpr std::size_t column_gap = 2;
 
-/// The width of a table whose names are not shortened.
-[[nodiscard, gnu::cold]] std::size_t full_width(const auto& table) {
-  const std::vector<std::size_t> widths = column_widths(table, std::numeric_limits<std::size_t>::max(), column_gap);
-  std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
-  for (const std::size_t width : widths) full += width;
-  return full;
-}
-
-/// The only name in a cell; null if there is none or more than one.
-[[nodiscard, gnu::cold]] const page_part* only_name(const auto& cell) {
-  const page_part* only = nullptr;
-  for (const page_part& part : cell.parts()) {
-    if (!part.is_name) continue;
-    if (only != nullptr) return nullptr;
-    only = &part;
+/// A table with its cells by row and column.
+class table_layout {
+ public:
+  explicit table_layout(const summary_table& table)
+      : alignment_(table.alignment), has_titles_(table.has_titles), columns_(table.alignment.size()) {
+    add_row(table.titles);
+    for (std::string_view rest = table.rows.text(); !rest.empty();) add_row(take_until('\n', rest));
   }
-  return only;
-}
 
-/// A cell with a name, and the columns that there are for the name.
-struct named_cell {
-  page_line* cell;
-  std::size_t room;
-  std::size_t row;
-};
+  /// Its width if no name is shortened.
+  [[nodiscard, gnu::cold]] std::size_t full_width() const {
+    const std::vector<std::size_t> widths = column_widths(std::string_view::npos);
+    std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
+    for (const std::size_t width : widths) full += width;
+    return full;
+  }
 
-/// Shortens names in cells too wide for their columns so that each still differs from the others with the same room.
-[[gnu::cold]] void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
-  for (std::size_t column = 0; column < widths.size(); ++column) {
-    std::vector<named_cell> cells;
-    for (std::size_t index = 0; index < table.rows.size(); ++index) {
-      std::vector<page_line>& row = table.rows[index];
-      const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
-      if (column >= row.size() || reaches_beyond) continue;
-      const page_part* const name = only_name(row[column]);
-      if (name == nullptr) continue;
-      const std::size_t beside = width_of(row[column]) - display_width(name->text);
-      const std::size_t room = widths[column] - std::min(widths[column], beside);
-      cells.push_back({&row[column], has_words(row[column]) ? std::max(room, least_name) : room, index});
-    }
-    sort_rows(cells.data(), cells.size(), [](const named_cell& left, const named_cell& right) {
-      return left.room != right.room ? left.room < right.room : left.row < right.row;
-    });
-    for (std::size_t begin = 0, end = 0; begin < cells.size(); begin = end) {
-      std::vector<std::string> names;
-      for (; end < cells.size() && cells[end].room == cells[begin].room; ++end) {
-        names.push_back(only_name(*cells[end].cell)->text);
-      }
-      const std::vector<std::string> shown = shortened_apart(names, cells[begin].room);
-      for (std::size_t index = begin; index < end; ++index) {
-        page_line shortened_cell;
-        for (const page_part& part : cells[index].cell->parts()) {
-          if (part.is_name) {
-            shortened_cell.add_name(shown[index - begin], part.how);
-          } else {
-            shortened_cell.add(part.text, part.how);
-          }
+  /// Its lines, each with its line end; nothing if it has no rows.
+  [[nodiscard, gnu::cold]] std::string text(std::size_t columns, bool is_colored) {
+    std::string lines;
+    if (rows() < 2) return lines;
+    const std::vector<std::size_t> widths = column_widths(columns);
+    for (std::size_t column = 0; column < columns_; ++column) shorten_names(column, widths[column]);
+    // On a page too narrow for its numbers, a table loses its last columns.
+    std::size_t fitting = 0;
+    for (std::size_t end = 0; fitting < columns_ && end + widths[fitting] <= columns; ++fitting)
+      end += widths[fitting] + column_gap;
+    for (std::size_t row = has_titles_ ? 0 : 1; row < rows(); ++row) {
+      text_line line{is_colored};
+      std::size_t begin = 0;
+      for (std::size_t column = 0; column < std::min(counts_[row], fitting); ++column) {
+        const bool reaches_on = reaches_beyond(row, column);
+        const std::size_t room = columns - std::min(columns, begin);
+        const text_line cell = cell_text(cell_at(row, column), reaches_on ? room : std::min(room, widths[column]), is_colored);
+        if (alignment_[column] == 'r' && !reaches_on) {
+          line.pad_to(begin + widths[column] - std::min(widths[column], cell.width));
+        } else if (cell.width != 0) {
+          line.pad_to(begin);
         }
-        *cells[index].cell = std::move(shortened_cell);
+        line.text += cell.text;
+        line.width += cell.width;
+        begin += widths[column] + column_gap;
       }
+      lines += line.text;
+      lines += '\n';
     }
+    return lines;
   }
-}
 
-[[nodiscard, gnu::cold]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
-  std::vector<laid_out> lines;
-  if (table.rows.empty()) return lines;
-  constexpr std::size_t gap = column_gap;
-  const std::vector<std::size_t> widths = column_widths(table, columns, gap);
-  shorten_names(table, widths);
-  // On a page too narrow for its numbers, a table loses its last columns.
-  std::size_t fitting = 0;
-  for (std::size_t end = 0; fitting < widths.size() && end + widths[fitting] <= columns; ++fitting) end += widths[fitting] + gap;
-  const auto add_row = [&](const auto& cell_at, std::size_t cells) {
-    laid_out& line = lines.emplace_back();
-    std::size_t begin = 0;
-    for (std::size_t column = 0; column < std::min(cells, fitting); ++column) {
-      const bool is_last = column + 1 == cells;
-      const std::size_t room = columns - std::min(columns, begin);
-      const laid_out cell =
-          cell_text(cell_at(column), is_last && cells < widths.size() ? room : std::min(room, widths[column]), is_colored);
-      if (table.columns[column].is_right_aligned && !(is_last && cells < widths.size())) {
-        line.pad_to(begin + widths[column] - std::min(widths[column], cell.width));
-      } else if (cell.width != 0) {
-        line.pad_to(begin);
+ private:
+  [[gnu::cold]] void add_row(std::string_view row) {
+    counts_.push_back(static_cast<std::size_t>(std::count(row.begin(), row.end(), '\t')) + 1);
+    for (std::size_t column = 0; column < columns_; ++column) {
+      const std::string_view cell = take_until('\t', row);
+      if (rows() == 1) {
+        cells_.emplace_back(marked_text{}.add(cell, emphasis::faint).text());
+      } else {
+        cells_.emplace_back(cell);
       }
-      line.text += cell.text;
-      line.width += cell.width;
-      begin += widths[column] + gap;
     }
-  };
-  if (table.has_titles) {
-    add_row([&](std::size_t column) { return page_line{}.add(std::string{title_of(table, column)}, emphasis::faint); },
-            widths.size());
   }
-  for (const std::vector<page_line>& row : table.rows)
-    add_row([&](std::size_t column) -> const page_line& { return row[column]; }, row.size());
-  return lines;
-}
+
+  /// The titles are the first row.
+  [[nodiscard]] std::size_t rows() const noexcept { return counts_.size(); }
+  [[nodiscard]] const std::string& cell_at(std::size_t row, std::size_t column) const { return cells_[row * columns_ + column]; }
+  /// The last cell of a short row may extend past its column.
+  [[nodiscard]] bool reaches_beyond(std::size_t row, std::size_t column) const {
+    return column + 1 == counts_[row] && counts_[row] < columns_;
+  }
+  [[nodiscard]] bool is_in_column(std::size_t row, std::size_t column) const {
+    return column < counts_[row] && !reaches_beyond(row, column);
+  }
+
+  /// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`, the widest
+  /// first: as long as that takes only names of more than `least_name` columns, then further.
+  [[nodiscard, gnu::cold]] std::vector<std::size_t> column_widths(std::size_t columns) const {
+    constexpr std::size_t narrowest = 8;
+    constexpr std::size_t stays = std::string_view::npos;
+    std::vector<std::size_t> widths(columns_);
+    std::vector<std::size_t> least(columns_, stays);  // as long as other columns can give way
+    for (std::size_t column = 0; column < columns_; ++column) {
+      if (has_titles_) widths[column] = measure(cell_at(0, column)).width;
+      std::size_t least_width = narrowest;
+      for (std::size_t row = 1; row < rows(); ++row) {
+        if (!is_in_column(row, column)) continue;
+        const cell_measure of = measure(cell_at(row, column));
+        widths[column] = std::max(widths[column], of.width);
+        least_width = std::max(least_width, of.least_width);
+        if (of.names != 0) least[column] = narrowest;
+      }
+      if (least[column] != stays) least[column] = least_width;
+    }
+    for (;;) {
+      std::size_t whole = column_gap * (columns_ - 1);
+      for (const std::size_t width : widths) whole += width;
+      if (whole <= columns) return widths;
+      std::size_t widest = columns_;
+      for (std::size_t column = 0; column < columns_; ++column) {
+        if (least[column] != stays && widths[column] > least[column] && (widest == columns_ || widths[column] > widths[widest]))
+          widest = column;
+      }
+      if (widest != columns_) {
+        --widths[widest];
+        continue;
+      }
+      bool gives_way = false;
+      for (std::size_t& bound : least) {
+        gives_way = gives_way || (bound != stays && bound > narrowest);
+        if (bound != stays) bound = narrowest;
+      }
+      if (!gives_way) return widths;
+    }
+  }
+
+  /// Shortens the names in cells too wide for a column so that each still differs from the others with the same room.
+  [[gnu::cold]] void shorten_names(std::size_t column, std::size_t width) {
+    std::vector<std::size_t> rooms(rows());  // for the only name in each cell; 0: it has none
+    std::size_t most = 0;
+    for (std::size_t row = 1; row < rows(); ++row) {
+      if (!is_in_column(row, column)) continue;
+      const cell_measure of = measure(cell_at(row, column));
+      if (of.names != 1) continue;
+      const std::size_t room = width - std::min(width, of.width - display_width(of.last_name.text));
+      rooms[row] = of.has_words ? std::max(room, least_name) : room;
+      most = std::max(most, rooms[row]);
+    }
+    for (std::size_t room = 1; room <= most; ++room) {
+      std::vector<std::string> names;
+      for (std::size_t row = 1; row < rows(); ++row) {
+        if (rooms[row] == room) names.emplace_back(measure(cell_at(row, column)).last_name.text);
+      }
+      if (names.empty()) continue;
+      const std::vector<std::string> shown = shortened_apart(names, room);
+      std::size_t next = 0;
+      for (std::size_t row = 1; row < rows(); ++row) {
+        if (rooms[row] == room) rename(cells_[row * columns_ + column], shown[next++]);
+      }
+    }
+  }
+
+  /// Replaces the only name in a cell.
+  [[gnu::cold]] static void rename(std::string& cell, std::string_view name) {
+    marked_text renamed;
+    std::string_view rest = cell;
+    for (text_part part; take_part(rest, part);) {
+      if (part.is_name) {
+        renamed.add_name(name, part.how);
+      } else {
+        renamed.add(part);
+      }
+    }
+    cell = renamed.text();
+  }
+
+  std::string_view alignment_;
+  bool has_titles_;
+  std::size_t columns_;
+  std::vector<std::string> cells_;   ///< `columns_` for each row
+  std::vector<std::size_t> counts_;  ///< of the cells in each row
+};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/terminal.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -30,8 +33,19 @@ struct text_options {
   std::size_t checkpoints = 4;  ///< checkpoints named, of those that the profile keeps; each with `largest_blocks` blocks, or one
   std::size_t core_ranges = 0;  ///< rectangles of cores named, if the space's blocks lie on cores
   bool all_spaces = false;      ///< the full answer for every memory space, not just the first
-  bool all_faults = false;      ///< a line for every kind of fault in the numbers
+  bool all_faults = false;      ///< a line for every kind of anomaly
   bool all_segments = false;    ///< a line for each segment in order of time instead of one for each name
 };
+
+namespace detail {
+
+/// The options for a text written to `stream`: no wider than its terminal, and coloured if the terminal shows colours.
+[[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
+  if (const std::size_t columns = terminal_columns(stream); columns != 0) options.columns = std::min(options.columns, columns);
+  options.is_colored = options.is_colored || shows_colors(stream);
+  return options;
+}
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

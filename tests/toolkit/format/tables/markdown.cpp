@@ -45,7 +45,7 @@ TEST_CASE("markdown: answers are bold, tables are tables, and names are code") {
         "\n"
         "**At end**: nothing live\n"
         "\n"
-        "**Numbers**: **exact**: no event lost or unmatched\n"
+        "**Accuracy**: **exact**: no event lost or unmatched\n"
         "\n"
         "**Segments** in `cpu`\n"
         "\n"

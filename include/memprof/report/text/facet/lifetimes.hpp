@@ -1,7 +1,8 @@
 #pragma once
 
-#include <memprof/report/text/page.hpp>
-#include <memprof/report/text/quantity.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/answer.hpp>
+#include <memprof/report/text/marked_text.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,11 +13,9 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an arena would save, and where reusing buffers would save most. Empty if no block was followed.
-[[nodiscard, gnu::cold]] page_section lifetime_section(const auto& space) {
-  page_section section;
-  section.heading = "Lifetimes";
-  const auto& lifetimes = space.facets.lifetimes;
-  if (lifetimes.rows.empty()) return section;
+[[gnu::cold]] inline void lifetime_section(summary_section& section, const answer_topic& topic) {
+  const auto& lifetimes = topic.space->facets.lifetimes;
+  if (lifetimes.rows.empty()) return;
   std::int64_t blocks = 0;
   std::int64_t passing = 0;
   std::int64_t bytes = 0;
@@ -29,19 +28,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
     if (row.allocation_count - row.peak_blocks > busiest->allocation_count - busiest->peak_blocks) busiest = &row;
   }
   for (const auto& row : lifetimes.segments_by_name) arena = std::max(arena, row.peak);
-  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " lived within a single segment: " +
-                          short_bytes(bytes) + " of allocations that an arena of " + short_bytes(arena) + " would serve");
-  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return section;
-  page_line line{grouped(busiest->allocation_count) + " blocks of " + short_bytes(busiest->least_size) + " to " +
-                 short_bytes(2 * static_cast<double>(busiest->least_size)) + " "};
-  if (busiest->operation.empty()) {
-    line.add("outside every operation");
-  } else {
-    line.add("by ").add_name(busiest->operation);
-  }
-  line.add(", at most " + grouped(busiest->peak_blocks) + " live at once: that many buffers would do");
-  section.lines.push_back(line);
-  return section;
+  marked_text& line = section.lines;
+  line.add_count(passing).add(" of ").add_count(blocks, "block", "blocks").add(" lived within a single segment: ");
+  line.add_bytes(bytes).add(" of allocations that an arena of ").add_bytes(arena).add(" would serve").end_line();
+  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return;
+  line.add_count(busiest->allocation_count).add(" blocks of ").add_bytes(busiest->least_size).add(" to ");
+  line.add(short_bytes(2 * static_cast<double>(busiest->least_size))).add(busiest->operation.empty() ? " " : " by ");
+  add_owner(line, busiest->operation).add(", at most ").add_count(busiest->peak_blocks);
+  line.add(" live at once: that many buffers would do").end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,77 +1,87 @@
 #pragma once
 
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/page.hpp>
-#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/answer.hpp>
+#include <memprof/report/text/marked_text.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 /// @file
-/// The lines of the facet "streams": what streams used beyond what was live, and which of them held the memory.
+/// The lines of the facets "reserved" and "streams": what the allocator held of the device, what streams used beyond what was
+/// live, and which of them held the memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// Empty if no allocator reported what it holds.
+[[gnu::cold]] inline void reserved_section(summary_section& section, const answer_topic& topic) {
+  const reserved_profile& held = topic.space->reserved;
+  if (held.peak == 0) return;
+  section.lines.add_total(held.peak).add(" by the allocator, ");
+  section.lines.add_bytes(std::max<std::int64_t>(held.peak - topic.space->cumulative_peak, 0)).add(" more than was ever live; ");
+  section.lines.add_bytes(held.current).add(" at the end").end_line();
+}
+
 /// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
-[[nodiscard, gnu::cold]] page_section active_section(const auto& space) {
-  page_section section;
-  section.heading = "Active";
+[[gnu::cold]] inline void active_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
   const active_profile& used = space.active;
-  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return section;
-  const auto beyond = [](std::int64_t bytes, std::int64_t live) { return short_bytes(std::max(bytes - live, std::int64_t{0})); };
-  section.lines.push_back(short_and_exact_bytes(used.peak) + " with freed blocks that streams still used, " +
-                          beyond(used.peak, space.cumulative_peak) + " more than was ever live; " +
-                          beyond(used.current, space.cumulative_current) + " freed but in use at the end");
-  return section;
+  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return;
+  section.lines.add_total(used.peak).add(" with freed blocks that streams still used, ");
+  section.lines.add_bytes(std::max<std::int64_t>(used.peak - space.cumulative_peak, 0)).add(" more than was ever live; ");
+  section.lines.add_bytes(std::max<std::int64_t>(used.current - space.cumulative_current, 0)).add(" freed but in use at the end");
+  section.lines.end_line();
 }
 
 /// "stream default, private pool 0:1".
-[[nodiscard, gnu::cold]] page_line stream_text(const auto& row) {
-  page_line line;
-  if (row.stands_for_others) return line.add("all other streams and pools");
+[[gnu::cold]] inline void add_stream(marked_text& line, const stream_usage& row) {
+  if (row.stands_for_others) {
+    line.add("all other streams and pools");
+    return;
+  }
   line.add("stream ").add_name(row.stream);
   if (row.pool == "unknown") {
     line.add(", pool unknown");
   } else if (!row.pool.empty()) {
     line.add(", private pool ").add_name(row.pool);
   }
-  return line;
 }
 
 /// A single stream with the allocator's own pool adds nothing to what the space already says.
-[[nodiscard, gnu::cold]] bool are_worth_a_table(const auto& streams) {
+[[nodiscard, gnu::cold]] inline bool are_worth_a_table(const std::vector<stream_usage>& streams) {
   return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
 }
 
-/// The first `most` streams, which are those with the most reserved bytes; if `most` is 0, only their number.
-[[nodiscard, gnu::cold]] page_section stream_section(const auto& space, std::size_t most) {
-  page_section section;
-  section.heading = "Streams";
-  if (!are_worth_a_table(space.streams)) return section;
-  const auto& first = space.streams.front();
-  const auto count = static_cast<std::int64_t>(space.streams.size());
-  if (most == 0) {
-    page_line line{grouped(count, "stream and pool", "streams and pools") + "; the most, " + short_bytes(first.reserved_peak) +
-                   " reserved and " + short_bytes(first.cumulative_peak) + " live, on "};
-    section.lines.push_back(line.append(stream_text(first)));
-    return section;
+/// The first streams, which are those with the most reserved bytes; if none was asked for, only their number.
+[[gnu::cold]] inline void stream_section(summary_section& section, const answer_topic& topic) {
+  const std::vector<stream_usage>& streams = topic.space->streams;
+  if (!are_worth_a_table(streams)) return;
+  const auto count = static_cast<std::int64_t>(streams.size());
+  if (topic.options.streams == 0) {
+    const stream_usage& first = streams.front();
+    section.lines.add_count(count, "stream and pool", "streams and pools").add("; the most, ");
+    section.lines.add_bytes(first.reserved_peak).add(" reserved and ").add_bytes(first.cumulative_peak).add(" live, on ");
+    add_stream(section.lines, first);
+    section.lines.end_line();
+    return;
   }
   section.table.has_titles = true;
-  section.table.columns = {{"Reserved peak", true}, {"at the end", true},  {"Live peak", true},
-                           {"at the end", true},    {"Allocations", true}, {"Stream and pool", false}};
-  const std::size_t shown = std::min(most, space.streams.size());
+  section.table.set_columns("Reserved peak\tat the end\tLive peak\tat the end\tAllocations\tStream and pool", "rrrrrl");
+  const std::size_t shown = std::min(topic.options.streams, streams.size());
+  marked_text& rows = section.table.rows;
   for (std::size_t index = 0; index < shown; ++index) {
-    const auto& row = space.streams[index];
-    section.table.rows.push_back({short_bytes(row.reserved_peak), short_bytes(row.reserved_current),
-                                  short_bytes(row.cumulative_peak), short_bytes(row.cumulative_current),
-                                  grouped(row.allocation_count), stream_text(row)});
+    const stream_usage& row = streams[index];
+    for (const std::int64_t bytes : {row.reserved_peak, row.reserved_current, row.cumulative_peak, row.cumulative_current})
+      rows.add_bytes(bytes).next_cell();
+    rows.add_count(row.allocation_count).next_cell();
+    add_stream(rows, row);
+    rows.end_line();
   }
-  if (shown < space.streams.size()) {
-    section.further_lines.push_back(
-        grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
-  }
-  return section;
+  if (shown == streams.size()) return;
+  const std::int64_t further = count - static_cast<std::int64_t>(shown);
+  section.further_lines.add_count(further, "further stream and pool", "further streams and pools").end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

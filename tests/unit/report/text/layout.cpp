@@ -1,68 +1,64 @@
-#include <memprof/report/text/page_text.hpp>
+#include <memprof/report/text/table_text.hpp>
 
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/display_width.hpp>
-#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/marked_text.hpp>
+#include <memprof/report/text/text_line.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
-namespace memprof_tests::report_text_page_text {
+namespace memprof_tests::report_text_layout {
 
-using memprof::detail::page_line;
+using memprof::detail::cell_text;
+using memprof::detail::marked_text;
+using memprof::detail::wrap;
 
 namespace {
-
-std::string text_of(const std::vector<memprof::detail::laid_out>& lines) {
-  std::string text;
-  for (const memprof::detail::laid_out& line : lines) text += line.text + '\n';
-  return text;
-}
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
-TEST_CASE("page text: in a line that is too long, the longest names are shortened, those of twelve columns never") {
-  page_line line;
+TEST_CASE("text layout: in a line that is too long, the longest names are shortened, those of twelve columns never") {
+  marked_text line;
   line.add("in ").add_name("TWELVE_CHARS").add(" of ").add_name(std::string(40, 'a') + std::string(40, 'z'));
   line.add(", operation ").add_name("forward/step");
-  CHECK(text_of(memprof::detail::broken(line, 60, 1, false)) == "in TWELVE_CHARS of aaaaaaa…zzzzzzz, operation forward/step\n");
+  CHECK(wrap(line.text(), 60, 1, false) == "in TWELVE_CHARS of aaaaaaa…zzzzzzz, operation forward/step\n");
   // Before a short name loses anything, the end of the line is cut.
-  CHECK(text_of(memprof::detail::broken(line, 40, 1, false)) == "in TWELVE_CHARS of aaaaaa…zzzzz, …\n");
+  CHECK(wrap(line.text(), 40, 1, false) == "in TWELVE_CHARS of aaaaaa…zzzzz, …\n");
 }
 
-TEST_CASE("page text: a command line that is cut keeps both ends, a path of operations its last component") {
+TEST_CASE("text layout: a command line that is cut keeps both ends, a path of operations its last component") {
   const std::string text = "./train --a-long-option --another --yet another";
-  page_line command;
+  marked_text command;
   command.add_command(text);
-  CHECK(memprof::detail::cell_text(command, 20, false).text == "./train --…t another");
-  page_line path;
+  CHECK(cell_text(command.text(), 20, false).text == "./train --…t another");
+  marked_text path;
   path.add_name("train/a_step_of_many/the_innermost");
-  CHECK(memprof::detail::cell_text(path, 22, false).text == "train/a_…the_innermost");
+  CHECK(cell_text(path.text(), 22, false).text == "train/a_…the_innermost");
 }
 
-TEST_CASE("page text: a cell keeps its short names and loses its end") {
-  page_line cell{"63.2 ms in "};
-  cell.add_name("STEP").add(", step 20 of 20");
-  const auto shown = [&](std::size_t columns) { return memprof::detail::cell_text(cell, columns, false).text; };
+TEST_CASE("text layout: a cell keeps its short names and loses its end") {
+  marked_text cell;
+  cell.add("63.2 ms in ").add_name("STEP").add(", step 20 of 20");
+  const auto shown = [&](std::size_t columns) { return cell_text(cell.text(), columns, false).text; };
   CHECK(shown(30) == "63.2 ms in STEP, step 20 of 20");
   CHECK(shown(29) == "63.2 ms in STEP, step 20 of …");
   CHECK(shown(16) == "63.2 ms in STEP…");
   CHECK(shown(13) == "63.2 ms in …");
   CHECK(shown(6) == "63.2 …");
-  page_line names{"in "};
-  names.add_name("of_thirteen_c").add(" and ").add_name("a_name_that_is_longer_than_it");
-  CHECK(memprof::detail::cell_text(names, 34, false).text == "in of_thirteen_c and a_name…han_it");
+  marked_text names;
+  names.add("in ").add_name("of_thirteen_c").add(" and ").add_name("a_name_that_is_longer_than_it");
+  CHECK(cell_text(names.text(), 34, false).text == "in of_thirteen_c and a_name…han_it");
   // A name alone has nothing else to lose.
-  CHECK(memprof::detail::cell_text(page_line{"  "}.add_name("OPTIMIZER_STEP"), 10, false).text == "  OPTI…TEP");
+  CHECK(cell_text(marked_text{}.add("  ").add_name("OPTIMIZER_STEP").text(), 10, false).text == "  OPTI…TEP");
 }
 
-TEST_CASE("page text: whatever the width, a table of spaces does not cut the name of a segment to nothing") {
+TEST_CASE("text layout: whatever the width, a table of spaces does not cut the name of a segment to nothing") {
   memprof::profile profile;
   profile.exact = true;
   profile.complete = true;
@@ -78,7 +74,7 @@ TEST_CASE("page text: whatever the width, a table of spaces does not cut the nam
   }
   for (std::size_t columns = 60; columns <= 120; ++columns) {
     const std::string text = memprof::to_text(profile, {.columns = columns});
-    const std::string spaces = text.substr(text.find("\nSpaces "), text.find("\nNumbers") - text.find("\nSpaces "));
+    const std::string spaces = text.substr(text.find("\nSpaces "), text.find("\nAccuracy") - text.find("\nSpaces "));
     INFO(spaces);
     if (columns >= 70) CHECK(contains(spaces, "63.2 ms"));
     CHECK(!contains(spaces, "S…"));
@@ -88,4 +84,4 @@ TEST_CASE("page text: whatever the width, a table of spaces does not cut the nam
   }
 }
 
-}  // namespace memprof_tests::report_text_page_text
+}  // namespace memprof_tests::report_text_layout
