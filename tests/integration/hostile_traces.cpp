@@ -187,9 +187,10 @@ TEST_CASE("hostile traces: reservations from the last address to the first") {
   require_bounded("reservations", made);
 }
 
-TEST_CASE("hostile traces: as many reservations in the order of their addresses are healthy, as are half in the other order") {
-  const bool is_rising = GENERATE(true, false);
-  const std::uint64_t count = is_rising ? 300'000 : 150'000;
+TEST_CASE("hostile traces: as many reservations are healthy in every order") {
+  enum class order : std::uint8_t { rising, falling, scattered };
+  const order addresses = GENERATE(order::rising, order::falling, order::scattered);
+  constexpr std::uint64_t count = 300'000;
   constexpr std::uint64_t size = std::uint64_t{1} << 21U;
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("memprof_healthy_" + std::to_string(::getpid()) + ".memtrace");
@@ -197,7 +198,10 @@ TEST_CASE("hostile traces: as many reservations in the order of their addresses 
   memprof::event_sink sink;
   const memprof::memory_space space{"device", "device memory"};
   for (std::uint64_t range = 1; range <= count; ++range) {
-    const std::uint64_t address = size * (is_rising ? range : count + 1 - range);
+    const std::uint64_t number = addresses == order::rising    ? range
+                                 : addresses == order::falling ? count + 1 - range
+                                                               : range * 77'773 % count + 1;  // a prime
+    const std::uint64_t address = size * number;
     sink.reserve(space, address, size);
     sink.allocate(space, address, 500);
   }

@@ -23,12 +23,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
-/// The cost of applying such an event to the space in steps of `ledger::limit_work`.
-[[nodiscard]] inline std::uint64_t steps_of_allocator_event(auto& space, const event& recorded) noexcept {
-  const bool changes_reserved = recorded.kind == event_kind::reserve || recorded.kind == event_kind::release;
-  return changes_reserved ? space.reserved().steps(recorded.address) : 0;
-}
-
 /// Applies such an event to the thread's current space. False if it must be rejected.
 [[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   switch (recorded.kind) {

@@ -60,8 +60,8 @@ class ledger {
   /// share a memory, its joint peak is found too. False as for `limit`.
   [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept;
 
-  /// Bounds the time of events that cost more than a step: the ends of segments and of operations on other threads, blocks on
-  /// many cores, reservations among many. Those beyond `steps` in total, plus 512 per event, are rejected.
+  /// Bounds the time of events that cost more than a step: the ends of segments and of operations on other threads, and blocks on
+  /// many cores. Those beyond `steps` in total, plus 512 per event, are rejected.
   void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
   /// Whether any were rejected for that reason.
   [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }

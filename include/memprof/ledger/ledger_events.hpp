@@ -140,10 +140,7 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
     return;
   }
   if (detail::is_allocator_event(recorded.kind)) {
-    if (enter(run, recorded.space) && (!take_work(detail::steps_of_allocator_event(*run.space, recorded)) ||
-                                       !detail::apply_allocator_event(run, recorded, stamp_))) {
-      ++rejected_events_;
-    }
+    if (enter(run, recorded.space) && !detail::apply_allocator_event(run, recorded, stamp_)) ++rejected_events_;
     return;
   }
   if (recorded.kind >= event_kind::segment_end) {

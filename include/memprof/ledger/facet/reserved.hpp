@@ -1,7 +1,6 @@
 #pragma once
 
-#include <memprof/detail/page_array.hpp>
-#include <memprof/detail/partition_point.hpp>
+#include <memprof/ledger/address_ranges.hpp>
 #include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -74,19 +72,19 @@ namespace detail {
 struct saved_facets;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
-/// took, as expandable segments do. An event moves the ranges behind its own: few, as addresses mostly rise.
+/// took, as expandable segments do.
 class reserved_ledger {
  public:
   /// Whatever already lies in the range counts as returned. False if the event must be rejected: zero bytes, a range past the
   /// last address, or no room for it in the totals or the system's memory.
   [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
     const std::uint64_t end = address + bytes;
-    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
+    if (bytes == 0 || end < address || !ranges_.make_room()) return false;
     if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current())) return false;
     is_used_ = true;
     const std::uint64_t replaced = erase(address, end);
     if (replaced != 0) replaced_reservations.add(replaced);
-    insert(first_behind(address), {address, end});
+    ranges_.insert({address, end});
     level_.change(static_cast<std::int64_t>(bytes));
     return true;
   }
@@ -94,9 +92,9 @@ class reserved_ledger {
   /// Returns the held part of the range; the rest is counted as unmatched. `bytes` 0: the whole range that begins at `address`.
   /// False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
-    if (!ranges_.reserve(ranges_.size() + 1)) return false;
+    if (!ranges_.make_room()) return false;
     is_used_ = true;
-    if (bytes == 0) bytes = bytes_from(address);
+    if (bytes == 0) bytes = ranges_.bytes_from(address);
     const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
     const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
     if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
@@ -116,11 +114,6 @@ class reserved_ledger {
 
   /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// The cost of `reserve` or `release` at an address in steps of `ledger::limit_work`: the ranges behind it move.
-  [[nodiscard]] std::uint64_t steps(std::uint64_t address) const noexcept {
-    constexpr std::size_t ranges_a_step = 16;  // 256 bytes
-    return (ranges_.size() - first_behind(address)) / ranges_a_step;
-  }
   [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
   [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
   /// The held bytes, for each segment.
@@ -134,53 +127,14 @@ class reserved_ledger {
  private:
   friend struct saved_facets;
 
-  struct range {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-
-  /// Index of the first range that ends after `address`.
-  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
-  }
-
-  /// The size of the range that begins at `address`, or 0.
-  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
-    const std::size_t index = first_behind(address);
-    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
-  }
-
-  /// Removes [begin, end) from the ranges and returns how many bytes of it they covered. Requires room for one more range.
+  /// Removes [begin, end) from the ranges and returns how many bytes of it they covered. Requires room.
   std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
-    std::uint64_t erased = 0;
-    const std::size_t first = first_behind(begin);
-    std::size_t last = first;
-    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
-      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
-    }
-    if (first == last) return 0;
-    const range left{ranges_[first].begin, begin};
-    const range right{end, ranges_[last - 1].end};
-    remove(first, last);
-    if (right.begin < right.end) insert(first, right);
-    if (left.begin < left.end) insert(first, left);
+    const std::uint64_t erased = ranges_.erase(begin, end);
     level_.change(-static_cast<std::int64_t>(erased));
     return erased;
   }
 
-  void insert(std::size_t index, const range& added) noexcept {
-    (void)ranges_.push_back(added);  // the callers have made room
-    range* const place = ranges_.data() + index;
-    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
-    *place = added;
-  }
-
-  void remove(std::size_t first, std::size_t last) noexcept {
-    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
-    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
-  }
-
-  page_array<range> ranges_;  ///< disjoint, by address
+  address_ranges ranges_;
   byte_level level_;
   bool is_used_ = false;
 };

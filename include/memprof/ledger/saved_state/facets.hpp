@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/ledger/address_ranges.hpp>
 #include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
@@ -66,17 +67,24 @@ struct saved_facets : saved_values {
   static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
     state.number(part.is_used_);
     level(state, part.level_, history);
-    std::uint64_t held = 0;
-    std::uint64_t reached = 0;
-    state.rows(part.ranges_, [&](auto& row) {
-      state.numbers(row.begin, row.end);
-      state.require(row.begin < row.end && row.begin >= reached);
-      reached = row.end;
-      held += row.end - row.begin;  // below 2^64, because they are disjoint
-    });
+    std::size_t count = part.ranges_.size();
+    state.number(count);
     if constexpr (State::reads) {
+      std::uint64_t held = 0;
+      std::uint64_t reached = 0;
+      for (std::size_t done = 0; done < count && !state.has_failed(); ++done) {
+        address_range row{};
+        state.numbers(row.begin, row.end);
+        state.require(row.begin < row.end && row.begin >= reached && part.ranges_.make_room());
+        if (state.has_failed()) return part.ranges_.clear();
+        part.ranges_.insert(row);
+        reached = row.end;
+        held += row.end - row.begin;  // below 2^64, because they are disjoint
+      }
       state.require(held <= static_cast<std::uint64_t>(state_reader::greatest));
       part.level_.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
+    } else {
+      part.ranges_.for_each([&](const address_range& row) { state.numbers(row.begin, row.end); });
     }
     counted(state, part.unmatched_releases);
     counted(state, part.replaced_reservations);
