@@ -82,12 +82,12 @@ TEST_CASE("long run: neither memory nor the profile grows with the number of ste
   CHECK(memprof::contradictions(profile, space).empty());
   REQUIRE(profile.segments_by_name.size() == 4);
   CHECK(profile.segments_by_name[1].count == steps);
-  const memprof::named_segments_usage& forward = space.segments_by_name[0];
+  const memprof::segment_summary& forward = space.segments_by_name[0];
   CHECK(forward.segment == "FORWARD_PASS");
   CHECK(forward.allocations.sum == steps * (16 + 10 * 1000 + 45));
   CHECK(forward.segment_peak.least == 16 + 10 * 1000 + 45);
   CHECK(forward.cumulative_current.greatest_segment == 3 * (steps - 1));
-  const memprof::named_segments_usage& last = space.segments_by_name[2];
+  const memprof::segment_summary& last = space.segments_by_name[2];
   CHECK(last.segment == "OPTIMIZER_STEP");
   CHECK(last.cumulative_current.first == 16);
   CHECK(last.cumulative_current.last == 16 * steps);

@@ -273,7 +273,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       joint_only += holders > 1 && !is_own_peak;
     }
     for (const space_profile& space : made.spaces) {
-      for (const named_segments_usage& row : space.segments_by_name) {
+      for (const segment_summary& row : space.segments_by_name) {
         growing += row.growth.r_squared > 0.5 && row.growth.r_squared < 1;
         late_sums += row.allocations.first == 0 && row.allocations.sum != 0;
       }

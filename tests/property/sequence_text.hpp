@@ -103,9 +103,9 @@ class profile_lines {
     line(where, of.first, of.last, of.least, of.greatest, of.sum, of.least_segment, of.greatest_segment);
   }
 
-  void write(const std::string& where, const named_segments_usage& of) {
+  void write(const std::string& where, const segment_summary& of) {
     write(where + " segment_peak", of.segment_peak);
-    write(where + " live_at_peak", of.live_at_peak);
+    write(where + " live_at_peak", of.peak_live_bytes);
     write(where + " allocations", of.allocations);
     write(where + " deallocations", of.deallocations);
     write(where + " segment_change", of.segment_change);
@@ -140,7 +140,7 @@ class profile_lines {
     for (std::size_t index = 0; index < space.segments.size(); ++index) {
       write(where + " segment " + std::to_string(index), space.segments[index]);
     }
-    for (const named_segments_usage& row : space.segments_by_name) write(where + " all of " + row.segment, row);
+    for (const segment_summary& row : space.segments_by_name) write(where + " all of " + row.segment, row);
     for (const named_core_peaks& row : space.cores.segments_by_name) {
       write(where + " circular buffers of " + row.segment, row.circular_buffers);
       write(where + " buffers of " + row.segment, row.buffers);

@@ -28,7 +28,7 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
 std::optional<std::int64_t> total_change(const space_profile& space, std::string_view phase) {
   std::optional<std::int64_t> sum;
   const auto add = [&](std::int64_t change) { sum = add_saturating(sum.value_or(0), change); };
-  if (visit_rows(space, phase, [&](std::size_t, const named_segments_usage& row) { add(row.segment_change.sum); })) return sum;
+  if (visit_rows(space, phase, [&](std::size_t, const segment_summary& row) { add(row.segment_change.sum); })) return sum;
   for (const segment_usage& segment : space.segments) {
     if (is_occurrence(segment.segment, phase)) add(segment.segment_change);
   }
@@ -38,7 +38,7 @@ std::optional<std::int64_t> total_change(const space_profile& space, std::string
 std::optional<std::int64_t> greatest_segment_peak(const space_profile& space, std::string_view phase) {
   std::optional<std::int64_t> greatest;
   const auto look_at = [&](std::int64_t peak) { greatest = std::max(greatest.value_or(peak), peak); };
-  if (visit_rows(space, phase, [&](std::size_t, const named_segments_usage& row) { look_at(row.segment_peak.greatest); })) {
+  if (visit_rows(space, phase, [&](std::size_t, const segment_summary& row) { look_at(row.segment_peak.greatest); })) {
     return greatest;
   }
   for (const segment_usage& segment : space.segments) {
@@ -50,7 +50,7 @@ std::optional<std::int64_t> greatest_segment_peak(const space_profile& space, st
 std::optional<std::int64_t> current_after(const profile& of, const space_profile& space, std::string_view phase) {
   std::optional<std::int64_t> current;
   std::int64_t last_number = -1;
-  const bool has_rows = visit_rows(space, phase, [&](std::size_t index, const named_segments_usage& row) {
+  const bool has_rows = visit_rows(space, phase, [&](std::size_t index, const segment_summary& row) {
     const std::int64_t number = index < of.segments_by_name.size() ? of.segments_by_name[index].last_number : -1;
     if (current && number < last_number) return;
     last_number = number;

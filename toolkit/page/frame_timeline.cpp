@@ -102,7 +102,7 @@ bool frame_timeline::is_full(const moment& now) const noexcept {
 void frame_timeline::close() {
   if (buckets_.empty()) return;
   for (std::size_t slot = 0; slot < stats_.size(); ++slot) {
-    const owned at_moment{stats_[slot].live_at_peak(epoch_), stats_[slot].blocks_at_peak(epoch_)};
+    const owned at_moment{stats_[slot].bytes_at_peak(epoch_), stats_[slot].blocks_at_peak(epoch_)};
     gains_.push_back({at_moment.bytes - kept_[slot].bytes, at_moment.blocks - kept_[slot].blocks});
     kept_[slot] = at_moment;
   }

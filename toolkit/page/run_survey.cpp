@@ -90,8 +90,8 @@ void run_survey::end_segment(label name, std::uint64_t behind) {
   for (const std::uint8_t id : changed_) {
     const segment_record record = fold_.events().space(id)->open_segment();
     const std::int64_t change = record.live_at_end - record.live_at_start;
-    usage_.push_back({id, record.live_at_peak - record.live_at_start, record.allocated, record.allocated - change, change,
-                      record.live_at_peak, record.live_at_end});
+    usage_.push_back({id, record.peak_live_bytes - record.live_at_start, record.allocated, record.allocated - change, change,
+                      record.peak_live_bytes, record.live_at_end});
   }
   changed_.clear();
   const moment end{behind, now_};

@@ -18,7 +18,7 @@ void step_survey::end_segment(label name, const moment& begin, const moment& end
   step_end_ = end;
   for (const page_segment_usage& each : changed) {
     space_state& space = change(each.space);
-    space.peak = std::max(space.peak, each.live_at_peak);
+    space.peak = std::max(space.peak, each.peak_live_bytes);
     space.live = each.live_at_end;
     space.activity = activity[each.space];
   }

@@ -19,7 +19,7 @@ struct page_segment_usage {
   std::int64_t allocations = 0;
   std::int64_t deallocations = 0;
   std::int64_t segment_change = 0;
-  std::int64_t live_at_peak = 0;
+  std::int64_t peak_live_bytes = 0;
   std::int64_t live_at_end = 0;
 };
 

@@ -33,7 +33,7 @@ struct owner_stats {
     live_before_change += bytes;
     blocks_before_change += count;
   }
-  [[nodiscard]] std::int64_t live_at_peak(std::uint64_t epoch) const noexcept {
+  [[nodiscard]] std::int64_t bytes_at_peak(std::uint64_t epoch) const noexcept {
     return changed_epoch == epoch ? live_before_change : live;
   }
   [[nodiscard]] std::int64_t blocks_at_peak(std::uint64_t epoch) const noexcept {

@@ -30,7 +30,7 @@ struct category_at_peak {
 struct segment_record {
   std::int64_t live_at_start;
   std::int64_t live_at_end;
-  std::int64_t live_at_peak;
+  std::int64_t peak_live_bytes;
   std::int64_t allocated;
   std::int64_t allocation_count;
   std::int64_t blocks_at_start;
@@ -50,7 +50,7 @@ struct segment_record {
 /// The numbers summed over all segments of a name, in the order of a space's `by_name`.
 enum class segment_number : std::uint8_t {
   segment_peak,
-  live_at_peak,
+  peak_live_bytes,
   allocated,
   freed,
   change,

@@ -41,10 +41,10 @@ inline bool space_ledger::end_segment(segment_history& history, std::uint64_t st
   const std::uint64_t number = segment_++;
   ++stats_generation_;  // so that each thread looks the space up again, and the ledger notices that it changes
   if (!collect_owners(owner_scratch_)) return false;
-  if (record.live_at_peak > overall_peak_) {
+  if (record.peak_live_bytes > overall_peak_) {
     if (overall_peak_ != 0) history.unpin(overall_segment_);
     history.pin(number);
-    overall_peak_ = record.live_at_peak;
+    overall_peak_ = record.peak_live_bytes;
     overall_segment_ = number;
     overall_owners_.clear();
     if (!overall_owners_.resize(owner_scratch_.size())) return false;
@@ -69,7 +69,7 @@ inline segment_record space_ledger::open_segment() const noexcept {
   segment_record record{};
   record.live_at_start = start_live_;
   record.live_at_end = live_;
-  record.live_at_peak = peak_live_;
+  record.peak_live_bytes = peak_live_;
   record.allocated = start_room_ - room_;
   record.allocation_count = static_cast<std::int64_t>(ordinal_ - start_ordinal_);
   record.blocks_at_start = start_blocks_;
@@ -80,7 +80,7 @@ inline segment_record space_ledger::open_segment() const noexcept {
   record.peak_operation = peak_operation_;
   record.categories[0] = {peak_live_, peak_blocks_};
   for (std::size_t index = 1; index < categories_.size(); ++index) {
-    record.categories[index] = {categories_[index].live_at_peak(epoch_), categories_[index].blocks_at_peak(epoch_)};
+    record.categories[index] = {categories_[index].bytes_at_peak(epoch_), categories_[index].blocks_at_peak(epoch_)};
     record.categories[0].bytes -= record.categories[index].bytes;
     record.categories[0].blocks -= record.categories[index].blocks;
   }
@@ -105,7 +105,7 @@ inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows) const 
     const owner_stats& owned = operations_[node].owned;
     const std::int64_t blocks = owned.blocks_at_peak(epoch_);
     if (blocks == 0) continue;
-    if (!rows.push_back({static_cast<std::uint32_t>(node), owned.live_at_peak(epoch_), blocks})) return false;
+    if (!rows.push_back({static_cast<std::uint32_t>(node), owned.bytes_at_peak(epoch_), blocks})) return false;
     outside.bytes -= rows.back().bytes;
     outside.blocks -= blocks;
   }
@@ -198,7 +198,7 @@ inline bool space_ledger::sum_up(segment_history& history, const segment_record&
   const std::int64_t change = record.live_at_end - record.live_at_start;
   const auto before = by_name_.of(history, ended.row);
   if (ended.row >= lines_.size() && !lines_.resize(ended.row + 1U)) return false;
-  if (!by_name_.add(history, {record.live_at_peak - record.live_at_start, record.live_at_peak, record.allocated,
+  if (!by_name_.add(history, {record.peak_live_bytes - record.live_at_start, record.peak_live_bytes, record.allocated,
                               record.allocated - change, change, record.live_at_end, record.allocation_count,
                               record.allocation_count - (record.blocks_at_end - record.blocks_at_start)})) {
     return false;
@@ -208,7 +208,7 @@ inline bool space_ledger::sum_up(segment_history& history, const segment_record&
   const auto sums = by_name_.of(history, ended.row);
   lines_[ended.row].first = sums[static_cast<std::size_t>(segment_number::live_at_end)].first;
   lines_[ended.row].add(record.live_at_end, ended.step, row.steps);
-  for (const segment_number held : {segment_number::segment_peak, segment_number::live_at_peak, segment_number::live_at_end}) {
+  for (const segment_number held : {segment_number::segment_peak, segment_number::peak_live_bytes, segment_number::live_at_end}) {
     const running_summary& now = sums[static_cast<std::size_t>(held)];
     const running_summary& then = before[static_cast<std::size_t>(held)];
     if (now.greatest_segment != ended.number || now.greatest == 0) continue;

@@ -113,7 +113,7 @@ class space_builder {
     const segment_record record = is_open ? space_.open_segment() : space_.segments()[rows_.position(index)];
     fill(usage, record);
     usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(rows_.position(index));
-    usage.cumulative_peak = is_open ? std::max(space_.overall_peak(), record.live_at_peak) : record.cumulative_peak;
+    usage.cumulative_peak = is_open ? std::max(space_.overall_peak(), record.peak_live_bytes) : record.cumulative_peak;
     result_.cumulative_peak = usage.cumulative_peak;
   }
 
@@ -121,15 +121,15 @@ class space_builder {
   [[gnu::cold]] void add_names(const std::vector<named_segments>& names) {
     const segment_record open = space_.open_segment();
     const std::int64_t change = open.live_at_end - open.live_at_start;
-    const std::array numbers{open.live_at_peak - open.live_at_start,
-                             open.live_at_peak,
+    const std::array numbers{open.peak_live_bytes - open.live_at_start,
+                             open.peak_live_bytes,
                              open.allocated,
                              open.allocated - change,
                              change,
                              open.live_at_end,
                              open.allocation_count,
                              open.allocation_count - (open.blocks_at_end - open.blocks_at_start)};
-    result_.segments_by_name = std::vector<named_segments_usage>(names.size());
+    result_.segments_by_name = std::vector<segment_summary>(names.size());
     for_each_name(rows_, space_.by_name(), numbers, [&](std::size_t row, const auto& of) {
       const bool is_open = row == rows_.history().rows().size();
       const linear_fit line = is_open ? linear_fit{0, 1} : space_.growth(rows_.history(), row);
@@ -138,7 +138,7 @@ class space_builder {
   }
 
   [[gnu::cold]] void fill(segment_usage& usage, const segment_record& record) const {
-    usage.segment_peak = record.live_at_peak - record.live_at_start;
+    usage.segment_peak = record.peak_live_bytes - record.live_at_start;
     usage.segment_change = record.live_at_end - record.live_at_start;
     usage.allocations = record.allocated;
     usage.deallocations = record.allocated - usage.segment_change;

@@ -143,7 +143,7 @@ inline void check_segments(const profile& of, const space_profile& space, contra
   if (are_all_kept) check_sums(space, sum, "the sum over the segments", found);
   if (space.segments_by_name.empty()) return;
   segment_sums by_name;
-  for (const named_segments_usage& row : space.segments_by_name) {
+  for (const segment_summary& row : space.segments_by_name) {
     by_name.add(row.allocations.sum, row.deallocations.sum, row.allocation_count.sum, row.deallocation_count.sum);
   }
   check_sums(space, by_name, "the sum over segments_by_name", found);

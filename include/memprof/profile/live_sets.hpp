@@ -132,7 +132,7 @@ class live_set_builder {
  private:
   [[nodiscard, gnu::cold]] static live_set totals_of(const segment_record& record) {
     live_set set;
-    set.bytes = record.live_at_peak;
+    set.bytes = record.peak_live_bytes;
     set.blocks = record.blocks_at_peak;
     set.by_category = rows_of_categories(record.categories);
     return set;

@@ -52,10 +52,10 @@ struct named_segments {
 
 /// All segments of one name in one memory space. The numbers are those of `segment_usage`; their sums over all names are the
 /// space's totals.
-struct named_segments_usage {
+struct segment_summary {
   std::string segment;  ///< the name
   value_summary segment_peak;
-  value_summary live_at_peak;  ///< bytes live at the segment's peak, including blocks from earlier segments
+  value_summary peak_live_bytes;  ///< bytes live at the segment's peak, including blocks from earlier segments
   value_summary allocations;
   value_summary deallocations;
   value_summary segment_change;
@@ -64,7 +64,7 @@ struct named_segments_usage {
   value_summary deallocation_count;
   linear_fit growth;  ///< of `cumulative_current`; reveals a leak
 
-  bool operator==(const named_segments_usage&) const = default;
+  bool operator==(const segment_summary&) const = default;
 };
 
 /// One memory space in one segment.
@@ -136,8 +136,8 @@ struct space_profile {
   std::int64_t capacity = 0;                     ///< bytes, from `capture_options::device`; 0: no limit
   bool capacity_is_per_core = false;             ///< applies to each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
-  std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
-  std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
+  std::vector<segment_usage> segments;            ///< one for each of `profile::segments`, in the same order
+  std::vector<segment_summary> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
   core_profile cores;                 ///< usage of single cores, if the space belongs to cores

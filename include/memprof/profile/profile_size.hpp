@@ -38,7 +38,7 @@ template <class Fold>
     const auto limit = static_cast<double>(events.options().largest_blocks);
     total += static_cast<double>(events.segments().marks().size() *
                                  (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage) + sizeof(active_usage)));
-    total += static_cast<double>(events.segments().rows().size() * (sizeof(named_segments_usage) + sizeof(named_core_peaks) +
+    total += static_cast<double>(events.segments().rows().size() * (sizeof(segment_summary) + sizeof(named_core_peaks) +
                                                                     sizeof(named_reserved_usage) + sizeof(named_active_usage)));
     total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
     for (const segment_record& record : space->segments()) {

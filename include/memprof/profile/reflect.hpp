@@ -59,8 +59,9 @@ inline constexpr name_list later_fields<named_segments>{"stands_for_others"};
 template <>
 inline constexpr name_list signed_fields<named_segments>{"first_number", "last_number"};
 
+/// `peak_live_bytes` is "live_at_peak" in JSON, whose keys do not change.
 template <>
-inline constexpr name_list field_names<named_segments_usage>{
+inline constexpr name_list field_names<segment_summary>{
     "segment",        "segment_peak",       "live_at_peak",     "allocations",        "deallocations",
     "segment_change", "cumulative_current", "allocation_count", "deallocation_count", "growth"};
 
@@ -232,9 +233,9 @@ inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 /// Every struct of a profile.
 using profile_structs = decltype(
     type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} + facet_structs{} +
-    type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, named_segments_usage,
-              segment_usage, timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile, checkpoint_usage,
-              checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
+    type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary, segment_usage,
+              timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile, checkpoint_usage, checkpoint,
+              profiler_cost, event_anomalies, provenance, profile>{});
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>

@@ -5,6 +5,7 @@
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,18 +18,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// All segments of one name, or of one family of names, in one memory space.
-struct segments_of_name {
-  std::string name;
-  bool stands_for_others = false;  ///< the row of all names that came after there were too many
-  std::int64_t count = 0;
-  std::int64_t first_number = 0;  ///< number of the first one among all segments, from 0
-  std::int64_t last_number = 0;
-  value_summary segment_peak;
-  value_summary segment_change;
-  value_summary cumulative_current;
-  linear_fit growth;  ///< of `cumulative_current`; only for a name, not for a family
-
+/// All segments of one name, or of one family of names, in one memory space. A family has no `growth`.
+struct segments_of_name : named_segments, segment_summary {
   bool operator==(const segments_of_name&) const = default;
 };
 
@@ -95,6 +86,12 @@ inline void add_to_summary(value_summary& into, const value_summary& other, bool
   into.sum = add_saturating(into.sum, other.sum);
 }
 
+/// What a `segment_summary` sums up.
+inline constexpr std::array numbers_of_segments{&segment_summary::segment_peak,     &segment_summary::peak_live_bytes,
+                                                &segment_summary::allocations,      &segment_summary::deallocations,
+                                                &segment_summary::segment_change,   &segment_summary::cumulative_current,
+                                                &segment_summary::allocation_count, &segment_summary::deallocation_count};
+
 /// The name with each number replaced by '*'.
 [[nodiscard]] inline std::string without_numbers(std::string_view name) {
   std::string family;
@@ -136,10 +133,7 @@ namespace detail {
 [[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
   std::vector<segments_of_name> rows;
   for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
-    const auto& name = source.segments_by_name[index];
-    const auto& usage = space.segments_by_name[index];
-    rows.push_back({name.name, name.stands_for_others, name.count, name.first_number, name.last_number, usage.segment_peak,
-                    usage.segment_change, usage.cumulative_current, usage.growth});
+    rows.push_back({source.segments_by_name[index], space.segments_by_name[index]});
   }
   return rows;
 }
@@ -154,17 +148,25 @@ namespace detail {
     const auto& usage = space.segments[index];
     const auto [at, is_new] = names.find_or_add(source.segments[index].name);
     if (is_new) {
-      rows.emplace_back().name = source.segments[index].name;
-      rows.back().first_number = static_cast<std::int64_t>(index);
+      segments_of_name& made = rows.emplace_back();
+      made.name = made.segment = source.segments[index].name;
+      made.first_number = static_cast<std::int64_t>(index);
       growth.emplace_back();
     }
     segments_of_name& row = rows[at];
+    add_value(row.duration_ns, source.segments[index].end_ns - source.segments[index].begin_ns, is_new);
     add_value(row.segment_peak, usage.segment_peak, is_new);
+    add_value(row.peak_live_bytes, usage.live_at_peak.bytes, is_new);
+    add_value(row.allocations, usage.allocations, is_new);
+    add_value(row.deallocations, usage.deallocations, is_new);
     add_value(row.segment_change, usage.segment_change, is_new);
     add_value(row.cumulative_current, usage.cumulative_current, is_new);
+    add_value(row.allocation_count, usage.allocation_count, is_new);
+    add_value(row.deallocation_count, usage.deallocation_count, is_new);
     growth[at].add(steps[index], usage.cumulative_current);
     row.last_number = static_cast<std::int64_t>(index);
     ++row.count;
+    ++row.kept;
   }
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].growth = growth[index].line();
   return rows;
@@ -208,14 +210,15 @@ template <class Name = segments_of_name>
     segments_of_name& row = rows[row_of_family[at.index]];
     const bool is_earlier = name.first_number < row.first_number;
     const bool is_later = name.last_number > row.last_number;
-    detail::add_to_summary(row.segment_peak, name.segment_peak, is_earlier, is_later);
-    detail::add_to_summary(row.segment_change, name.segment_change, is_earlier, is_later);
-    detail::add_to_summary(row.cumulative_current, name.cumulative_current, is_earlier, is_later);
+    detail::add_to_summary(row.duration_ns, name.duration_ns, is_earlier, is_later);
+    for (value_summary segment_summary::*const number : detail::numbers_of_segments)
+      detail::add_to_summary(row.*number, name.*number, is_earlier, is_later);
     row.first_number = std::min(row.first_number, name.first_number);
     row.last_number = std::max(row.last_number, name.last_number);
     row.count += name.count;
+    row.kept += name.kept;
     row.growth = {};
-    row.name = family;
+    row.name = row.segment = family;
   }
   return rows;
 }

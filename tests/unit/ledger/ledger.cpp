@@ -346,7 +346,7 @@ TEST_CASE("ledger: a segment costs only the spaces that changed in it, and count
   CHECK(made.exact);
   for (const std::size_t space : {std::size_t{6}, std::size_t{7}}) {
     const std::int64_t more = space == 7 ? 5 : 0;
-    const memprof::named_segments_usage& steps = made.spaces[space].segments_by_name.at(0);
+    const memprof::segment_summary& steps = made.spaces[space].segments_by_name.at(0);
     CHECK(steps.cumulative_current.sum == 10 * (segments + 1) + more);
     CHECK(steps.cumulative_current.last == 10 + more);
     CHECK(steps.allocations.sum == 10 + more);

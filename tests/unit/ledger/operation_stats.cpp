@@ -13,14 +13,14 @@ TEST_CASE("operation stats: values at the last peak are those before the first c
   std::uint64_t epoch = 1;
   owner.change(epoch, 100, 1);
   ++epoch;  // a peak
-  CHECK(owner.live_at_peak(epoch) == 100);
+  CHECK(owner.bytes_at_peak(epoch) == 100);
   owner.change(epoch, -60, 0);
   owner.change(epoch, 5, 1);
   CHECK(owner.live == 45);
-  CHECK(owner.live_at_peak(epoch) == 100);
+  CHECK(owner.bytes_at_peak(epoch) == 100);
   CHECK(owner.blocks_at_peak(epoch) == 1);
   ++epoch;  // the next peak
-  CHECK(owner.live_at_peak(epoch) == 45);
+  CHECK(owner.bytes_at_peak(epoch) == 45);
   CHECK(owner.blocks_at_peak(epoch) == 2);
 }
 
@@ -29,11 +29,11 @@ TEST_CASE("operation stats: a correction changes what is live and what was live 
   owner.change(1, 100, 2);
   owner.correct(2, -30, -1);  // first touch after the peak
   CHECK(owner.live == 70);
-  CHECK(owner.live_at_peak(2) == 70);
+  CHECK(owner.bytes_at_peak(2) == 70);
   owner.change(2, -10, -1);
   owner.correct(2, 1, 1);
   CHECK(owner.live == 61);
-  CHECK(owner.live_at_peak(2) == 71);
+  CHECK(owner.bytes_at_peak(2) == 71);
   CHECK(owner.blocks_at_peak(2) == 2);
 }
 

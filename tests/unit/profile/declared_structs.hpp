@@ -13,6 +13,9 @@ struct declared_struct {
   std::vector<std::string> fields;
 };
 
+/// A field's name in JSON, whose keys do not change: one is older than the rule that a name stands for one type.
+inline std::string json_name(const std::string& field) { return field == "peak_live_bytes" ? "live_at_peak" : field; }
+
 /// The structs of a profile that a header declares, with their fields, both in the order of the text.
 inline std::vector<declared_struct> declared_in(const std::string& name) {
   std::ifstream header{MEMPROF_SOURCE_DIR "/include/memprof/" + name};
@@ -33,7 +36,7 @@ inline std::vector<declared_struct> declared_in(const std::string& name) {
       is_compared = false;
       result.push_back({match[1], {}});
     } else if (inside && std::regex_match(line, match, field)) {
-      result.back().fields.push_back(match[1]);
+      result.back().fields.push_back(json_name(match[1]));
     }
   }
   return result;

@@ -1,5 +1,6 @@
 #include <memprof/profile/reflect.hpp>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 #include <string>
@@ -45,7 +46,12 @@ TEST_CASE("reflect: the names are those that profile.hpp declares, for every str
 
 TEST_CASE("reflect: the names are those that Boost.PFR finds") {
 #if defined(BOOST_PFR_CORE_NAME_ENABLED) && BOOST_PFR_CORE_NAME_ENABLED
-  memprof::profile_structs{}.each([]<class T>() { CHECK(memprof::field_names<T> == boost::pfr::names_as_array<T>()); });
+  memprof::profile_structs{}.each([]<class T>() {
+    std::vector<std::string> found;
+    for (const std::string_view field : boost::pfr::names_as_array<T>())
+      found.push_back(memprof_tests::json_name(std::string{field}));
+    CHECK(std::equal(found.begin(), found.end(), memprof::field_names<T>.begin(), memprof::field_names<T>.end()));
+  });
 #else
   SKIP("Boost.PFR finds names only since Boost 1.84");
 #endif

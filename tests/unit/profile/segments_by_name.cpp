@@ -24,6 +24,7 @@ memprof::profile five_segments() {
     profile.segments.emplace_back().name = is_a ? "A" : "B";
     memprof::segment_usage& usage = space.segments.emplace_back();
     usage.segment_peak = is_a ? 10 + index : 0;
+    usage.allocations = is_a ? 10 : 0;
     usage.segment_change = is_a ? 10 : -6;
     current += usage.segment_change;
     usage.cumulative_current = current;
@@ -43,6 +44,7 @@ TEST_CASE("segments by name: they are folded from the segments where a profile h
   CHECK(names[0].last_number == 4);
   CHECK(names[0].segment_peak == value_summary{10, 14, 10, 14, 36, -1, -1});
   CHECK(names[0].segment_change == value_summary{10, 10, 10, 10, 30, -1, -1});
+  CHECK(names[0].allocations == value_summary{10, 10, 10, 10, 30, -1, -1});
   CHECK(names[0].cumulative_current == value_summary{10, 18, 10, 18, 42, -1, -1});  // 10, 14, 18
   CHECK_THAT(names[0].growth.per_step, Catch::Matchers::WithinAbs(4, 1e-12));
   CHECK_THAT(names[0].growth.r_squared, Catch::Matchers::WithinAbs(1, 1e-12));
@@ -56,7 +58,7 @@ TEST_CASE("segments by name: the profile's own rows come first, since they know 
   name.name = "A";
   name.count = 1000;
   name.last_number = 1999;
-  memprof::named_segments_usage& usage = profile.spaces[0].segments_by_name.emplace_back();
+  memprof::segment_summary& usage = profile.spaces[0].segments_by_name.emplace_back();
   usage.segment_peak = {1, 2, 0, 9, 4000, 5, 6};
   usage.growth = {4, 0.5};
   profile.segment_count = 2000;
@@ -80,14 +82,20 @@ TEST_CASE("segments by name: a step ends where a name comes again") {
 }
 
 TEST_CASE("segments by name: names that differ only in numbers are a family") {
-  segments_of_name first{"step 1/F", false, 1, 0, 0, {4, 4, 4, 4, 4, -1, -1}, {}, {}, {}};
-  segments_of_name second{"step 12/F", false, 2, 3, 5, {1, 9, 1, 9, 10, -1, -1}, {}, {}, {}};
-  segments_of_name alone{"MODEL 7", false, 1, 1, 1, {}, {}, {}, {}};
+  segments_of_name first{{"step 1/F", false, 1, 1, 0, 0, {}}, {}};
+  segments_of_name second{{"step 12/F", false, 2, 1, 3, 5, {}}, {}};
+  segments_of_name alone{{"MODEL 7", false, 1, 1, 1, 1, {}}, {}};
+  first.segment_peak = {4, 4, 4, 4, 4, -1, -1};
+  second.segment_peak = {1, 9, 1, 9, 10, -1, -1};
+  first.allocations = {7, 7, 7, 7, 7, -1, -1};
+  second.allocations = {2, 3, 2, 3, 5, -1, -1};
   const std::vector<segments_of_name> families = memprof::segments_by_family({first, alone, second});
   REQUIRE(families.size() == 2);
   CHECK(families[0].name == "step */F");
   CHECK(families[0].count == 3);
+  CHECK(families[0].kept == 2);
   CHECK(families[0].segment_peak == value_summary{4, 9, 1, 9, 14, -1, -1});
+  CHECK(families[0].allocations == value_summary{7, 3, 2, 7, 12, -1, -1});
   CHECK(families[0].last_number == 5);
   CHECK(families[1].name == "MODEL 7");
 }

@@ -63,7 +63,7 @@ void stack_fold::on_annotation(const replay_state& at, const replayed_block& blo
     row.total_blocks += sign;
     row.live_since_ns += sign * wide{block.time_ns};
     note_max(row);
-    row.max_bytes = std::max(row.max_bytes, row.owned.live_at_peak(space.epoch));  // which has just been corrected
+    row.max_bytes = std::max(row.max_bytes, row.owned.bytes_at_peak(space.epoch));  // which has just been corrected
   };
   add(before, -1);
   add(block.category, 1);
@@ -91,7 +91,7 @@ stack_table stack_fold::table(const replay_state& at) const {
     // Blocks that got another category later may have been in this one at the peak.
     if (row.total_blocks == 0 && row.owned.blocks_at_peak(epoch) == 0) continue;
     result.rows.push_back({index[row.space], row.operation, row.of, row.total_bytes, row.total_blocks,
-                           row.owned.live_at_peak(epoch), row.owned.blocks_at_peak(epoch), row.owned.live, row.owned.blocks,
+                           row.owned.bytes_at_peak(epoch), row.owned.blocks_at_peak(epoch), row.owned.live, row.owned.blocks,
                            row.max_bytes, row.max_blocks, lifetime_us(row)});
   }
   return result;

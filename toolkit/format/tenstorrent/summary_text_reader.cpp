@@ -176,7 +176,7 @@ bool summary_text_reader::read_segment(state& open, std::string_view line) {
     name.name = row->name;
     name.count = row->count;
     name.kept = 1;
-    named_segments_usage& usage = space_of(summary).segments_by_name.emplace_back();
+    segment_summary& usage = space_of(summary).segments_by_name.emplace_back();
     usage.segment = row->name;
     usage.segment_peak = row->peak;
     open.awaits_change = !row->change;
@@ -193,7 +193,7 @@ bool summary_text_reader::read_segment(state& open, std::string_view line) {
 
 void summary_text_reader::add_segment(profile& summary, const value_summary& change) {
   space_profile& space = space_of(summary);
-  named_segments_usage& usage = space.segments_by_name.back();
+  segment_summary& usage = space.segments_by_name.back();
   usage.segment_change = change;
   segment_usage first;
   first.segment = usage.segment;

@@ -89,7 +89,7 @@ struct shortfall_record {
   [[gnu::cold]] void take_out_asked() noexcept {
     stamp = moment.peak_stamp;
     const auto bytes = static_cast<std::int64_t>(asked.bytes);
-    moment.live_at_peak -= bytes;
+    moment.peak_live_bytes -= bytes;
     --moment.blocks_at_peak;
     moment.categories[asked.category()].bytes -= bytes;
     --moment.categories[asked.category()].blocks;
@@ -134,7 +134,7 @@ struct shortfall_record {
   /// `largest_count` entries of `largest` are a heap.
   [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
     const auto bytes = static_cast<std::int64_t>(held.bytes);
-    moment.live_at_peak += bytes;
+    moment.peak_live_bytes += bytes;
     ++moment.blocks_at_peak;
     moment.categories[held.category()].bytes += bytes;
     ++moment.categories[held.category()].blocks;

@@ -88,7 +88,7 @@ struct saved_spaces : saved_values {
     state.require(part.peak_operation_ < operation_count);
     state_sum at_peak;
     const auto owned = [&](auto& stats) {
-      std::int64_t live = stats.live_at_peak(part.epoch_);
+      std::int64_t live = stats.bytes_at_peak(part.epoch_);
       std::int64_t blocks = stats.blocks_at_peak(part.epoch_);
       state.amounts(live, blocks);
       at_peak.add(state, live);

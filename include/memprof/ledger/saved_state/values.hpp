@@ -52,7 +52,7 @@ struct saved_values {
 
   template <class State, class Record>
   static void segment(State& state, Record& part, std::size_t operation_count) noexcept {
-    state.amounts(part.live_at_start, part.live_at_end, part.live_at_peak);
+    state.amounts(part.live_at_start, part.live_at_end, part.peak_live_bytes);
     state.totals(part.allocated);
     state.amounts(part.allocation_count, part.blocks_at_start, part.blocks_at_end, part.blocks_at_peak);
     state.numbers(part.peak_ordinal, part.peak_stamp);

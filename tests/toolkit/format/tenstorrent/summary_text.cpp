@@ -86,7 +86,7 @@ TEST_CASE("summary text: it is read back as far as it tells") {
       CHECK(profile.segments_by_name[0].name == "MODEL  CREATION");
       CHECK(profile.segments_by_name[2].count == 20);
       CHECK(space.peak_segment == 2);
-      const memprof::named_segments_usage& backward = space.segments_by_name[2];
+      const memprof::segment_summary& backward = space.segments_by_name[2];
       CHECK(within_three_digits(backward.segment_change.first, leak - 5 * mib));
       CHECK(within_three_digits(backward.segment_change.sum, 20 * (leak - 5 * mib)));
       CHECK(within_three_digits(backward.segment_peak.greatest, mib));
