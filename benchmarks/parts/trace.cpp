@@ -35,11 +35,11 @@ std::vector<memprof::event> record_training() {
     for (std::uint64_t block = 0; block < blocks; ++block) {
       const auto name = static_cast<std::uint32_t>(1 + block / 20 % 12);
       if (block % 20 == 0)
-        put({0, memprof::scope_address(++number, 0), 0, name, memprof::event_kind::scope_begin, memprof::any_space, 0});
+        put({0, memprof::detail::scope_address(++number, 0), 0, name, memprof::event_kind::scope_begin, memprof::any_space, 0});
       if (random() % 20 == 0) sizes[block] = 16 * (1 + random() % 4096);
       put({0, (std::uint64_t{1} << 40) + block * 65536, sizes[block], 0, memprof::event_kind::allocate, 0, 0});
       if (block % 20 == 19)
-        put({0, memprof::scope_address(number, 0), 0, name, memprof::event_kind::scope_end, memprof::any_space, 0});
+        put({0, memprof::detail::scope_address(number, 0), 0, name, memprof::event_kind::scope_end, memprof::any_space, 0});
     }
     for (std::uint64_t block = blocks; block-- != 0;) {
       put({0, (std::uint64_t{1} << 40) + block * 65536, 0, 0, memprof::event_kind::deallocate, 0, 0});

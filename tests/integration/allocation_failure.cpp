@@ -146,7 +146,7 @@ TEST_CASE("allocation failure: whichever page the profiler does not get, operati
   for (std::uint32_t number = 1; number <= operations; ++number) {
     const memprof::label name = first_name + number - 1;
     const std::uint64_t stamp = 1'000'000 + 10 * number;
-    events.push_back({stamp, memprof::scope_address(number, 0), 0, name, event_kind::scope_begin, 0, 0});
+    events.push_back({stamp, memprof::detail::scope_address(number, 0), 0, name, event_kind::scope_begin, 0, 0});
     events.push_back({stamp + 1, 0x2000, 10, 0, event_kind::allocate, 0, 0});
     events.push_back({stamp + 2, 0x2000, 10, 0, event_kind::deallocate, 0, 0});
     events.push_back({stamp + 3, number, 0, name, event_kind::scope_end, 0, 0});

@@ -106,7 +106,7 @@ TEST_CASE("hostile pages and exports: hundreds of thousands of segments, and man
   for (unsigned space = 0; space < made_trace::spaces; ++space)
     made.put(event_kind::allocate, 1, {0, 64, 8, 0, {}, static_cast<std::uint8_t>(space), 0});
   for (int segment = 0; segment < 500'000; ++segment)
-    made.put(event_kind::segment_end, memprof::no_ring_id, {0, 0, 0, 2, {}, 0, 0});
+    made.put(event_kind::segment_end, memprof::detail::no_ring_id, {0, 0, 0, 2, {}, 0, 0});
   require_cheap_everywhere(made);
 }
 
@@ -119,8 +119,8 @@ TEST_CASE("hostile pages and exports: a hundred thousand threads, and operations
     made.put(event_kind::allocate, ring, {0, 64 + 64 * std::uint64_t{ring}, 8, 0, {}, 0, 0});
   for (std::uint32_t end = 0; end < 50'000; ++end) {
     const std::uint32_t number = end + 1;
-    made.put(event_kind::scope_begin, threads, {0, memprof::scope_address(number, 0), 0, 2, {}, memprof::any_space, 0});
-    made.put(event_kind::scope_end, 1, {0, memprof::scope_address(number, threads), 0, 2, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_begin, threads, {0, memprof::detail::scope_address(number, 0), 0, 2, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_end, 1, {0, memprof::detail::scope_address(number, threads), 0, 2, {}, memprof::any_space, 0});
   }
   require_cheap_everywhere(made);
 }

@@ -33,7 +33,7 @@ class hostile_trace {
  public:
   hostile_trace() {
     memprof::capture_info info;
-    info.largest_blocks = memprof::max_largest_blocks;
+    info.largest_blocks = memprof::detail::max_largest_blocks;
     target.info(info);
     target.name(1, "cpu");
     target.name(2, std::string(32'768, 'n'));
@@ -119,12 +119,12 @@ TEST_CASE("hostile traces: a long name nested deep") {
   std::uint32_t number = 0;
   std::uint32_t outer = 0;
   for (int depth = 0; depth < 250; ++depth) {
-    made.put(event_kind::scope_begin, 1, {0, memprof::scope_address(++number, outer), 0, 2, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_begin, 1, {0, memprof::detail::scope_address(++number, outer), 0, 2, {}, memprof::any_space, 0});
     outer = number;
     made.allocate(1, 0, 64 * number);
   }
   for (std::uint32_t id = 3; id < 2000; ++id) {
-    made.put(event_kind::scope_begin, 1, {0, memprof::scope_address(++number, outer), 0, id, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_begin, 1, {0, memprof::detail::scope_address(++number, outer), 0, id, {}, memprof::any_space, 0});
     made.allocate(1, 0, 64 * number);
     made.put(event_kind::scope_end, 1, {0, number, 0, id, {}, memprof::any_space, 0});
   }
@@ -134,7 +134,7 @@ TEST_CASE("hostile traces: a long name nested deep") {
 TEST_CASE("hostile traces: all spaces in many segments") {
   hostile_trace made;
   for (unsigned space = 0; space < memprof::any_space; ++space) made.allocate(1, space, 64);
-  for (int segment = 0; segment < 10'000; ++segment) made.put(event_kind::segment_end, memprof::no_ring_id);
+  for (int segment = 0; segment < 10'000; ++segment) made.put(event_kind::segment_end, memprof::detail::no_ring_id);
   require_bounded("segments", made);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("hostile traces: thousands of the largest blocks in each of many segme
   hostile_trace made;
   for (std::uint64_t block = 1; block <= 4096; ++block) made.allocate(1, 0, 64 * block);
   for (std::uint64_t segment = 0; segment < 20'000; ++segment) {
-    made.put(event_kind::segment_end, memprof::no_ring_id);
+    made.put(event_kind::segment_end, memprof::detail::no_ring_id);
     made.put(event_kind::deallocate, 1, {0, 64 * (segment % 4096 + 1), 0, 0, {}, 0, 0});
     made.allocate(1, 0, 64 * (segment % 4096 + 1));
   }
@@ -157,7 +157,7 @@ TEST_CASE("hostile traces: blocks on all cores of all spaces, again and again") 
       made.put(event_kind::allocate_on_cores, 1, fields);
       made.put(event_kind::deallocate_on_cores, 1, fields);
     }
-    made.put(event_kind::segment_end, memprof::no_ring_id);
+    made.put(event_kind::segment_end, memprof::detail::no_ring_id);
   }
   require_bounded("cores", made);
 }
@@ -177,7 +177,7 @@ TEST_CASE("hostile traces: ends of operations on threads that are searched for")
   hostile_trace made;
   for (std::uint32_t ring = 1; ring < 20'000; ++ring) made.allocate(ring, 0, 64 * ring);
   for (std::uint32_t end = 0; end < 500'000; ++end)
-    made.put(event_kind::scope_end, 1, {0, memprof::scope_address(1, 999'999), 0, 0, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_end, 1, {0, memprof::detail::scope_address(1, 999'999), 0, 0, {}, memprof::any_space, 0});
   require_bounded("ends", made);
 }
 

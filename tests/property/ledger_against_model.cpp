@@ -66,12 +66,12 @@ class name_tables {
   }
 
   [[nodiscard]] bool in_order() const { return in_order_; }
-  [[nodiscard]] ledger_names ledger(bool is_complete) const { return {labels_, space_labels_.data(), clock_, is_complete}; }
+  [[nodiscard]] detail::ledger_names ledger(bool is_complete) const { return {labels_, space_labels_.data(), clock_, is_complete}; }
 
   model_names model;
 
  private:
-  label_table labels_;
+  detail::label_table labels_;
   std::array<label, memprof::ledger::max_spaces> space_labels_{};
   clock_readings clock_;
   bool in_order_ = true;

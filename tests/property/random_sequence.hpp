@@ -299,9 +299,9 @@ class sequence_generator {
       at.open.erase(at.open.begin() + static_cast<std::ptrdiff_t>(index));
       recorded.kind = event_kind::scope_end;
       recorded.label = ended.name;
-      recorded.address = scope_address(ended.number, 0);
+      recorded.address = detail::scope_address(ended.number, 0);
       if (random_.chance(8)) {
-        recorded.address = scope_address(ended.number, at.thread == 0 ? thread_ : at.thread);
+        recorded.address = detail::scope_address(ended.number, at.thread == 0 ? thread_ : at.thread);
         thread = static_cast<std::uint32_t>(random_.below(kind_.threads));
       } else if (at.innermost == ended.number) {
         at.innermost = ended.outer;
@@ -311,7 +311,7 @@ class sequence_generator {
     recorded.kind = event_kind::scope_begin;
     recorded.label = 1 + static_cast<std::uint32_t>(random_.below(operation_labels));
     recorded.tag = static_cast<std::uint16_t>(random_.chance(40) ? random_.below(9) : 0);
-    recorded.address = scope_address(++at.last, at.innermost);
+    recorded.address = detail::scope_address(++at.last, at.innermost);
     at.open.push_back({recorded.label, at.last, at.innermost});
     at.innermost = at.last;
     if (kind_.depth < 100 && random_.chance(2))

@@ -50,16 +50,16 @@ class recorded_sequence {
       std::uint32_t ring = made_.steps[first].thread;
       if (made_.steps[first].is_segment_end) {
         recorded.kind = event_kind::segment_end;
-        ring = no_ring_id;
+        ring = detail::no_ring_id;
       }
       visitor.events(&recorded, &recorded + 1, ring);
       if (first % 60 == 11) {
         const event looked{0, 0, 0, static_cast<label>(first % 3), event_kind::checkpoint, any_space, 0};
-        visitor.events(&looked, &looked + 1, no_ring_id);
+        visitor.events(&looked, &looked + 1, detail::no_ring_id);
       }
       if (first % 50 != 7) continue;
       const event reading{recorded.stamp + 1, recorded.stamp, 0, 0, event_kind::clock_reading, any_space, 0};
-      visitor.events(&reading, &reading + 1, no_ring_id);
+      visitor.events(&reading, &reading + 1, detail::no_ring_id);
     }
   }
   [[nodiscard]] std::size_t size() const { return made_.steps.size(); }
@@ -105,7 +105,7 @@ TEST_CASE("property: a trace that begins with a saved state gives the profile of
     trace cut_off;
     made.define(cut_off);
     const event gap{0, 0, cut, 0, event_kind::gap, any_space, 0};
-    cut_off.events(&gap, &gap + 1, no_ring_id);
+    cut_off.events(&gap, &gap + 1, detail::no_ring_id);
     detail::page_array<unsigned char> saved;
     REQUIRE(whole.write_saved_state(saved));
     cut_off.saved_state(saved);
@@ -145,7 +145,7 @@ TEST_CASE("property: a saved state after a gap makes up for it, and one without 
         kept += next - at;
       } else {
         const event gap{0, 0, next - at, 0, event_kind::gap, any_space, 0};
-        with_gaps.events(&gap, &gap + 1, no_ring_id);
+        with_gaps.events(&gap, &gap + 1, detail::no_ring_id);
       }
       put_saved_state(with_gaps, whole);
       at = next;

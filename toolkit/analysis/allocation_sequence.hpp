@@ -61,7 +61,7 @@ class allocation_sequence {
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return visitor_.operations(); }
   /// The names in the trace.
-  [[nodiscard]] const label_table& names() const noexcept { return names_; }
+  [[nodiscard]] const detail::label_table& names() const noexcept { return names_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   /// Frees of blocks that no event had allocated; they have no steps.
   [[nodiscard]] std::uint64_t unmatched_frees() const noexcept { return unmatched_frees_; }
@@ -98,7 +98,7 @@ class allocation_sequence {
   std::vector<allocation_step> steps_;
   detail::live_blocks live_;           // `owner` is the block's number
   std::vector<std::uint32_t> unused_;  // numbers of freed blocks
-  label_table names_;
+  detail::label_table names_;
   detail::operation_visitor visitor_;
   std::map<std::uint32_t, std::unique_ptr<detail::thread_scopes>> threads_;  // by ring
 };

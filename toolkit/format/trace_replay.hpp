@@ -50,7 +50,7 @@ struct replay_state {
   std::int64_t now_ns = 0;
   std::uint64_t segment = 0;  ///< the number of segments that have ended
   capture_info info;
-  label_table names;
+  detail::label_table names;
   label space_names[any_space + 1] = {};
   detail::operation_visitor visitor;
 

@@ -30,7 +30,7 @@ void run_survey::info(const capture_info& info) {
 }
 
 void run_survey::name(label id, std::string_view text) {
-  if (text == end_segment_name) end_name_ = id;
+  if (text == detail::end_segment_name) end_name_ = id;
   fold_.name(id, text);
 }
 

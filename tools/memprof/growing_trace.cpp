@@ -68,7 +68,7 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
     memprof::trace tail;
     if (newer.left_out() != 0) {
       const memprof::event gap{0, 0, newer.left_out(), 0, memprof::event_kind::gap, memprof::any_space, 0};
-      tail.events(&gap, &gap + 1, memprof::no_ring_id);
+      tail.events(&gap, &gap + 1, memprof::detail::no_ring_id);
     }
     const auto for_each_chunk = [&](auto&& visit) {
       newer.for_each_chunk(visit);

@@ -70,7 +70,7 @@ class printer {
       if (first->stamp != 0) on.stamp = std::max(on.stamp, first->stamp);
       if (first->kind == event_kind::thread_begin) on.number = first->address;
       last_stamp_ = std::max(last_stamp_, on.stamp);
-      if (ring == memprof::no_ring_id && first->stamp == 0) on.stamp = last_stamp_;
+      if (ring == memprof::detail::no_ring_id && first->stamp == 0) on.stamp = last_stamp_;
       print(*first, on);
     }
   }
@@ -95,7 +95,7 @@ class printer {
   [[nodiscard]] static bool has_category(const event& happened) {
     const std::uint16_t value = happened.tag & 0xFFU;
     return value != 0 && value <= memprof::category_names.size() &&
-           (memprof::has_address(happened.kind) || happened.kind == event_kind::scope_begin);
+           (memprof::detail::has_address(happened.kind) || happened.kind == event_kind::scope_begin);
   }
 
   void print(const event& happened, const thread& on) {
@@ -134,7 +134,7 @@ class printer {
       text += ' ' + std::string{key} + '=';
       if (value.is_string()) {
         text += memprof::detail::on_one_line(value.get_ref<const std::string&>());
-      } else if (std::string_view{key} == "address" && memprof::has_address(happened.kind)) {
+      } else if (std::string_view{key} == "address" && memprof::detail::has_address(happened.kind)) {
         std::array<char, 24> digits{};
         std::snprintf(digits.data(), digits.size(), "0x%" PRIx64, happened.address);
         text += digits.data();
@@ -150,7 +150,7 @@ class printer {
 
   const memprof::clock_readings& clock_;
   bool as_json_;
-  memprof::label_table names_;
+  memprof::detail::label_table names_;
   std::array<memprof::label, memprof::any_space + 1> spaces_{};
   std::unordered_map<std::uint32_t, thread> threads_;
   std::uint64_t last_stamp_ = 0;

@@ -74,7 +74,7 @@ class ledger {
   void apply(const event* first, const event* last, std::uint32_t ring) noexcept;
 
   /// Applies events of several threads, in order; the same as one call of the other for each.
-  void apply(const ordered_event* first, const ordered_event* last) noexcept;
+  void apply(const detail::ordered_event* first, const detail::ordered_event* last) noexcept;
 
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space that has changed and the kept segments, but not
   /// over live blocks.

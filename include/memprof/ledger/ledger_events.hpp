@@ -42,9 +42,9 @@ inline void ledger::apply(const event* first, const event* last, std::uint32_t r
   }
 }
 
-inline void ledger::apply(const ordered_event* first, const ordered_event* last) noexcept {
+inline void ledger::apply(const detail::ordered_event* first, const detail::ordered_event* last) noexcept {
   events_ += static_cast<std::uint64_t>(last - first);
-  for (const ordered_event* next = first; next != last; ++next) {
+  for (const detail::ordered_event* next = first; next != last; ++next) {
     detail::thread_state* const state = find_thread(next->ring);
     if (state == nullptr) [[unlikely]] {
       ++rejected_events_;

@@ -28,7 +28,7 @@ namespace memprof::inline MEMPROF_ABI {
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 /// Not inlined, here and below: code that always calls its cold parts is cold itself.
 template <class Ledger>
-[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const ledger_names& names) {
+[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const detail::ledger_names& names) {
   events.settle();
   profile result;
   result.library_version = version_string;
@@ -52,7 +52,7 @@ template <class Ledger>
     const label name = names.space_names[id];
     const bool is_shared = name == other_names;
     result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
-        is_shared ? other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
+        is_shared ? detail::other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
     if (is_shared || space->untracked_allocations.count != 0) result.exact = false;
   }
   result.memories = detail::build_memories(events, names.labels, names.time, paths, rows, result.spaces);

@@ -43,17 +43,17 @@ class facet_folds {
     const detail::facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
     for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
       if (events.space(id) == nullptr) continue;
-      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : space_facet_folds{}.build(names);
+      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : detail::space_facet_folds{}.build(names);
     }
   }
 
  private:
-  [[nodiscard]] space_facet_folds& of(std::uint8_t space) {
-    if (!spaces_[space]) spaces_[space] = std::make_unique<space_facet_folds>();
+  [[nodiscard]] detail::space_facet_folds& of(std::uint8_t space) {
+    if (!spaces_[space]) spaces_[space] = std::make_unique<detail::space_facet_folds>();
     return *spaces_[space];
   }
 
-  std::array<std::unique_ptr<space_facet_folds>, ledger::max_spaces> spaces_;
+  std::array<std::unique_ptr<detail::space_facet_folds>, ledger::max_spaces> spaces_;
 };
 
 /// A `trace_visitor` that feeds a given `trace_fold` and the facets along with it.

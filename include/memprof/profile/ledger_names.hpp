@@ -7,6 +7,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace detail {
+
 /// The meaning of a ledger's ids, and whether more events may come.
 struct ledger_names {
   name_view labels;
@@ -20,5 +22,7 @@ inline constexpr std::string_view other_operations_name = "other operations";
 
 /// The name that a profile gives to memory spaces beyond the limit.
 inline constexpr std::string_view other_spaces_name = "other spaces";
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

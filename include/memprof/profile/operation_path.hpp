@@ -20,10 +20,14 @@ inline void append_operation(std::string& path, std::string_view name) {
   }
 }
 
+namespace detail {
+
 /// Appends `\other`, which no name can produce.
 inline void append_other_operations(std::string& path) {
   if (!path.empty()) path += '/';
   path += "\\other";
 }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

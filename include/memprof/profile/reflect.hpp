@@ -232,8 +232,8 @@ inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
 /// Every struct of a profile.
 using profile_structs = decltype(
-    type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} + facet_structs{} +
-    type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary, segment_usage,
+    detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} + detail::facet_structs{} +
+    detail::type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary, segment_usage,
               timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile, checkpoint_usage, checkpoint,
               profiler_cost, event_anomalies, provenance, profile>{});
 

@@ -19,13 +19,13 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace detail {
+
 /// The name that a profile gives to the segment that has not ended yet.
 inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 
 /// The name that a profile gives to segments beyond the limit on names.
 inline constexpr std::string_view other_segments_name = "other segments";
-
-namespace detail {
 
 /// A profile's segments: the positions of the kept ones in the ledger, and possibly one that is still open.
 template <class History>

@@ -18,12 +18,12 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace detail {
+
 /// All segments of one name, or of one family of names, in one memory space. A family has no `growth`.
 struct segments_of_name : named_segments, segment_summary {
   bool operator==(const segments_of_name&) const = default;
 };
-
-namespace detail {
 
 inline void add_value(value_summary& summary, std::int64_t value, bool is_first) noexcept {
   if (is_first) summary = {value, value, value, value, 0, -1, -1};
@@ -106,8 +106,6 @@ inline constexpr std::array numbers_of_segments{&segment_summary::segment_peak, 
   return family;
 }
 
-}  // namespace detail
-
 /// The step of each segment, and the number of steps.
 struct segment_steps {
   std::vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
@@ -126,8 +124,6 @@ struct segment_steps {
   steps.count = steps.of_segment.empty() ? 0 : steps.of_segment.back() + 1;
   return steps;
 }
-
-namespace detail {
 
 /// From the profile's rows by name, which cover all segments, kept or not.
 [[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
@@ -171,8 +167,6 @@ namespace detail {
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].growth = growth[index].line();
   return rows;
 }
-
-}  // namespace detail
 
 /// A row for each name, in the order of first occurrence. `space` must be one of the profile's. Profiles of earlier versions have
 /// no rows by name; theirs are made from all their segments.
@@ -222,5 +216,7 @@ template <class Name = segments_of_name>
   }
   return rows;
 }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -29,6 +29,8 @@ struct space_facets {
 template <>
 inline constexpr name_list field_names<space_facets>{"lifetimes"};
 
+namespace detail {
+
 /// The structs of all facets, each before those that contain it.
 using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_structs{} + out_of_memory_structs{} +
                                reserved_structs{} + stream_structs{} + type_list<space_facets>{});
@@ -36,17 +38,19 @@ using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_st
 /// For one space, the folds of the facets that follow blocks.
 class space_facet_folds {
  public:
-  void allocated(const detail::block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
-  void freed(const detail::block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
+  void allocated(const block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
+  void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
   /// `name` is its row in the history.
   void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
-  template <class Names = detail::facet_names>
+  template <class Names = facet_names>
   [[nodiscard]] space_facets build(const Names& names) const {
     return {lifetimes_.build(names)};
   }
 
  private:
-  detail::space_lifetimes lifetimes_;
+  space_lifetimes lifetimes_;
 };
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

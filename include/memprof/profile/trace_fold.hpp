@@ -31,7 +31,7 @@ class trace_fold {
  public:
   trace_fold() noexcept = default;
   /// Uses `names`, which must outlive it, instead of the trace's own name records.
-  explicit trace_fold(const label_table& names) noexcept : borrowed_names_(&names) {}
+  explicit trace_fold(const detail::label_table& names) noexcept : borrowed_names_(&names) {}
   trace_fold(const trace_fold&) = delete;
   trace_fold& operator=(const trace_fold&) = delete;
 
@@ -64,7 +64,7 @@ class trace_fold {
     events_->apply(first, last, ring);
   }
   /// The same for events of several threads, in order.
-  void events(const ordered_event* first, const ordered_event* last) noexcept {
+  void events(const detail::ordered_event* first, const detail::ordered_event* last) noexcept {
     if (!events_) begin({});
     events_->apply(first, last);
   }
@@ -76,7 +76,7 @@ class trace_fold {
     saved_state_.clear();
     if (is_sound) return true;
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
-    events().apply(&gap, &gap + 1, no_ring_id);
+    events().apply(&gap, &gap + 1, detail::no_ring_id);
     return false;
   }
 
@@ -120,8 +120,8 @@ class trace_fold {
     if (work_limit_) events_->limit_work(*work_limit_);
   }
 
-  const label_table* borrowed_names_ = nullptr;
-  label_table own_names_;
+  const detail::label_table* borrowed_names_ = nullptr;
+  detail::label_table own_names_;
   detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
   detail::fact_tables facts_;

@@ -99,7 +99,7 @@ inline namespace enabled {
 
 /// Ends the active capture; its last segment gets `name`. The profile stays readable until the next `begin_capture` or
 /// `discard_capture`. Warns on stderr if no capture is active.
-inline void end_capture(std::string_view name = end_segment_name) {
+inline void end_capture(std::string_view name = detail::end_segment_name) {
   const std::uint32_t active = detail::active_capture();
   if (detail::finish_capture(active, name) || active != 0) return;
   std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
@@ -124,7 +124,7 @@ class [[nodiscard]] capture_guard {
   explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
   capture_guard(capture_guard&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
   capture_guard& operator=(capture_guard&&) = delete;
-  ~capture_guard() { detail::finish_capture(number_, end_segment_name); }
+  ~capture_guard() { detail::finish_capture(number_, detail::end_segment_name); }
 
   /// Like the free function, but for this guard's capture.
   void snapshot(std::string_view name) noexcept {
@@ -132,7 +132,7 @@ class [[nodiscard]] capture_guard {
   }
 
   /// Ends the capture; its last segment gets `name`. Does nothing if the capture has already ended.
-  void end(std::string_view name = end_segment_name) { detail::finish_capture(number_, name); }
+  void end(std::string_view name = detail::end_segment_name) { detail::finish_capture(number_, name); }
 
   /// Returns the profile so far; callable from any thread. Throws `memprof::error` if another capture has begun since, or after
   /// `discard_capture`.

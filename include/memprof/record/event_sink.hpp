@@ -175,7 +175,7 @@ class event_sink {
   /// The text of such an id; it never moves. Takes a lock.
   [[nodiscard]] std::string_view text_of(label id) const noexcept {
     const detail::control_guard control;
-    const label_table* const labels = abi_1::process_registry.labels;
+    const detail::label_table* const labels = abi_1::process_registry.labels;
     return labels == nullptr ? std::string_view{} : labels->text(id);
   }
 

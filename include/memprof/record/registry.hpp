@@ -104,7 +104,7 @@ struct registry {
   /// Bytes that `malloc` may take for the alignment of the program's live aligned blocks, beside their own.
   std::atomic<std::int64_t> alignment_bytes{0};
 
-  label_table* labels = nullptr;
+  detail::label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
   label space_memories[max_spaces + 1] = {host_memory};  ///< by id; 0: the space has a memory to itself
   std::uint32_t space_count = 0;
@@ -143,7 +143,7 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
   if (shared.labels == nullptr) {
     void* const pages = detail::map_pages(sizeof(label_table));
     if (pages == nullptr) return 0;
-    shared.labels = new (pages) label_table;
+    shared.labels = new (pages) detail::label_table;
     shared.space_names[cpu_space] = shared.labels->intern("cpu");
     shared.space_count = 1;
   }

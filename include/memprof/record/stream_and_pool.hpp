@@ -22,7 +22,7 @@ class stream_and_pool {
     pool = pool.substr(0, longest);
     char text[2 * longest + 1];
     stream.copy(text, stream.size());
-    text[stream.size()] = name_separator;
+    text[stream.size()] = detail::name_separator;
     pool.copy(text + stream.size() + 1, pool.size());
     const detail::control_guard control;
     const char* const both = text;

@@ -20,11 +20,15 @@ struct process_info {
   bool operator==(const process_info&) const = default;
 };
 
+namespace detail {
+
 /// The default name of the segment that ends with the capture.
 inline constexpr std::string_view end_segment_name = "END_TRACE";
 
 /// Maximum of `capture_info::largest_blocks`.
 inline constexpr std::uint32_t max_largest_blocks = 4096;
+
+}  // namespace detail
 
 /// What a trace says about itself: where and when it was made, and how detailed its profile is.
 struct capture_info {

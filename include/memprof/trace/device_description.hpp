@@ -14,8 +14,12 @@ namespace memprof::inline MEMPROF_ABI {
 /// How a device stores a matrix: row by row, or in tiles of 32 x 32 elements, with the last ones padded.
 enum class tensor_layout : std::uint8_t { row_major, tile };
 
+namespace detail {
+
 /// Names of the `tensor_layout` values, in order.
 inline constexpr std::array<std::string_view, 2> tensor_layout_names{"row_major", "tile"};
+
+}  // namespace detail
 
 /// One of a device's kinds of memory.
 struct device_space {

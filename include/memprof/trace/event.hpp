@@ -73,6 +73,8 @@ static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::ch
   return event_kind_names[index < event_kind_names.size() ? index : 0];
 }
 
+namespace detail {
+
 /// The ring of events recorded by no thread: those about the capture itself.
 inline constexpr std::uint32_t no_ring_id = 0;
 
@@ -82,13 +84,19 @@ inline constexpr std::uint32_t no_ring_id = 0;
          (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
+}  // namespace detail
+
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
 inline constexpr std::uint8_t cpu_space = 0;
+
+namespace detail {
 
 /// The address of a `scope_begin` or `scope_end`: the operation's number on its thread, from 1, and a second number.
 [[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
   return std::uint64_t{other} << 32 | number;
 }
+
+}  // namespace detail
 
 /// The address of an `out_of_memory` for which the device's free bytes are unknown.
 inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
@@ -140,8 +148,6 @@ namespace detail {
 static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
               offsetof(event, space) == 29 && offsetof(event, tag) == 30);
 
-}  // namespace detail
-
 /// One of a sequence of events of several threads, in their order.
 struct ordered_event {
   const event* recorded;
@@ -158,5 +164,7 @@ void for_each_run(const ordered_event* first, const ordered_event* last, Visitor
     first = end;
   }
 }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -30,12 +30,16 @@ struct fact_table {
   bool operator==(const fact_table&) const = default;
 };
 
+namespace detail {
+
 /// Limits of a table, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
 inline constexpr std::size_t max_fact_tables = 1024;                   ///< per trace; the rows of further ones are only counted
 inline constexpr std::size_t max_fact_bytes = std::size_t{128} << 20;  ///< about, of all rows of a trace in memory; likewise
 inline constexpr std::size_t max_fact_text = 4096;                     ///< bytes of a text value, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;               ///< bytes
+
+}  // namespace detail
 
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
 /// every field is an integer, `double` or `std::string`.

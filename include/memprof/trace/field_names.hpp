@@ -46,6 +46,8 @@ inline constexpr std::array<std::string_view, 0> signed_fields{};
 template <class T>
 inline constexpr std::array<std::string_view, 0> nullable_fields{};
 
+namespace detail {
+
 /// A list of types as a value, to iterate over: `list.each([]<class T>() { ... })`.
 template <class... Types>
 struct type_list {
@@ -58,5 +60,7 @@ struct type_list {
 /// Concatenates two lists.
 template <class... Left, class... Right>
 type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

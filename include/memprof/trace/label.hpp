@@ -18,6 +18,8 @@ using label = std::uint32_t;
 /// table.
 inline constexpr label other_names = (label{1} << 24) - 1;
 
+namespace detail {
+
 /// Separates the parts of a compound name, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
 
@@ -147,6 +149,8 @@ class label_table {
   char* next_ = nullptr;
   std::size_t free_ = 0;
 };
+
+}  // namespace detail
 
 /// Maps ids to texts, for any kind of table. Valid while its source stays in place.
 class name_view {

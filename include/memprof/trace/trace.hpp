@@ -159,7 +159,7 @@ class trace {
     decode(adapted);
     if (left_out_ != 0) {
       const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
-      visitor.events(&gap, &gap + 1, no_ring_id);
+      visitor.events(&gap, &gap + 1, detail::no_ring_id);
     }
   }
 

@@ -36,7 +36,7 @@ inline void write_trace(const trace& source, const std::filesystem::path& path) 
   trace tail;  // the chunks do not say that events were left out
   if (source.left_out() != 0) {
     const event gap{0, 0, source.left_out(), 0, event_kind::gap, any_space, 0};
-    tail.events(&gap, &gap + 1, no_ring_id);
+    tail.events(&gap, &gap + 1, detail::no_ring_id);
   }
   const auto for_each_chunk = [&](auto&& visit) {
     source.for_each_chunk(visit);
@@ -77,7 +77,7 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     bool is_at_beginning = true;
     void events(const event* first, const event* last, std::uint32_t ring) {
       if (std::exchange(is_at_beginning, false) && first->kind == event_kind::gap) dropped = first->bytes;
-      has_ended = has_ended || (ring == no_ring_id && (last - 1)->kind == event_kind::capture_end);
+      has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
@@ -113,12 +113,12 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
     if (file.live()->rings_outside() != 0 && !status.is_being_written) {
       const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
-      visitor.events(&gap, &gap + 1, no_ring_id);
+      visitor.events(&gap, &gap + 1, detail::no_ring_id);
     }
   }
   if (!status.damage.empty()) {
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};  // one or more
-    visitor.events(&gap, &gap + 1, no_ring_id);
+    visitor.events(&gap, &gap + 1, detail::no_ring_id);
   }
   return status;
 }

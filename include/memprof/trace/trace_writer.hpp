@@ -106,7 +106,7 @@ class trace_writer {
     thread_state& self = current();
     const open_operation opened{++self.last_operation, self.number, self.innermost, label_of(name), 0};
     self.innermost = opened.number;
-    put({stamp(), scope_address(opened.number, opened.outer), 0, opened.name, event_kind::scope_begin, any_space,
+    put({stamp(), detail::scope_address(opened.number, opened.outer), 0, opened.name, event_kind::scope_begin, any_space,
          category.tag()});
     return opened;
   }
@@ -114,7 +114,7 @@ class trace_writer {
     thread_state& self = current();
     const bool is_own = self.number == ended.thread;
     if (is_own && self.innermost == ended.number) self.innermost = ended.outer;
-    put({stamp(), scope_address(ended.number, is_own ? 0 : ended.thread), 0, ended.name, event_kind::scope_end, any_space, 0});
+    put({stamp(), detail::scope_address(ended.number, is_own ? 0 : ended.thread), 0, ended.name, event_kind::scope_end, any_space, 0});
   }
 
   /// Ends the current segment.
@@ -154,10 +154,10 @@ class trace_writer {
     return *thread_;
   }
   void put(const event& happened) { target_.events(&happened, &happened + 1, current().number); }
-  void put_own(const event& happened) { target_.events(&happened, &happened + 1, no_ring_id); }
+  void put_own(const event& happened) { target_.events(&happened, &happened + 1, detail::no_ring_id); }
 
   trace& target_;
-  label_table names_;
+  detail::label_table names_;
   label spaces_[any_space] = {};
   std::size_t space_count_ = 0;
   std::int64_t now_ns_ = 0;

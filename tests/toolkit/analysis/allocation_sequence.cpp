@@ -23,7 +23,7 @@ event allocation(std::uint64_t address, std::uint64_t bytes, std::uint8_t in = s
 event deallocation(std::uint64_t address, std::uint8_t in = space) { return {0, address, 0, 0, event_kind::deallocate, in, 0}; }
 /// Within the operation whose number is one less.
 event scope_begin(label name, std::uint32_t number) {
-  return {0, memprof::scope_address(number, number - 1), 0, name, event_kind::scope_begin, 0, 0};
+  return {0, memprof::detail::scope_address(number, number - 1), 0, name, event_kind::scope_begin, 0, 0};
 }
 event scope_end(label name, std::uint32_t number) { return {0, number, 0, name, event_kind::scope_end, 0, 0}; }
 

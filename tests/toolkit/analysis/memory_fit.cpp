@@ -35,7 +35,7 @@ class program {
     sequence_.name(id, name);
     ++depth_;
     open_.push_back(id);
-    return add({0, memprof::scope_address(depth_, depth_ - 1), 0, id, event_kind::scope_begin, 0, 0});
+    return add({0, memprof::detail::scope_address(depth_, depth_ - 1), 0, id, event_kind::scope_begin, 0, 0});
   }
   program& end() {
     const memprof::label id = open_.back();

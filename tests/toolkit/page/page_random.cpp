@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, property::label_count> texts{
   for (const property::step& step : made.steps) {
     if (step.is_segment_end) {
       const event end{step.recorded.stamp, 0, 0, step.recorded.label, event_kind::segment_end, memprof::any_space, 0};
-      result.events(&end, &end + 1, memprof::no_ring_id);
+      result.events(&end, &end + 1, memprof::detail::no_ring_id);
     } else {
       result.events(&step.recorded, &step.recorded + 1, step.thread + 1);
     }
@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, property::label_count> texts{
   if (made.is_complete) {
     const std::array<event, 2> end{{{0, 0, 0, 1, event_kind::segment_end, memprof::any_space, 0},
                                     {0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0}}};
-    result.events(end.data(), end.data() + end.size(), memprof::no_ring_id);
+    result.events(end.data(), end.data() + end.size(), memprof::detail::no_ring_id);
   }
   return result;
 }

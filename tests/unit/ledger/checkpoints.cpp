@@ -181,7 +181,7 @@ TEST_CASE("checkpoints: a damaged saved state is refused") {
     // Whatever was read can be made a profile of, and goes on.
     record(copy, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
     REQUIRE(copy.checkpoints().marks().size() <= detail::checkpoint_history::max_kept);
-    const label_table labels;
+    const detail::label_table labels;
     const label spaces[any_space + 1] = {};
     (void)build_profile(copy, {labels, spaces, copy.clock(), true});
   }

@@ -46,7 +46,7 @@ TEST_CASE("profile: asking for a space that is not there names those that are") 
 
 TEST_CASE("profile: only what follows from all events is called exact") {
   CHECK_FALSE(memprof::profile{}.exact);
-  memprof::label_table labels;
+  memprof::detail::label_table labels;
   memprof::label spaces[memprof::ledger::max_spaces] = {labels.intern("cpu"), memprof::other_names};
   const memprof::clock_readings clock;
   memprof::ledger events;

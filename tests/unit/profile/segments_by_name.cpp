@@ -8,7 +8,7 @@
 
 namespace memprof_tests::analysis_segments_by_name {
 
-using memprof::segments_of_name;
+using memprof::detail::segments_of_name;
 using memprof::value_summary;
 
 namespace {
@@ -36,7 +36,7 @@ memprof::profile five_segments() {
 
 TEST_CASE("segments by name: they are folded from the segments where a profile has no rows") {
   const memprof::profile profile = five_segments();
-  const std::vector<segments_of_name> names = memprof::segments_by_name(profile, profile.spaces[0]);
+  const std::vector<segments_of_name> names = memprof::detail::segments_by_name(profile, profile.spaces[0]);
   REQUIRE(names.size() == 2);
   CHECK(names[0].name == "A");
   CHECK(names[0].count == 3);
@@ -63,22 +63,22 @@ TEST_CASE("segments by name: the profile's own rows come first, since they know 
   usage.growth = {4, 0.5};
   profile.segment_count = 2000;
   profile.step_count = 1000;
-  const std::vector<segments_of_name> names = memprof::segments_by_name(profile, profile.spaces[0]);
+  const std::vector<segments_of_name> names = memprof::detail::segments_by_name(profile, profile.spaces[0]);
   REQUIRE(names.size() == 1);
   CHECK(names[0].count == 1000);
   CHECK(names[0].segment_peak == usage.segment_peak);
   CHECK(names[0].growth == usage.growth);
-  CHECK(memprof::count_of_segments(profile) == 2000);
-  CHECK(memprof::steps_of(profile).count == 1000);
+  CHECK(memprof::detail::count_of_segments(profile) == 2000);
+  CHECK(memprof::detail::steps_of(profile).count == 1000);
 }
 
 TEST_CASE("segments by name: a step ends where a name comes again") {
   memprof::profile profile;
   for (const char* const name : {"MODEL", "F", "B", "F", "B", "END"}) profile.segments.emplace_back().name = name;
-  const memprof::segment_steps steps = memprof::steps_of(profile);
+  const memprof::detail::segment_steps steps = memprof::detail::steps_of(profile);
   CHECK(steps.of_segment == std::vector<std::int64_t>{0, 0, 0, 1, 1, 1});
   CHECK(steps.count == 2);
-  CHECK(memprof::steps_of(memprof::profile{}).count == 0);
+  CHECK(memprof::detail::steps_of(memprof::profile{}).count == 0);
 }
 
 TEST_CASE("segments by name: names that differ only in numbers are a family") {
@@ -89,7 +89,7 @@ TEST_CASE("segments by name: names that differ only in numbers are a family") {
   second.segment_peak = {1, 9, 1, 9, 10, -1, -1};
   first.allocations = {7, 7, 7, 7, 7, -1, -1};
   second.allocations = {2, 3, 2, 3, 5, -1, -1};
-  const std::vector<segments_of_name> families = memprof::segments_by_family({first, alone, second});
+  const std::vector<segments_of_name> families = memprof::detail::segments_by_family({first, alone, second});
   REQUIRE(families.size() == 2);
   CHECK(families[0].name == "step */F");
   CHECK(families[0].count == 3);

@@ -162,10 +162,10 @@ TEST_CASE("facts: whatever table a source adds, the trace has the one that the c
                 [](const fact_table& table) { return table.name == memprof::process_memory::table; });  // the capture's own
   REQUIRE(found.size() == 6);
   CHECK(found[0] == fact_table{"no columns", {}, {}});
-  CHECK(found[1] == fact_table{"long text", {"a"}, {{long_text.substr(0, memprof::max_fact_text)}}});
+  CHECK(found[1] == fact_table{"long text", {"a"}, {{long_text.substr(0, memprof::detail::max_fact_text)}}});
   CHECK(found[2] == fact_table{"short row", {"a", "b"}, {{std::string{"x"}, 0}}});
   CHECK(found[3] == fact_table{"long row", {"a"}, {{1}}});
-  CHECK(found[5].columns.size() == memprof::max_fact_columns);
+  CHECK(found[5].columns.size() == memprof::detail::max_fact_columns);
 }
 
 }  // namespace memprof_tests::record_backends

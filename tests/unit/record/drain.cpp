@@ -18,7 +18,7 @@ namespace {
 
 using memprof::event;
 using memprof::event_kind;
-using memprof::ordered_event;
+using memprof::detail::ordered_event;
 using memprof::detail::event_ring;
 using memprof::property::random_numbers;
 

@@ -53,7 +53,7 @@ constexpr std::size_t chunk_bytes = std::size_t{256} * 1024;
 }  // namespace
 
 TEST_CASE("facts: as many rows come out as went in, by every way through a trace") {
-  for (const std::size_t row_bytes : {std::size_t{40}, std::size_t{700}, memprof::max_fact_text}) {
+  for (const std::size_t row_bytes : {std::size_t{40}, std::size_t{700}, memprof::detail::max_fact_text}) {
     for (const std::size_t rows : counts_around_limits(row_bytes)) {
       INFO(rows << " rows of " << row_bytes << " bytes");
       const fact_table table = table_of(rows, row_bytes);

@@ -10,7 +10,7 @@
 namespace memprof_tests::trace_label {
 
 using memprof::label;
-using memprof::label_table;
+using memprof::detail::label_table;
 
 TEST_CASE("label: equal text has one id, and the id leads back to the text") {
   label_table labels;
@@ -82,7 +82,7 @@ TEST_CASE("label: texts with equal hashes are distinct") {
 
 TEST_CASE("label: a table that is full gives new names one label, and knows the old ones") {
   label_table labels;
-  constexpr memprof::label_limits few{.names = 2};
+  constexpr memprof::detail::label_limits few{.names = 2};
   const label first = labels.intern("first", few);
   const label second = labels.intern("second", few);
   CHECK(labels.intern("third", few) == memprof::other_names);
@@ -93,7 +93,7 @@ TEST_CASE("label: a table that is full gives new names one label, and knows the 
   CHECK(labels.text(memprof::other_names).empty());
 
   label_table short_texts;
-  constexpr memprof::label_limits few_bytes{.text_bytes = std::size_t{64} * 1024};
+  constexpr memprof::detail::label_limits few_bytes{.text_bytes = std::size_t{64} * 1024};
   const std::string text(1000, 'x');
   label last = 0;
   for (int index = 0; index < 100'000; ++index) last = short_texts.intern(text + std::to_string(index), few_bytes);

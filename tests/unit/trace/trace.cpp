@@ -42,7 +42,7 @@ void put_random_events(memprof::trace& target, trace_records& expected, std::uin
       made.tag = static_cast<std::uint16_t>(is_rare() ? below(0x10000) : below(4));
       made.label = static_cast<std::uint32_t>(is_rare() ? random() : below(20));
       if (!is_rare() && made.kind == event_kind::scope_begin) {
-        made.address = memprof::scope_address(last_number + 1, last_number);
+        made.address = memprof::detail::scope_address(last_number + 1, last_number);
         ++last_number;
       }
       if (below(3) == 0) made.stamp = stamp += is_rare() ? random() : below(200);
@@ -141,7 +141,7 @@ TEST_CASE("trace: names and information of any length fit into a chunk, and noth
     stored.visit(found);
     REQUIRE(found.infos.size() == 1);
     CHECK(found.infos.front().device == "gpu-24gb");
-    CHECK(found.infos.front().process.command_line == endless.substr(0, memprof::label_table::max_name_bytes));
+    CHECK(found.infos.front().process.command_line == endless.substr(0, memprof::detail::label_table::max_name_bytes));
     CHECK(found.names == std::vector<std::string>{"cpu", endless.substr(0, memprof::trace::longest_name), "behind"});
     CHECK(found.spaces.size() == 1);
     CHECK(stored.left_out() == 0);
@@ -171,7 +171,7 @@ TEST_CASE("trace: what does not fit is counted, and a gap says so") {
   stored.visit(found);
   REQUIRE(found.all.size() == stored.size() + 1);
   const auto& [ring, last] = found.all.back();
-  CHECK(ring == memprof::no_ring_id);
+  CHECK(ring == memprof::detail::no_ring_id);
   CHECK(last.kind == event_kind::gap);
   CHECK(last.bytes == stored.left_out());
 }

@@ -238,7 +238,7 @@ TEST_CASE("trace file: numbers that no capture writes give a profile that can be
   stored.info(info);
   const auto put = [&](event_kind kind, std::uint64_t stamp, std::uint64_t address, std::uint64_t bytes) {
     const memprof::event made{stamp, address, bytes, 0, kind, memprof::any_space, 0};
-    stored.events(&made, &made + 1, memprof::no_ring_id);
+    stored.events(&made, &made + 1, memprof::detail::no_ring_id);
   };
   put(event_kind::clock_reading, 5, ~std::uint64_t{0}, 0);
   put(event_kind::clock_reading, 10, INT64_MAX, 0);
@@ -268,7 +268,7 @@ TEST_CASE("trace file: what the capture was must be possible") {
   };
   memprof::capture_info info;
   CHECK_FALSE(is_refused(info));
-  info.largest_blocks = memprof::max_largest_blocks + 1;
+  info.largest_blocks = memprof::detail::max_largest_blocks + 1;
   CHECK(is_refused(info));
   info = {};
   constexpr std::string_view mode{"\x02\x01\x00", 3};             // tag, length, zigzag of 0

@@ -28,7 +28,7 @@ struct change_counter : clock_visitor {
   std::array<std::uint64_t, any_space + 1> changes{};
 
   [[nodiscard]] static bool changes_bytes(event_kind kind) noexcept {
-    return has_address(kind) && kind != event_kind::annotate && kind != event_kind::complete_deallocation;
+    return detail::has_address(kind) && kind != event_kind::annotate && kind != event_kind::complete_deallocation;
   }
   void events(const event* first, const event* last, std::uint32_t ring) {
     clock_visitor::events(first, last, ring);

@@ -81,7 +81,7 @@ std::string segments_csv(const profile& source) {
     titles.add("growth_per_step").add("growth_r_squared");
   }
   for (const space_profile& space : source.spaces) {
-    for (const segments_of_name& name : segments_by_name(source, space)) {
+    for (const detail::segments_of_name& name : detail::segments_by_name(source, space)) {
       detail::csv_record record{text};
       record.add(space.name).add(name.name).add(name.count);
       record.add(name.segment_peak, name.count).add(name.segment_change, name.count).add(name.cumulative_current, name.count);
@@ -100,7 +100,7 @@ std::string every_segment_csv(const profile& source) {
       titles.add(title);
     }
   }
-  const segment_steps steps = steps_of(source);
+  const detail::segment_steps steps = detail::steps_of(source);
   for (const space_profile& space : source.spaces) {
     for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
       const auto& segment = source.segments[index];

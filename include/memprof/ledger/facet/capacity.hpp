@@ -60,10 +60,10 @@ inline constexpr name_list nullable_fields<capacity_shortfall>{"operation"};
 template <>
 inline constexpr name_list signed_fields<capacity_shortfall>{"segment"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using capacity_structs = type_list<capacity_shortfall>;
-
-namespace detail {
 
 /// A space ledger's record of the first allocation that made its live bytes exceed its capacity: the requested block, and who
 /// held the rest at that moment. Categories and annotations are those known then.

@@ -76,10 +76,10 @@ inline constexpr name_list field_names<core_profile>{"peaks", "segments", "range
 template <>
 inline constexpr name_list later_fields<core_profile>{"segments_by_name"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
-
-namespace detail {
 
 /// An event about blocks on cores, and how it is applied to a space.
 ///

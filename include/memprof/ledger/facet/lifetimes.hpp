@@ -88,10 +88,10 @@ inline constexpr name_list field_names<passing_usage>{"segment", "count", "bytes
 template <>
 inline constexpr name_list field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
 
+namespace detail {
+
 /// The structs of the facet, nested ones first, for code that visits every field of a profile.
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
-
-namespace detail {
 
 /// The lifetimes in one memory space. Memory is bounded by live blocks, operations and segment names. Blocks for which there is
 /// no memory count as untracked.

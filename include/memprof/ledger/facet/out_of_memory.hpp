@@ -45,10 +45,10 @@ inline constexpr name_list nullable_fields<out_of_memory_failure>{"operation"};
 template <>
 inline constexpr name_list signed_fields<out_of_memory_failure>{"device_free", "segment", "time_ns", "segment_number"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using out_of_memory_structs = type_list<out_of_memory_failure>;
-
-namespace detail {
 
 struct saved_facets;
 

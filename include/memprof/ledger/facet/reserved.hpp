@@ -64,10 +64,10 @@ inline constexpr name_list field_names<reserved_profile>{
 template <>
 inline constexpr name_list later_fields<reserved_profile>{"segments_by_name"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
-
-namespace detail {
 
 struct saved_facets;
 

@@ -91,10 +91,10 @@ template <>
 inline constexpr name_list field_names<active_profile>{
     "peak", "current", "segments", "segments_by_name", "unmatched_completions", "missing_completions"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
-
-namespace detail {
 
 struct saved_facets;
 

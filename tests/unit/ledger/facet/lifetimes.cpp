@@ -65,7 +65,7 @@ class driver {
   }
 
   memprof::trace recorded_;
-  memprof::label_table labels_;
+  memprof::detail::label_table labels_;
   std::uint64_t stamp_ = 0;
   bool has_ended_ = false;
 };
@@ -190,7 +190,7 @@ using namespace memprof::property;
 
 /// What the facet and the model make of one sequence.
 void compare(const sequence& fed) {
-  memprof::label_table labels;
+  memprof::detail::label_table labels;
   model_names names;
   for (std::uint32_t id = 1; id <= label_count; ++id) {
     names.labels.push_back("name " + std::to_string(id));
