@@ -66,7 +66,9 @@ class name_tables {
   }
 
   [[nodiscard]] bool in_order() const { return in_order_; }
-  [[nodiscard]] detail::ledger_names ledger(bool is_complete) const { return {labels_, space_labels_.data(), clock_, is_complete}; }
+  [[nodiscard]] detail::ledger_names ledger(bool is_complete) const {
+    return {labels_, space_labels_.data(), clock_, is_complete};
+  }
 
   model_names model;
 

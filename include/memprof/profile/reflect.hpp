@@ -231,11 +231,12 @@ template <>
 inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
 /// Every struct of a profile.
-using profile_structs = decltype(
-    detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} + detail::facet_structs{} +
-    detail::type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary, segment_usage,
-              timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile, checkpoint_usage, checkpoint,
-              profiler_cost, event_anomalies, provenance, profile>{});
+using profile_structs =
+    decltype(detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
+             detail::facet_structs{} +
+             detail::type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary,
+                               segment_usage, timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile,
+                               checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>

@@ -114,7 +114,8 @@ class trace_writer {
     thread_state& self = current();
     const bool is_own = self.number == ended.thread;
     if (is_own && self.innermost == ended.number) self.innermost = ended.outer;
-    put({stamp(), detail::scope_address(ended.number, is_own ? 0 : ended.thread), 0, ended.name, event_kind::scope_end, any_space, 0});
+    put({stamp(), detail::scope_address(ended.number, is_own ? 0 : ended.thread), 0, ended.name, event_kind::scope_end, any_space,
+         0});
   }
 
   /// Ends the current segment.

@@ -8,8 +8,8 @@
 
 namespace memprof_tests::analysis_segments_by_name {
 
-using memprof::detail::segments_of_name;
 using memprof::value_summary;
+using memprof::detail::segments_of_name;
 
 namespace {
 

@@ -18,8 +18,8 @@ namespace {
 
 using memprof::event;
 using memprof::event_kind;
-using memprof::detail::ordered_event;
 using memprof::detail::event_ring;
+using memprof::detail::ordered_event;
 using memprof::property::random_numbers;
 
 /// An event's ring and its number in it.
