@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { countProcessorTime, eventually, exactBytes, follow, goTo, launch, open, rowsOf, runIn, settle, shot, shownBytes, state, tipAt, write } from './browser.mjs';
-import { huge, Recorder, runOf, training } from './sample.mjs';
+import { huge, processReading, Recorder, runOf, training } from './sample.mjs';
 
 const GiB = 2 ** 30;
 let browser;
@@ -109,7 +109,7 @@ describe('answers', () => {
   });
 
   it('say how much heap was not recorded', async () => {
-    const reading = (moment, resident, recorded, heap) => ({ moment, resident_bytes: resident, recorded_bytes: recorded, unrecorded_heap_bytes: heap });
+    const reading = (moment, resident, recorded, heap) => ({ ...processReading, moment, resident_bytes: resident, recorded_bytes: recorded, unrecorded_heap_bytes: heap });
     const seen = (heap) => runOf(training(), { facts: { process_memory: [reading('most_resident', 2 * GiB, GiB, heap), reading('most_unrecorded', 2 * GiB, GiB, heap)] } });
     await on('unrecorded', seen(GiB / 2), {}, async (page) => {
       assert.equal(await text(page, '[data-answer=exact] .value'), 'Only for what was recorded');

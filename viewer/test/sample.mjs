@@ -8,6 +8,12 @@ const tally = () => ({ count: 0, bytes: 0 });
 const noLive = () => ({ bytes: 0, blocks: 0, by_operation: [], remaining_bytes: 0, remaining_operations: 0, by_category: [], largest_blocks: [] });
 const larger = (a, b) => b.bytes - a.bytes;
 
+/** A row of the facts `process_memory` in which nothing is known. */
+export const processReading = {
+  moment: 'last', time_ns: 0, resident_bytes: -1, peak_resident_bytes: -1, anonymous_bytes: -1, swapped_bytes: -1, heap_bytes: -1, free_heap_bytes: -1,
+  heap_before_bytes: -1, recorded_bytes: 0, unrecorded_heap_bytes: -1, profiler_bytes: 0, records_operator_new: 0,
+};
+
 /** Records a run: one thread, a clock that ticks at every event. */
 export class Recorder {
   events = [];

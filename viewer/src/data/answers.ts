@@ -1,7 +1,7 @@
 import type { Profile, Space } from './contract';
 import type { Model } from './model';
 import { liveAtEnd } from './live';
-import { hasUnrecordedHeap, processLine } from './process';
+import { isProcessIncomplete, processLine } from './process';
 import { endOfStep, type SegmentsOfName, segmentsByName } from './segments';
 import type { SpaceModel } from './space';
 import { bytes, categoryName, change, count, hasCategories, number, outside, shortened, shown, time } from '../format';
@@ -226,7 +226,7 @@ export function reservations(model: Model): string[] {
   if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation but read by the program`);
   if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} not captured`);
   if (modules?.length) lines.push(`${number(modules.length, 'library', 'libraries')} not recorded`);
-  if (hasUnrecordedHeap(model.profile)) lines.push(processLine(model.profile));
+  if (isProcessIncomplete(model.profile)) lines.push(processLine(model.profile));
   return [...lines, ...(model.profile.provenance?.remarks ?? []).map(shown), ...model.run.notes.map(shown)];
 }
 
@@ -244,7 +244,7 @@ function exactness(model: Model): Answer {
   } else if ((profile.provenance?.rounding ?? 1) > 1) {
     answer.value = `Rounded to about ${bytes(profile.provenance!.rounding)}`;
     answer.mood = 'plain';
-  } else if (hasUnrecordedHeap(profile)) {
+  } else if (isProcessIncomplete(profile)) {
     answer.value = 'Only for what was recorded';
     answer.mood = 'bad';
   } else if (profile.facts.approximations?.length) {
