@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/record/backend_guard.hpp>
 #include <memprof/record/capture_backends.hpp>
 #include <memprof/record/capture_calls.hpp>
 #include <memprof/record/capture_drain.hpp>
@@ -30,7 +31,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// waits for it.
 inline void wait_for_file_of(std::uint32_t number) noexcept {
   registry& shared = abi_1::process_registry;
-  const lock_guard serial{shared.backend_lock};  // so that no thread discards the capture meanwhile
+  const backend_guard serial{shared};  // so that no thread discards the capture meanwhile
+  if (!serial) return;
   const live_trace* file = nullptr;
   {
     const control_guard control;
@@ -97,16 +99,17 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
 
 MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
   if (!close_session(number, name)) return false;
-  const lock_guard serial{backend_lock()};
-  finish_file(abi_1::process_registry);
+  // Without the lock, the file is left to the next capture; it is readable.
+  if (const backend_guard serial{abi_1::process_registry}; serial) finish_file(abi_1::process_registry);
   return true;
 }
 
 MEMPROF_SEPARABLE void discard_session() noexcept {
   registry& shared = abi_1::process_registry;
   finish_capture(active_capture(), end_segment_name);
-  const lock_guard serial{backend_lock()};
-  finish_file(abi_1::process_registry);
+  const backend_guard serial{shared};
+  if (!serial) return;
+  finish_file(shared);
   capture_backends of_last_capture;  // destroyed after the registry's lock is released
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);

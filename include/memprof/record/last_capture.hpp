@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/record/backend_guard.hpp>
 #include <memprof/record/capture_backends.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_trace.hpp>
@@ -52,9 +52,6 @@ inline void finish_file(registry& shared) noexcept {
   state->file.close_file();
 }
 
-/// Serialises calls to backends. Never taken under the registry's lock, which the backends may take.
-[[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
-
 /// Capture `number`; null if it is not active, or if another version of the library began it. Under the lock.
 [[nodiscard]] inline capture_state* state_of_active(std::uint32_t number) noexcept {
   return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
@@ -90,7 +87,8 @@ struct found_backends {
 
 /// Asks the backends of capture `number`, if it is active and has any, for facts.
 inline void report_facts_of(std::uint32_t number) {
-  const lock_guard serial{backend_lock()};
+  const backend_guard serial{abi_1::process_registry};
+  if (!serial) return;
   const found_backends found = find_backends(number, false);
   if (found.calls == nullptr) return;
   const recording_suppressor hidden;
@@ -99,7 +97,8 @@ inline void report_facts_of(std::uint32_t number) {
 
 /// Detaches the backends of capture `number`, if it is active and has any, and asks them for facts one last time.
 inline void detach_backends_of(std::uint32_t number) noexcept {
-  const lock_guard serial{backend_lock()};
+  const backend_guard serial{abi_1::process_registry};
+  if (!serial) return;
   const found_backends found = find_backends(number, true);
   if (!found.is_first_end) return;
   const recording_suppressor hidden;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/record/backend_guard.hpp>
 #include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
@@ -45,6 +46,7 @@ inline void after_fork_in_child() noexcept {
   shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
   shared.backend_lock.reset();
+  backend_lock_owner.store(0, std::memory_order_relaxed);
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();

@@ -4,6 +4,7 @@
 #include <memprof/detail/pages.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/profile/folded_head.hpp>
+#include <memprof/record/backend_guard.hpp>
 #include <memprof/record/capture_backends.hpp>
 #include <memprof/record/capture_calls.hpp>
 #include <memprof/record/capture_drain.hpp>
@@ -164,9 +165,14 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
         "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
-  const lock_guard serial{shared.backend_lock};
+  const backend_guard serial{shared};
   {
     const internal_guard hidden;
+    if (!serial) {
+      raise(
+          "begin_capture: another call of memprof has not ended: it waits for a backend or the disk, or a signal handler "
+          "interrupted it, or left it by siglongjmp");
+    }
     check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
   }
   finish_file(shared);
