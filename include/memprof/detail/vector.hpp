@@ -1,0 +1,262 @@
+#pragma once
+
+#include <memprof/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <iterator>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// The part of a `vector` that does not depend on the type of its elements, so that it is compiled only once.
+class vector_storage {
+ public:
+  [[nodiscard, gnu::always_inline]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard, gnu::always_inline]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard, gnu::always_inline]] std::size_t capacity() const noexcept { return capacity_; }
+
+ protected:
+  /// Moves elements into other memory, and ends those that it moved from.
+  using relocation = void (*)(void* to, void* from, std::size_t count) noexcept;
+
+  vector_storage() = default;
+  [[gnu::always_inline]] vector_storage(vector_storage&& other) noexcept
+      : data_(other.data_), size_(other.size_), capacity_(other.capacity_) {
+    other.data_ = nullptr;
+    other.size_ = other.capacity_ = 0;
+  }
+  ~vector_storage() = default;
+
+  void swap(vector_storage& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+
+  /// Gives it room for `count` elements. Elements are moved as bytes if `relocate` is null.
+  [[gnu::noinline]] void set_capacity(std::size_t count, std::size_t element_bytes, relocation relocate) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = SIZE_MAX;  // for which `operator new` throws
+    void* const data = ::operator new(bytes);
+    if (relocate != nullptr) {
+      relocate(data, data_, size_);
+    } else if (size_ != 0) {
+      std::memcpy(data, data_, size_ * element_bytes);
+    }
+    free_elements(element_bytes);
+    data_ = data;
+    capacity_ = count;
+  }
+
+  /// Makes room for `count` more elements, and for at least as many as there is now, so that adding elements one by one takes
+  /// linear time.
+  [[gnu::noinline]] void make_room(std::size_t count, std::size_t element_bytes, relocation relocate) {
+    if (count <= capacity_ - size_) return;
+    std::size_t least = 0;
+    if (__builtin_add_overflow(size_, count, &least)) least = SIZE_MAX;
+    const std::size_t doubled = capacity_ <= SIZE_MAX / 2 ? 2 * capacity_ : SIZE_MAX;
+    set_capacity(least < doubled ? doubled : least, element_bytes, relocate);
+  }
+
+  void free_elements([[maybe_unused]] std::size_t element_bytes) noexcept {
+#if defined(__cpp_sized_deallocation)
+    if (data_ != nullptr) ::operator delete(data_, capacity_* element_bytes);
+#else
+    ::operator delete(data_);
+#endif
+  }
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace detail
+
+/// A growing array in one allocation from `operator new`, with the interface of `std::vector` as far as profiles need it.
+///
+/// It exists because of what `std::vector` costs programs that use memprof header-only: for each of some 60 types of elements,
+/// a unit that prints a profile compiled 80 functions. Here iterators are pointers, and what moves bytes is compiled once. To
+/// get a standard vector: `std::vector<T>(rows.begin(), rows.end())`.
+///
+/// Constructors that run out of memory, and whatever makes it grow, throw `std::bad_alloc`; a size beyond what fits into memory
+/// is no exception. `push_back` and `emplace_back` then change nothing. Moving and destroying elements must not throw.
+template <class T>
+class vector : public detail::vector_storage {
+ public:
+  using value_type = T;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using reference = T&;
+  using const_reference = const T&;
+  using pointer = T*;
+  using const_pointer = const T*;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  vector() = default;
+  /// `count` elements with their default values.
+  explicit vector(std::size_t count) : vector() { resize(count); }
+  vector(std::size_t count, const T& value) : vector() {
+    reserve(count);
+    while (size_ != count) add(value);
+  }
+  vector(std::initializer_list<T> values) : vector() { append(values.begin(), values.end()); }
+  template <std::forward_iterator Iterator>
+  vector(Iterator first, Iterator last) : vector() {
+    append(first, last);
+  }
+  vector(const vector& other) : vector() { append(other.begin(), other.end()); }
+  [[gnu::always_inline]] vector(vector&& other) noexcept : vector_storage(std::move(other)) {}
+  vector& operator=(const vector& other) {
+    vector copy(other);
+    swap(copy);
+    return *this;
+  }
+  [[gnu::always_inline]] vector& operator=(vector&& other) noexcept {
+    vector taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  [[gnu::always_inline]] ~vector() {
+    if constexpr (std::is_trivially_destructible_v<T>) {
+      free_elements(sizeof(T));
+    } else if (data_ != nullptr) {
+      release();
+    }
+  }
+  void swap(vector& other) noexcept { vector_storage::swap(other); }
+
+  [[nodiscard, gnu::always_inline]] T* data() noexcept { return static_cast<T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T* data() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] T* begin() noexcept { return static_cast<T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T* begin() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T* cbegin() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] T* end() noexcept { return static_cast<T*>(data_) + size_; }
+  [[nodiscard, gnu::always_inline]] const T* end() const noexcept { return static_cast<const T*>(data_) + size_; }
+  [[nodiscard, gnu::always_inline]] const T* cend() const noexcept { return static_cast<const T*>(data_) + size_; }
+  [[nodiscard, gnu::always_inline]] T& operator[](std::size_t index) noexcept { return static_cast<T*>(data_)[index]; }
+  [[nodiscard, gnu::always_inline]] const T& operator[](std::size_t index) const noexcept {
+    return static_cast<const T*>(data_)[index];
+  }
+  [[nodiscard, gnu::always_inline]] T& front() noexcept { return *static_cast<T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T& front() const noexcept { return *static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] T& back() noexcept { return static_cast<T*>(data_)[size_ - 1]; }
+  [[nodiscard, gnu::always_inline]] const T& back() const noexcept { return static_cast<const T*>(data_)[size_ - 1]; }
+
+  void reserve(std::size_t count) {
+    if (count > capacity_) set_capacity(count, sizeof(T), relocator());
+  }
+
+  /// New elements have their default values.
+  void resize(std::size_t count) {
+    truncate(count);
+    make_room(count - size_, sizeof(T), relocator());
+    for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T();
+  }
+  void clear() noexcept { truncate(0); }
+
+  /// The value may lie in this vector, here and below.
+  [[gnu::always_inline]] void push_back(const T& value) {
+    T copy(value);
+    push(copy);
+  }
+  [[gnu::always_inline]] void push_back(T&& value) { push(value); }
+  template <class... Arguments>
+  [[gnu::always_inline]] T& emplace_back(Arguments&&... arguments) {
+    T made(std::forward<Arguments>(arguments)...);
+    push(made);
+    return back();
+  }
+  void pop_back() noexcept { truncate(size_ - 1); }
+
+  /// Puts the value before `position`.
+  T* insert(const T* position, T value) {
+    const std::size_t index = static_cast<std::size_t>(position - begin());
+    push(value);
+    for (std::size_t at = size_ - 1; at > index; --at) std::swap((*this)[at], (*this)[at - 1]);
+    return begin() + index;
+  }
+  /// Copies of the elements from `first` to `last`, which are not in this vector, go behind the last.
+  template <std::forward_iterator Iterator>
+  void append(Iterator first, Iterator last) {
+    make_room(static_cast<std::size_t>(std::distance(first, last)), sizeof(T), relocator());
+    for (; first != last; ++first) add(*first);
+  }
+  T* erase(const T* first, const T* last) noexcept {
+    T* const kept = begin() + (first - begin());
+    if (first == last) return kept;
+    T* target = kept;
+    for (T* source = begin() + (last - begin()); source != end(); ++source, ++target) *target = std::move(*source);
+    truncate(static_cast<std::size_t>(target - begin()));
+    return kept;
+  }
+  T* erase(const T* position) noexcept { return erase(position, position + 1); }
+
+  friend bool operator==(const vector& left, const vector& right) {
+    if (left.size() != right.size()) return false;
+    for (std::size_t index = 0; index < left.size(); ++index) {
+      if (!(left[index] == right[index])) return false;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] static constexpr relocation relocator() noexcept {
+    static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      return nullptr;
+    } else {
+      return relocate;
+    }
+  }
+  static void relocate(void* to, void* from, std::size_t count) noexcept {
+    T* target = static_cast<T*>(to);
+    for (T* source = static_cast<T*>(from); count != 0; --count, ++source, ++target) {
+      ::new (static_cast<void*>(target)) T(std::move(*source));
+      source->~T();
+    }
+  }
+
+  /// Adds an element that takes over `value`.
+  [[gnu::noinline]] void push(T& value) {
+    T* source = &value;
+    if (size_ == capacity_) {
+      const std::size_t index = static_cast<std::size_t>(source - begin());
+      const bool is_inside = source >= begin() && source < end();
+      make_room(1, sizeof(T), relocator());
+      if (is_inside) source = begin() + index;
+    }
+    add(std::move(*source));
+  }
+
+  /// Where there is room.
+  template <class Value>
+  void add(Value&& value) {
+    ::new (static_cast<void*>(end())) T(std::forward<Value>(value));
+    ++size_;
+  }
+
+  void truncate(std::size_t count) noexcept {
+    if constexpr (std::is_trivially_destructible_v<T>) {
+      size_ = count < size_ ? count : size_;
+    } else {
+      while (size_ > count) (*this)[--size_].~T();
+    }
+  }
+
+  [[gnu::noinline]] void release() noexcept {
+    truncate(0);
+    free_elements(sizeof(T));
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
