@@ -3,6 +3,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/trace/device_presets.hpp>
 
@@ -79,8 +80,8 @@ void check_shortfall(const memprof::profile& made) {
   CHECK(full.operation == "forward");
   CHECK(full.category == memprof::category::activation);
   CHECK(full.segment == 1);
-  CHECK(full.held.by_operation == std::vector<memprof::owned_bytes>{{"model", 60 * kib, 1}, {"forward", 30 * kib, 1}});
-  CHECK(full.remedy == std::vector<memprof::owned_bytes>{{"forward", 30 * kib, 1}});
+  CHECK(full.held.by_operation == memprof::vector<memprof::owned_bytes>{{"model", 60 * kib, 1}, {"forward", 30 * kib, 1}});
+  CHECK(full.remedy == memprof::vector<memprof::owned_bytes>{{"forward", 30 * kib, 1}});
 }
 
 }  // namespace
@@ -142,9 +143,9 @@ TEST_CASE("capacity: circular buffers that leave a core of a preset no room for 
     CHECK(full.segment == 1);
     CHECK(full.free == 999'000);
     CHECK(full.shortfall == 1'000);
-    CHECK(full.held.by_operation == std::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
-    CHECK(full.held.by_category == std::vector<memprof::owned_bytes>{{"parameter", 370'440, 2}});
-    CHECK(full.remedy == std::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
+    CHECK(full.held.by_operation == memprof::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
+    CHECK(full.held.by_category == memprof::vector<memprof::owned_bytes>{{"parameter", 370'440, 2}});
+    CHECK(full.remedy == memprof::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
     CHECK_THAT(memprof::to_text(capture.profile(), {.primary_space = "l1", .columns = 300}),
                ContainsSubstring(" requested on core 3-1 at"));
   }

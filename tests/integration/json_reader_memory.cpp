@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <memprof/backend/new_delete.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/json.hpp>
 
@@ -62,7 +63,7 @@ TEST_CASE("json reader memory: what belongs takes no more than its structs, and 
   // Two to three times the elements, as the old ones live until the new ones are there. The shortest row of a table has three
   // bytes with its comma.
   CHECK(growth(megabyte_of(begin + R"("facts":{"table":[)", "{}", "]}}")) <
-        3.0 * sizeof(std::vector<memprof::fact_value>) / 3 + 1);
+        3.0 * sizeof(memprof::vector<memprof::fact_value>) / 3 + 1);
   CHECK(growth(megabyte_of(begin + R"("segments":[)", R"({"name":"","begin_ns":0,"end_ns":0})", "]}")) <
         3.0 * sizeof(memprof::segment) / 36 + 1);
 }

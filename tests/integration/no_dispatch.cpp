@@ -100,7 +100,7 @@ memprof::profile without_addresses_and_times(memprof::profile profile) {
     clean(memory.live_at_peak);
   }
   for (auto& at : profile.checkpoints) at.time_ns = 0;
-  std::erase_if(profile.facts, [](const memprof::fact_table& table) { return table.name == memprof::process_memory::table; });
+  erase_if(profile.facts, [](const memprof::fact_table& table) { return table.name == memprof::process_memory::table; });
   return profile;
 }
 

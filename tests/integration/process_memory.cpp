@@ -304,7 +304,7 @@ TEST_CASE("process memory: live capture, kept trace and trace file say the same"
   }
   capture.end();
   const memprof::profile live = capture.profile();
-  const std::vector<process_memory> rows = memprof::rows_of<process_memory>(live.facts);
+  const auto rows = memprof::rows_of<process_memory>(live.facts);
   CHECK(rows.size() == std::size(memprof::detail::process_moments));
   CHECK(memprof::rows_of<process_memory>(memprof::profile_of(kept).facts) == rows);
   CHECK(memprof::rows_of<process_memory>(memprof::profile_of(file).facts) == rows);

@@ -5,6 +5,7 @@
 
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/file_lock.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/profile/trace_profile.hpp>
@@ -158,7 +159,7 @@ class said_on_stderr {
 struct finished_capture {
   memprof::profile profile;
   std::string said;
-  std::vector<memprof::incomplete_trace_file> lacks;
+  memprof::vector<memprof::incomplete_trace_file> lacks;
 };
 
 /// A capture of so many blocks of 64 bytes, each of a new address, of which each other one is freed.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
@@ -238,9 +239,9 @@ class fold_model {
   }
 
   template <class Row>
-  void leave_kept(std::vector<Row>& rows) const {
+  void leave_kept(memprof::vector<Row>& rows) const {
     if (rows.empty()) return;
-    std::vector<Row> left;
+    memprof::vector<Row> left;
     for (const std::size_t number : kept_) left.push_back(rows[number]);
     rows = left;
   }
@@ -260,17 +261,17 @@ class fold_model {
            of(&segment_usage::deallocations), of(&segment_usage::segment_change), of(&segment_usage::cumulative_current),
            of(&segment_usage::allocation_count), of(&segment_usage::deallocation_count), growth(space, row)});
       if (!space.reserved.segments.empty()) {
-        const std::vector<reserved_usage>& held = space.reserved.segments;
+        const memprof::vector<reserved_usage>& held = space.reserved.segments;
         space.reserved.segments_by_name.push_back({rows_[row].name, summary(row, [&](std::size_t at) { return held[at].peak; }),
                                                    summary(row, [&](std::size_t at) { return held[at].current; })});
       }
       if (!space.active.segments.empty()) {
-        const std::vector<active_usage>& used = space.active.segments;
+        const memprof::vector<active_usage>& used = space.active.segments;
         space.active.segments_by_name.push_back({rows_[row].name, summary(row, [&](std::size_t at) { return used[at].peak; }),
                                                  summary(row, [&](std::size_t at) { return used[at].current; })});
       }
       if (!space.cores.segments.empty()) {
-        const std::vector<core_peaks>& peaks = space.cores.segments;
+        const memprof::vector<core_peaks>& peaks = space.cores.segments;
         space.cores.segments_by_name.push_back({rows_[row].name,
                                                 summary(row, [&](std::size_t at) { return peaks[at].circular_buffers; }),
                                                 summary(row, [&](std::size_t at) { return peaks[at].buffers; }),
@@ -292,7 +293,7 @@ class fold_model {
   std::vector<std::vector<detail::int128>> joint_peaks_;
   double ns_per_stamp_;
   std::size_t finished_ = 0;
-  std::vector<named_segments> rows_;
+  memprof::vector<named_segments> rows_;
   std::vector<std::vector<std::size_t>> members_;  // by row
   std::vector<std::size_t> row_of_;
   std::vector<std::int64_t> steps_;

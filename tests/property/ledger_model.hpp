@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
@@ -742,15 +743,15 @@ class ledger_model {
   [[nodiscard]] live_set live_set_of(const model_names& names, const std::vector<block>& held,
                                      const std::vector<std::size_t>& categories, bool has_all_owners) const;
   [[nodiscard]] live_block live_block_of(const model_names& names, const block& shown) const;
-  [[nodiscard]] static std::vector<owned_bytes> remedy_of(const std::vector<owned_bytes>& owners, std::int64_t missing);
+  [[nodiscard]] static memprof::vector<owned_bytes> remedy_of(const memprof::vector<owned_bytes>& owners, std::int64_t missing);
   [[nodiscard]] capacity_shortfall shortfall_of(const model_names& names, const space_state& space,
                                                 std::size_t segment_count) const;
   [[nodiscard]] segment_usage usage_of(const model_names& names, const space_state& space, std::size_t own_index) const;
   [[nodiscard]] memory_timeline timeline_of(const model_names& names, const space_state& space) const;
   [[nodiscard]] space_profile space_profile_of(const model_names& names, const space_state& space,
-                                               const std::vector<segment>& segments) const;
+                                               const memprof::vector<segment>& segments) const;
   [[nodiscard]] memory_profile memory_profile_of(const model_names& names, label memory, const profile& made) const;
-  [[nodiscard]] std::vector<operation_profile> operations_of(const model_names& names) const;
+  [[nodiscard]] memprof::vector<operation_profile> operations_of(const model_names& names) const;
 
   ledger_options options_;
   std::uint64_t stamp_;

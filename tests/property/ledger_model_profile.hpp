@@ -140,8 +140,8 @@ inline capacity_shortfall ledger_model::shortfall_of(const model_names& names, c
 }
 
 /// By trying: every owner alone, then the largest two, the largest three, ...
-inline std::vector<owned_bytes> ledger_model::remedy_of(const std::vector<owned_bytes>& owners, std::int64_t missing) {
-  std::vector<owned_bytes> alone;
+inline memprof::vector<owned_bytes> ledger_model::remedy_of(const memprof::vector<owned_bytes>& owners, std::int64_t missing) {
+  memprof::vector<owned_bytes> alone;
   for (const owned_bytes& owner : owners) {
     if (owner.bytes >= missing) alone.push_back(owner);
   }
@@ -156,7 +156,7 @@ inline std::vector<owned_bytes> ledger_model::remedy_of(const std::vector<owned_
 }
 
 inline space_profile ledger_model::space_profile_of(const model_names& names, const space_state& space,
-                                                    const std::vector<segment>& segments) const {
+                                                    const memprof::vector<segment>& segments) const {
   space_profile result;
   for (std::size_t index = 0; index < segments.size(); ++index) {
     segment_usage usage;
@@ -274,8 +274,8 @@ inline memory_profile ledger_model::memory_profile_of(const model_names& names, 
   return result;
 }
 
-inline std::vector<operation_profile> ledger_model::operations_of(const model_names& names) const {
-  std::vector<operation_profile> result;
+inline memprof::vector<operation_profile> ledger_model::operations_of(const model_names& names) const {
+  memprof::vector<operation_profile> result;
   for (std::size_t index = 1; index < operations_.size(); ++index) {
     operation_profile shown;
     shown.path = path_of(names, index);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/facet/lifetimes.hpp>
 #include <property/ledger_model.hpp>
 
@@ -21,14 +22,14 @@ class lifetime_model {
       : model_(model), names_(names), lives_(lives) {}
 
   /// In no order.
-  [[nodiscard]] std::vector<lifetime_usage> rows() const {
+  [[nodiscard]] memprof::vector<lifetime_usage> rows() const {
     std::map<std::pair<std::size_t, std::int64_t>, std::vector<std::size_t>> by_kind;
     for (std::size_t index = 0; index < lives_.size(); ++index) {
       std::int64_t least = lives_[index].bytes == 0 ? 0 : 1;
       while (least != 0 && least <= lives_[index].bytes / 2) least *= 2;
       by_kind[{lives_[index].operation, least}].push_back(index);
     }
-    std::vector<lifetime_usage> result;
+    memprof::vector<lifetime_usage> result;
     for (const auto& [kind, members] : by_kind)
       result.push_back(row_of(model_.operation_path(names_, kind.first), kind.second, members));
     return result;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
@@ -53,7 +54,7 @@ class reserved_model {
     if (!is_used_) return result;
     result.current = static_cast<std::int64_t>(total());
     result.segments.resize(first_segment);
-    result.segments.insert(result.segments.end(), segments_.begin(), segments_.end());
+    result.segments.append(segments_.begin(), segments_.end());
     result.segments.back().current = result.current;
     for (const reserved_usage& usage : result.segments) result.peak = std::max(result.peak, usage.peak);
     result.segments.resize(segment_count);
@@ -90,7 +91,7 @@ class reserved_model {
   }
 
   std::vector<piece> pieces_;
-  std::vector<reserved_usage> segments_{1};  // the last one is open
+  memprof::vector<reserved_usage> segments_{1};  // the last one is open
   event_tally unmatched_, replaced_;
   bool is_used_ = false;
 };

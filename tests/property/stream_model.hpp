@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
 #include <memprof/ledger/facet/streams.hpp>
 #include <memprof/profile/profile.hpp>
@@ -36,8 +37,8 @@ class stream_model {
 
   /// `text_of(name)` is "stream\x1fpool", or only one of them.
   template <class TextOf>
-  [[nodiscard]] std::vector<stream_usage> build(TextOf text_of) const {
-    std::vector<stream_usage> result;
+  [[nodiscard]] memprof::vector<stream_usage> build(TextOf text_of) const {
+    memprof::vector<stream_usage> result;
     for (const std::uint32_t name : order_) {
       const std::string text = text_of(name);
       const std::size_t end = std::min(text.find('\x1f'), text.size());

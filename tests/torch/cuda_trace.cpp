@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch/capture/cuda_trace.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
 
@@ -174,7 +175,7 @@ TEST_CASE("torch cuda trace: rows by stream and pool say who holds the memory") 
   trace.record(entry(trace_entry::FREE_COMPLETED, 0x20000000, 5000, stream, 3));
   capture.end();
   const memprof::profile& profile = capture.profile();
-  const std::vector<memprof::stream_usage>& rows = profile.space("cuda:0").streams;
+  const memprof::vector<memprof::stream_usage>& rows = profile.space("cuda:0").streams;
   REQUIRE(rows.size() == 2);
   CHECK(rows[0] == memprof::stream_usage{"0x5500a0", "0:3", 11000, 6000, 2, 20 * megabyte, 20 * megabyte});
   CHECK(rows[1] == memprof::stream_usage{"default", "", 1000, 1000, 1, 2 * megabyte, 2 * megabyte});
@@ -187,7 +188,7 @@ TEST_CASE("torch cuda trace: where libtorch does not tell the pool, it is unknow
   trace.record_reserved<trace_entry>(std::vector<reserved_segment>{{0, 0x10000000, 2 * megabyte, nullptr, {0, 3}}});
   trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000000, 1000, nullptr});
   capture.end();
-  const std::vector<memprof::stream_usage>& rows = capture.profile().space("cuda:0").streams;
+  const memprof::vector<memprof::stream_usage>& rows = capture.profile().space("cuda:0").streams;
   REQUIRE(rows.size() == 1);
   CHECK(rows[0] == memprof::stream_usage{"default", "unknown", 1000, 1000, 1, 2 * megabyte, 2 * megabyte});
 }
@@ -203,7 +204,7 @@ TEST_CASE("torch cuda trace: streams whose names meet in one place of the cache 
     }
   }
   capture.end();
-  const std::vector<memprof::stream_usage>& rows = capture.profile().space("cuda:0").streams;
+  const memprof::vector<memprof::stream_usage>& rows = capture.profile().space("cuda:0").streams;
   REQUIRE(rows.size() == streams);
   for (std::size_t row = 0; row < streams; ++row) {
     CHECK(rows[row].cumulative_current == static_cast<std::int64_t>(3 * (streams - row)));

@@ -2,6 +2,7 @@
 // GPU, and on the stand-in for CUDA. PYTORCH_CUDA_ALLOC_CONF is read by libtorch when the process begins: run it for each
 // setting.
 #include <memprof/backend/torch_cuda.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 
@@ -125,7 +126,7 @@ void streams_of_their_own() {
     cuda_allocator::raw_delete(cuda_allocator::raw_alloc(100));
   });
   capture.compare();
-  const std::vector<memprof::stream_usage>& rows = capture.profile().space("cuda:0").streams;
+  const memprof::vector<memprof::stream_usage>& rows = capture.profile().space("cuda:0").streams;
   check("streams that were used", static_cast<std::int64_t>(rows.size()), 3);
   if (rows.size() == 3) {
     check("peak of the second stream", rows[0].cumulative_peak, 40 * mib);

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/space_kind.hpp>
@@ -163,7 +164,7 @@ void append_parts(std::string& text, const profile& of, const memory_breakdown& 
 void append_names_of_segments(std::string& text, const profile& of, const space_profile& space) {
   constexpr std::size_t most = 24;
   constexpr std::size_t width = 16;
-  std::vector<segments_of_name> names = segments_by_name(of, space);
+  vector<segments_of_name> names = segments_by_name(of, space);
   if (names.size() > most) names = segments_by_family(names);
   std::vector<std::size_t> kept(names.size());
   std::iota(kept.begin(), kept.end(), std::size_t{0});

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/contradictions.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/process_account.hpp>
@@ -36,8 +37,8 @@ std::string core_capacity_remark(const space_profile& space) {
 }
 
 /// The contradictions of a space and of the memories that contain it.
-std::vector<std::string> contradictions_around(const profile& of, const space_profile& space) {
-  std::vector<std::string> sentences = contradictions(of, space);
+vector<std::string> contradictions_around(const profile& of, const space_profile& space) {
+  vector<std::string> sentences = contradictions(of, space);
   for (const memory_profile& memory : of.memories) {
     bool is_around = false;
     for (const owned_bytes& part : memory.spaces) is_around = is_around || part.owner == space.name;
@@ -51,7 +52,7 @@ std::vector<std::string> contradictions_around(const profile& of, const space_pr
 }  // namespace detail
 
 std::vector<std::string> remarks_on(const profile& of, const space_profile& space) {
-  std::vector<std::string> remarks = of.provenance.remarks;
+  std::vector<std::string> remarks(of.provenance.remarks.begin(), of.provenance.remarks.end());
   if (of.provenance.planned) remarks.emplace_back("the bytes are what the compiler planned: nothing was measured");
   if (space.capacity_is_per_core) remarks.push_back(detail::core_capacity_remark(space));
   if (space.first_shortfall.requested != 0) remarks.push_back(detail::shortfall_remark(of, space));

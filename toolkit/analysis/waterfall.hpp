@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
@@ -38,7 +39,7 @@ struct waterfall_column {
   std::string segment;          ///< in which the peak was; empty: unknown
   std::string operation;        ///< path of the one that reached the peak; empty: none was open
   bool has_categories = false;  ///< whether `held` has them, as from a trace; a profile has only sums by category
-  std::vector<owned_bytes> by_category;
+  vector<owned_bytes> by_category;
   std::vector<held_bytes> held;
   /// What the process held, if the blocks of the space were really in it and the capture looked.
   std::optional<process_account> process;

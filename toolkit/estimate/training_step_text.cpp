@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -93,7 +94,7 @@ namespace detail {
 namespace {
 
 /// Bytes of owners at the peak as rows: GiB, and the share of the peak.
-std::string owner_table(std::string_view title, const std::vector<owned_bytes>& owners, std::int64_t peak, std::size_t most) {
+std::string owner_table(std::string_view title, const vector<owned_bytes>& owners, std::int64_t peak, std::size_t most) {
   std::vector<std::vector<std::string>> rows{{std::string{title}, "GiB", "Share"}};
   const auto add = [&](const std::string& name, std::int64_t bytes) {
     const double share = peak == 0 ? 0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(peak);

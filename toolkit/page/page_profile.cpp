@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/page/page_profile.hpp>
@@ -113,7 +114,7 @@ page_segments cut_segments(profile& of) {
 nlohmann::ordered_json profile_for_page(const profile& of) {
   nlohmann::ordered_json document = to_json(of);
   for (std::size_t index = 0; index < of.spaces.size(); ++index) {
-    const std::vector<segment_usage>& segments = of.spaces[index].segments;
+    const vector<segment_usage>& segments = of.spaces[index].segments;
     if (segments.size() <= max_page_live_sets) continue;
     std::vector<std::int64_t> greatest(segments.size());
     std::transform(segments.begin(), segments.end(), greatest.begin(), live_at_peak_of);

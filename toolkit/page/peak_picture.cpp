@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
@@ -213,7 +214,7 @@ std::string peak_picture_script(const std::vector<analyzed_space>& bars, std::st
   script += "set yrange [0:" + detail::decimal(axis.unit.of(axis.end), 6) + "]\n";
   std::string names;
   const std::size_t letters = letters_a_line * static_cast<std::size_t>(detail::gnuplot_most_lines - 1);  // lines may break early
-  const std::vector<std::string> titles = detail::shortened_apart(titles_of(bars), letters);
+  const vector<std::string> titles = detail::shortened_apart(titles_of(bars), letters);
   for (std::size_t position = 0; position < bars.size(); ++position) {
     detail::append_labels(script, bars[position], position, axis);
     names +=

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/shortened_names.hpp>
@@ -104,7 +105,7 @@ void append_memory_axis(std::string& script, const space_profile& space, const p
 /// Live bytes over time, if the profile has them.
 void append_timeline(std::string& script, const profile& of, const space_profile& space, const picture_unit& unit,
                      const segment_bands& segments) {
-  const std::vector<timeline_point>& points = space.timeline.points;
+  const vector<timeline_point>& points = space.timeline.points;
   const std::int64_t end = timeline_end(of, space);
   const time_unit time = time_unit_for(end);
   script += "$timeline << END_OF_TIMELINE\n";
@@ -135,7 +136,7 @@ void append_segment_bars(std::string& script, const space_profile& space, const 
   }
   script += "$segments << END_OF_SEGMENTS\n";
   std::string names;
-  std::vector<std::string> shown;
+  vector<std::string> shown;
   for (const segment_usage& segment : space.segments) shown.push_back(on_one_line(segment.segment));
   shown = shortened_apart(shown, 22);
   for (std::size_t index = 0; index < count; ++index) {

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/shortened_names.hpp>
@@ -28,11 +29,11 @@ std::string time_unit::text(std::int64_t ns) const {
 namespace {
 
 /// The rows of a live set, with the rest as one, so that they add up to it.
-[[nodiscard]] std::vector<composition_row> rows_of_owners(const std::vector<owned_bytes>& owners, bool are_categories) {
+[[nodiscard]] std::vector<composition_row> rows_of_owners(const vector<owned_bytes>& owners, bool are_categories) {
   constexpr std::size_t most = 8;
   constexpr std::size_t longest_name = 36;
   std::vector<composition_row> rows;
-  std::vector<std::string> names;
+  vector<std::string> names;
   std::int64_t rest = 0;
   std::size_t rest_count = 0;
   for (const owned_bytes& owner : owners) {
@@ -103,7 +104,7 @@ segment_bands bands_of(const profile& of, std::int64_t end, int width) {
   segment_bands result;
   if (of.segments.size() > most || end <= 0) return result;
   const auto share = [&](std::int64_t ns) { return std::clamp(static_cast<double>(ns) / static_cast<double>(end), 0.0, 1.0); };
-  std::vector<std::string> names;
+  vector<std::string> names;
   for (const segment& one : of.segments) names.push_back(on_one_line(one.name));
   names = shortened_apart(names, longest_name);
   for (std::size_t index = 0; index < of.segments.size(); ++index) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 
 #include <cstddef>
-#include <vector>
 
 /// @file
 /// A binary heap for rows of plain values, and sorting by it. The standard's `push_heap` and `sort` would do, but every
@@ -62,8 +62,8 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
 /// The numbers below `count`, sorted by `before` or else from the lowest: a stable order of rows that are too large to move, or
 /// are sorted so rarely that each sort had better not be compiled for its type.
 template <class Before>
-[[nodiscard]] std::vector<std::size_t> row_order(std::size_t count, const Before& before) {
-  std::vector<std::size_t> numbers(count);
+[[nodiscard]] vector<std::size_t> row_order(std::size_t count, const Before& before) {
+  vector<std::size_t> numbers(count);
   for (std::size_t number = 0; number < count; ++number) numbers[number] = number;
   sort_row_numbers(numbers.data(), count, &before, [](const void* rows, std::size_t left, std::size_t right) {
     const Before& is_before = *static_cast<const Before*>(rows);

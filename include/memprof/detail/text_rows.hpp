@@ -1,11 +1,11 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// Numbers texts in the order of their first occurrence. A `std::map` would do, but every translation unit that includes the
@@ -48,12 +48,12 @@ class text_rows {
   }
 
   void grow() {
-    slots_ = std::vector<std::size_t>(slots_.empty() ? 16 : 2 * slots_.size(), free_slot);
+    slots_ = vector<std::size_t>(slots_.empty() ? 16 : 2 * slots_.size(), free_slot);
     for (std::size_t row = 0; row < texts_.size(); ++row) slot_of(texts_[row]) = row;
   }
 
-  std::vector<std::string_view> texts_;
-  std::vector<std::size_t> slots_;  ///< a power of two of them, at most half of them taken
+  vector<std::string_view> texts_;
+  vector<std::size_t> slots_;  ///< a power of two of them, at most half of them taken
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

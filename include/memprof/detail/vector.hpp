@@ -2,12 +2,15 @@
 
 #include <memprof/config.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <new>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -65,6 +68,15 @@ class vector_storage {
     set_capacity(least < doubled ? doubled : least, element_bytes, relocate);
   }
 
+  void check_index(std::size_t index) const {
+    if (index < size_) return;
+#if defined(__cpp_exceptions)
+    throw std::out_of_range("memprof::vector::at: the index is not below the size");
+#else
+    std::abort();
+#endif
+  }
+
   void free_elements([[maybe_unused]] std::size_t element_bytes) noexcept {
 #if defined(__cpp_sized_deallocation)
     if (data_ != nullptr) ::operator delete(data_, capacity_* element_bytes);
@@ -104,10 +116,7 @@ class vector : public detail::vector_storage {
   vector() = default;
   /// `count` elements with their default values.
   explicit vector(std::size_t count) : vector() { resize(count); }
-  vector(std::size_t count, const T& value) : vector() {
-    reserve(count);
-    while (size_ != count) add(value);
-  }
+  vector(std::size_t count, const T& value) : vector() { resize(count, value); }
   vector(std::initializer_list<T> values) : vector() { append(values.begin(), values.end()); }
   template <std::forward_iterator Iterator>
   vector(Iterator first, Iterator last) : vector() {
@@ -146,6 +155,15 @@ class vector : public detail::vector_storage {
   [[nodiscard, gnu::always_inline]] const T& operator[](std::size_t index) const noexcept {
     return static_cast<const T*>(data_)[index];
   }
+  /// Throws `std::out_of_range` if there is none.
+  [[nodiscard]] T& at(std::size_t index) {
+    check_index(index);
+    return (*this)[index];
+  }
+  [[nodiscard]] const T& at(std::size_t index) const {
+    check_index(index);
+    return (*this)[index];
+  }
   [[nodiscard, gnu::always_inline]] T& front() noexcept { return *static_cast<T*>(data_); }
   [[nodiscard, gnu::always_inline]] const T& front() const noexcept { return *static_cast<const T*>(data_); }
   [[nodiscard, gnu::always_inline]] T& back() noexcept { return static_cast<T*>(data_)[size_ - 1]; }
@@ -161,7 +179,17 @@ class vector : public detail::vector_storage {
     make_room(count - size_, sizeof(T), relocator());
     for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T();
   }
+  /// New elements are copies of `value`, which is not in this vector.
+  void resize(std::size_t count, const T& value) {
+    truncate(count);
+    make_room(count - size_, sizeof(T), relocator());
+    while (size_ < count) add(value);
+  }
   void clear() noexcept { truncate(0); }
+  template <std::forward_iterator Iterator>
+  void assign(Iterator first, Iterator last) {
+    *this = vector(first, last);
+  }
 
   /// The value may lie in this vector, here and below.
   [[gnu::always_inline]] void push_back(const T& value) {
@@ -200,10 +228,35 @@ class vector : public detail::vector_storage {
   }
   T* erase(const T* position) noexcept { return erase(position, position + 1); }
 
+  /// Erases the elements that it applies to, and returns their number.
+  template <class Predicate>
+  friend std::size_t erase_if(vector& values, Predicate applies) {
+    T* kept = values.begin();
+    for (T& value : values) {
+      if (applies(std::as_const(value))) continue;
+      if (kept != &value) *kept = std::move(value);
+      ++kept;
+    }
+    const auto erased = static_cast<std::size_t>(values.end() - kept);
+    values.erase(kept, values.end());
+    return erased;
+  }
+
   friend bool operator==(const vector& left, const vector& right) {
     if (left.size() != right.size()) return false;
     for (std::size_t index = 0; index < left.size(); ++index) {
       if (!(left[index] == right[index])) return false;
+    }
+    return true;
+  }
+  /// With the elements of another container, such as `std::vector`.
+  template <class Other>
+  requires std::same_as<typename Other::value_type, T> &&(!std::same_as<Other, vector>)friend bool operator==(
+      const vector& left, const Other& right) {
+    if (left.size() != right.size()) return false;
+    auto other = right.begin();
+    for (const T& value : left) {
+      if (!(value == *other++)) return false;
     }
     return true;
   }

@@ -1,17 +1,17 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/clock_readings.hpp>
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Translates a ledger's ids for a facet.
 struct facet_names {
-  const std::vector<std::string>& operations;  ///< paths, by node
-  const std::vector<std::string>& segments;    ///< by row of the history, followed by that of the open one, if there is one
+  const vector<std::string>& operations;  ///< paths, by node
+  const vector<std::string>& segments;    ///< by row of the history, followed by that of the open one, if there is one
   bool has_open;
   const clock_readings& time;
   std::uint64_t begin_stamp;

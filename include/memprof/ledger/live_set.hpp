@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/field_names.hpp>
 #include <memprof/trace/requires_grad.hpp>
@@ -7,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// Who held what at one moment, as reported by profiles and facets.
@@ -44,11 +44,11 @@ struct live_block {
 struct live_set {
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
-  std::vector<owned_bytes> by_operation;
+  vector<owned_bytes> by_operation;
   std::int64_t remaining_bytes = 0;       ///< bytes of operations beyond `capture_options::owners_per_segment`
   std::int64_t remaining_operations = 0;  ///< number of those operations
-  std::vector<owned_bytes> by_category;
-  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
+  vector<owned_bytes> by_category;
+  vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
 
   bool operator==(const live_set&) const = default;
 };

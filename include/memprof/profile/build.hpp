@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/build_checkpoints.hpp>
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -39,13 +39,13 @@ template <class Ledger>
   result.segments_by_name = detail::build_names(rows, names.labels, names.time, events.begin_stamp(), result.segments);
   result.segment_count = static_cast<std::int64_t>(events.segments().count()) + (names.is_complete ? 0 : 1);
   result.step_count = result.segment_count == 0 ? 0 : static_cast<std::int64_t>(events.segments().step()) + 1;
-  const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
+  const vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
   result.checkpoints = detail::build_checkpoints(events.checkpoints(), names, paths);
   result.checkpoint_count = static_cast<std::int64_t>(events.checkpoints().count());
   std::size_t space_count = 0;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
-  result.spaces = std::vector<space_profile>(space_count);
+  result.spaces = vector<space_profile>(space_count);
   for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
     const detail::space_ledger* const space = events.space(id);
     if (space == nullptr) continue;

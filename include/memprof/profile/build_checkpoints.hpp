@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/profile/ledger_names.hpp>
@@ -12,15 +13,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What was live at each of the kept checkpoints.
 template <class Checkpoints>
-[[nodiscard, gnu::cold]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
-                                                                   const std::vector<std::string>& paths) {
-  std::vector<checkpoint> result(kept.marks().size());
+[[nodiscard, gnu::cold]] vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
+                                                              const vector<std::string>& paths) {
+  vector<checkpoint> result(kept.marks().size());
   for (std::size_t index = 0; index < result.size(); ++index) {
     const checkpoint_mark& mark = kept.marks()[index];
     checkpoint& point = result[index];
@@ -29,7 +29,7 @@ template <class Checkpoints>
     point.time_ns = std::max(names.time.to_ns(mark.stamp), std::int64_t{0});
     point.live_bytes = mark.bytes;
     point.live_blocks = mark.blocks;
-    point.spaces = std::vector<checkpoint_usage>(mark.row_count);
+    point.spaces = vector<checkpoint_usage>(mark.row_count);
     for (std::size_t row = 0; row < mark.row_count; ++row) {
       const checkpoint_row& held = kept.rows(mark)[row];
       checkpoint_usage& usage = point.spaces[row];
@@ -37,9 +37,9 @@ template <class Checkpoints>
       usage.space = space == other_names ? other_spaces_name : names.labels.text(space);
       usage.live_bytes = held.bytes;
       usage.live_blocks = held.blocks;
-      std::vector<block> largest(kept.largest_blocks(held), kept.largest_blocks(held) + held.block_count);
+      vector<block> largest(kept.largest_blocks(held), kept.largest_blocks(held) + held.block_count);
       sort_rows(largest.data(), largest.size(), is_larger);
-      usage.largest_blocks = std::vector<live_block>(largest.size());
+      usage.largest_blocks = vector<live_block>(largest.size());
       for (std::size_t each = 0; each < largest.size(); ++each)
         usage.largest_blocks[each] = describe_block(largest[each], paths, names.labels);
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
@@ -15,13 +16,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 template <class Tree>
-[[nodiscard, gnu::cold]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
-  std::vector<std::string> paths(tree.size());
+[[nodiscard, gnu::cold]] vector<std::string> operation_paths(const Tree& tree, name_view labels) {
+  vector<std::string> paths(tree.size());
   for (std::size_t node = 1; node < tree.size(); ++node) {
     paths[node] = paths[tree[node].parent];
     if (tree[node].name == other_names) {
@@ -39,9 +39,9 @@ template <class Tree>
 
 /// Sums a space's self values along the tree; entry 0 is "no operation".
 template <class Tree, class Space>
-[[nodiscard, gnu::cold]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space,
-                                                                     std::string_view space_name, const clock_readings& time) {
-  std::vector<operation_usage> all(tree.size());
+[[nodiscard, gnu::cold]] vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name,
+                                                                const clock_readings& time) {
+  vector<operation_usage> all(tree.size());
   for (std::size_t node = tree.size(); node-- > 0;) {
     operation_usage& usage = all[node];
     usage.space = space_name;
@@ -76,8 +76,8 @@ template <class Tree, class Space>
 
 /// Which operations allocated or freed in a space, directly or through a nested operation.
 template <class Tree, class Space>
-[[nodiscard, gnu::cold]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
-  std::vector<char> is_active(tree.size());
+[[nodiscard, gnu::cold]] vector<char> active_operations(const Tree& tree, const Space& space) {
+  vector<char> is_active(tree.size());
   for (std::size_t node = tree.size(); --node > 0;) {
     if (node < space.operation_count()) {
       const operation_stats& stats = space.operation(node);
@@ -89,10 +89,10 @@ template <class Tree, class Space>
 }
 
 template <class Ledger>
-[[nodiscard, gnu::cold]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
-                                                                         const std::vector<std::string>& paths) {
+[[nodiscard, gnu::cold]] vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
+                                                                    const vector<std::string>& paths) {
   const operation_tree& tree = events.operations();
-  std::vector<operation_profile> operations(tree.size() - 1);
+  vector<operation_profile> operations(tree.size() - 1);
   for (std::size_t node = 1; node < tree.size(); ++node) {
     operation_profile& operation = operations[node - 1];
     operation.path = paths[node];
@@ -102,20 +102,20 @@ template <class Ledger>
     operation.invocations = tree[node].invocations;
   }
   // Rows are counted before they are filled, here and below: growing vectors would cost every user of the header compile time.
-  std::vector<std::size_t> rows(tree.size());
+  vector<std::size_t> rows(tree.size());
   const auto for_each_space = [&](auto&& visit) {
     for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
       if (events.space(id) == nullptr) continue;
-      const std::vector<char> is_active = active_operations(tree, *events.space(id));
+      const vector<char> is_active = active_operations(tree, *events.space(id));
       for (std::size_t node = 1; node < tree.size(); ++node) {
         if (is_active[node] != 0) visit(id, node);
       }
     }
   };
   for_each_space([&](std::size_t, std::size_t node) { ++rows[node]; });
-  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = std::vector<operation_usage>(rows[node]);
+  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = vector<operation_usage>(rows[node]);
   std::size_t filled_space = ledger::max_spaces;
-  std::vector<operation_usage> usage;
+  vector<operation_usage> usage;
   for (std::size_t& row : rows) row = 0;
   for_each_space([&](std::size_t id, std::size_t node) {
     if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]), names.time);

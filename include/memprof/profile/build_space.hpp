@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/facet/capacity.hpp>
 #include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
@@ -22,7 +23,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -31,7 +31,7 @@ template <class Timeline>
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
-  result.points = std::vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
+  result.points = vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
   for (std::size_t index = 0; index < finished.size(); ++index) {
     result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
   }
@@ -46,7 +46,7 @@ template <class Blocks>
     std::uint64_t begin;
     std::uint64_t end;
   };
-  std::vector<range> ranges(live.size());
+  vector<range> ranges(live.size());
   std::size_t count = 0;
   live.for_each([&](const block& held) {
     const bool is_on_cores = held.address >> 48 != 0;
@@ -68,15 +68,14 @@ template <class Blocks>
 template <class Space, class Rows>
 class space_builder {
  public:
-  space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
+  space_builder(const Space& space, const Rows& rows, const ledger_names& names, const vector<std::string>& paths)
       : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
-  [[nodiscard, gnu::cold]] space_profile build(std::string_view name, bool stands_for_others,
-                                               const std::vector<segment>& segments,
-                                               const std::vector<named_segments>& segment_names) {
+  [[nodiscard, gnu::cold]] space_profile build(std::string_view name, bool stands_for_others, const vector<segment>& segments,
+                                               const vector<named_segments>& segment_names) {
     result_.name = name;
     result_.stands_for_others = stands_for_others;
-    result_.segments = std::vector<segment_usage>(segments.size());
+    result_.segments = vector<segment_usage>(segments.size());
     for (std::size_t index = 0; index < segments.size(); ++index)
       fill_segment(result_.segments[index], segments[index].name, index);
     add_names(segment_names);
@@ -118,7 +117,7 @@ class space_builder {
   }
 
   /// Adds the sums over all segments of each name.
-  [[gnu::cold]] void add_names(const std::vector<named_segments>& names) {
+  [[gnu::cold]] void add_names(const vector<named_segments>& names) {
     const segment_record open = space_.open_segment();
     const std::int64_t change = open.live_at_end - open.live_at_start;
     const std::array numbers{open.peak_live_bytes - open.live_at_start,
@@ -129,7 +128,7 @@ class space_builder {
                              open.live_at_end,
                              open.allocation_count,
                              open.allocation_count - (open.blocks_at_end - open.blocks_at_start)};
-    result_.segments_by_name = std::vector<segment_summary>(names.size());
+    result_.segments_by_name = vector<segment_summary>(names.size());
     for_each_name(rows_, space_.by_name(), numbers, [&](std::size_t row, const auto& of) {
       const bool is_open = row == rows_.history().rows().size();
       const linear_fit line = is_open ? linear_fit{0, 1} : space_.growth(rows_.history(), row);
@@ -163,7 +162,7 @@ class space_builder {
   const Space& space_;
   const Rows& rows_;
   const ledger_names& names_;
-  const std::vector<std::string>& paths_;
+  const vector<std::string>& paths_;
   live_set_builder<Space> live_sets_;
   space_profile result_;
 };

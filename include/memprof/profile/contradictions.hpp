@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// Whether the numbers of a profile can come from one run: a file may have been edited by hand, merged or damaged.
@@ -41,14 +41,14 @@ class contradiction_list {
     sentences_.push_back(std::string{what} + std::string{where} + relation + std::string{rule} + rest);
   }
 
-  [[nodiscard]] std::vector<std::string> take() && { return std::move(sentences_); }
+  [[nodiscard]] vector<std::string> take() && { return std::move(sentences_); }
 
  private:
-  std::vector<std::string> broken_;
-  std::vector<std::string> sentences_;
+  vector<std::string> broken_;
+  vector<std::string> sentences_;
 };
 
-[[nodiscard]] inline std::int64_t bytes_of(const std::vector<owned_bytes>& rows) {
+[[nodiscard]] inline std::int64_t bytes_of(const vector<owned_bytes>& rows) {
   std::int64_t sum = 0;
   for (const owned_bytes& row : rows) sum = add_saturating(sum, row.bytes);
   return sum;
@@ -207,7 +207,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 /// Where the numbers of a memory space in a profile contradict each other: one sentence for each broken rule, with the first
 /// place that breaks it. Empty for every profile that a capture made, and for profiles with rounded numbers: the reader of their
 /// format checks those and adds remarks to the provenance. `space` must belong to the profile.
-[[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const space_profile& space) {
+[[nodiscard]] inline vector<std::string> contradictions(const profile& of, const space_profile& space) {
   if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;
   detail::check_totals(space, found);
@@ -216,7 +216,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 }
 
 /// The same for a memory that several spaces share; `memory` must belong to the profile.
-[[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const memory_profile& memory) {
+[[nodiscard]] inline vector<std::string> contradictions(const profile& of, const memory_profile& memory) {
   if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;
   detail::check_memory(of, memory, found);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/json_document.hpp>
 #include <memprof/profile/json_reader.hpp>
 #include <memprof/profile/reflect.hpp>
@@ -16,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 /// @file
 /// Reads a `device_description` from a hand-written JSON file; docs/devices.md describes the format.
@@ -42,7 +42,7 @@ struct device_document {
   tensor_layout layout = tensor_layout::row_major;
   std::int64_t core_columns = 0;
   std::int64_t core_rows = 0;
-  std::vector<device_space_document> spaces;
+  vector<device_space_document> spaces;
 };
 
 }  // namespace detail

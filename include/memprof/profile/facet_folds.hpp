@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/block_listener.hpp>
 #include <memprof/ledger/facet_names.hpp>
 #include <memprof/ledger/ledger.hpp>
@@ -19,7 +20,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -37,8 +37,8 @@ class facet_folds {
 
   /// Fills the facets of a profile built from the same ledger.
   void fill(profile& result, ledger& events, name_view labels) const {
-    const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
-    std::vector<std::string> segments;
+    const vector<std::string> paths = detail::operation_paths(events.operations(), labels);
+    vector<std::string> segments;
     for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
     const detail::facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
     for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_record.hpp>
@@ -21,7 +22,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 /// @file
 /// Joint peaks, as a profile reports them, of memories that hold several spaces.
@@ -74,11 +74,11 @@ class joint_peak_builder {
     return held;
   }
 
-  [[nodiscard, gnu::cold]] live_set build(const std::vector<std::string>& paths, name_view labels) {
+  [[nodiscard, gnu::cold]] live_set build(const vector<std::string>& paths, name_view labels) {
     live_set set;
     set.bytes = set.remaining_bytes = total_.bytes;
     set.blocks = total_.blocks;
-    std::vector<owner_at_peak> owners(by_operation_.size());
+    vector<owner_at_peak> owners(by_operation_.size());
     std::size_t count = 0;
     for (std::size_t node = 0; node < by_operation_.size(); ++node) {
       const category_at_peak& held = by_operation_[node];
@@ -86,12 +86,12 @@ class joint_peak_builder {
       set.remaining_bytes = std::max(subtract_saturating(set.remaining_bytes, held.bytes), std::int64_t{0});
     }
     sort_rows(owners.data(), count, holds_more);
-    set.by_operation = std::vector<owned_bytes>(count);
+    set.by_operation = vector<owned_bytes>(count);
     for (std::size_t row = 0; row < count; ++row)
       set.by_operation[row] = {paths[owners[row].operation], owners[row].bytes, owners[row].blocks};
     set.by_category = rows_of_categories(by_category_);
     sort_rows(largest_.data(), largest_count_, is_larger);
-    set.largest_blocks = std::vector<live_block>(largest_count_);
+    set.largest_blocks = vector<live_block>(largest_count_);
     for (std::uint32_t index = 0; index < largest_count_; ++index)
       set.largest_blocks[index] = describe_block(largest_[index], paths, labels);
     return set;
@@ -106,24 +106,24 @@ class joint_peak_builder {
   const Ledger& events_;
   const shared_memory& memory_;
   category_at_peak total_{};
-  std::vector<category_at_peak> by_operation_;
+  vector<category_at_peak> by_operation_;
   std::array<category_at_peak, category_names.size()> by_category_{};
-  std::vector<block> largest_;
+  vector<block> largest_;
   std::uint32_t largest_count_ = 0;
 };
 
 /// One memory; `spaces` are the profile's, and `index_of[id]` is the index of each.
 template <class Ledger, class Rows>
 [[nodiscard, gnu::cold]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
-                                                     const clock_readings& time, const std::vector<std::string>& paths,
-                                                     const Rows& rows, const std::vector<space_profile>& spaces,
+                                                     const clock_readings& time, const vector<std::string>& paths,
+                                                     const Rows& rows, const vector<space_profile>& spaces,
                                                      const std::array<std::size_t, Ledger::max_spaces>& index_of) {
   joint_peak_builder<Ledger> parts{events, memory};
   memory_profile result;
   result.name = memory.name == host_memory ? host_memory_name : labels.text(memory.name);
   std::size_t count = 0;
   parts.for_each_space([&](std::size_t, const space_ledger&) { ++count; });
-  result.spaces = std::vector<owned_bytes>(count);
+  result.spaces = vector<owned_bytes>(count);
   const bool is_sole = memory.sole_space != any_space;
   std::size_t row = 0;
   parts.for_each_space([&](std::size_t id, const space_ledger& space) {
@@ -139,13 +139,13 @@ template <class Ledger, class Rows>
     }
   });
   // Not std::stable_sort, whose helpers cause clang warnings in users' translation units.
-  std::vector<std::size_t> order(result.spaces.size());
+  vector<std::size_t> order(result.spaces.size());
   for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
   sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
     const std::int64_t more = result.spaces[left].bytes - result.spaces[right].bytes;
     return more != 0 ? more > 0 : left < right;
   });
-  std::vector<owned_bytes> sorted;
+  vector<owned_bytes> sorted;
   sorted.reserve(order.size());
   for (const std::size_t index : order) sorted.push_back(std::move(result.spaces[index]));
   result.spaces = std::move(sorted);
@@ -169,11 +169,10 @@ template <class Ledger, class Rows>
 }
 
 template <class Ledger, class Rows>
-[[nodiscard, gnu::cold]] std::vector<memory_profile> build_memories(const Ledger& events, name_view labels,
-                                                                    const clock_readings& time,
-                                                                    const std::vector<std::string>& paths, const Rows& rows,
-                                                                    const std::vector<space_profile>& spaces) {
-  std::vector<memory_profile> result;
+[[nodiscard, gnu::cold]] vector<memory_profile> build_memories(const Ledger& events, name_view labels, const clock_readings& time,
+                                                               const vector<std::string>& paths, const Rows& rows,
+                                                               const vector<space_profile>& spaces) {
+  vector<memory_profile> result;
   if (events.memories().empty()) return result;
   std::array<std::size_t, Ledger::max_spaces> index_of{};
   for (std::size_t id = 0, index = 0; id < Ledger::max_spaces; ++id) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
@@ -13,7 +14,6 @@
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 /// @file
 /// Tables of facts in JSON: an object with a key per table, whose value is an array of rows; a row is an object with a key per
@@ -53,7 +53,7 @@ template <>
 /// All rows have the columns of the first, in its order.
 [[nodiscard]] inline json_target append_value(void* table, std::string_view key) {
   fact_table& rows = *static_cast<fact_table*>(table);
-  std::vector<fact_value>& row = rows.rows.back();
+  vector<fact_value>& row = rows.rows.back();
   const std::size_t column = row.size();
   if (rows.rows.size() == 1) {
     if (column == max_fact_columns) return {};
@@ -79,7 +79,7 @@ inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &ap
 
 /// Adds a table with that name; null if it already exists or there are too many.
 [[nodiscard]] inline fact_table* add_table(void* tables, std::string_view name) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  auto& known = *static_cast<vector<fact_table>*>(tables);
   constexpr std::size_t max_tables = 1024;
   if (known.size() == max_tables) return nullptr;
   for (const fact_table& table : known) {
@@ -96,14 +96,14 @@ inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &ap
 }
 
 template <>
-inline constexpr json_type json_type_of<std::vector<fact_table>>{.expected = &object_noun, .member = &append_table};
+inline constexpr json_type json_type_of<vector<fact_table>>{.expected = &object_noun, .member = &append_table};
 
 // --- version 1 --------------------------------------------------------------------------------------------------------
 
 /// The rows of a table, stored under a key of the profile.
 template <fact T>
 [[nodiscard]] json_target append_former_row(void* tables) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  auto& known = *static_cast<vector<fact_table>*>(tables);
   if (known.empty() || known.back().name != T::table) (void)add_table(tables, T::table);
   return append_row(&known.back());
 }
@@ -131,7 +131,7 @@ template <>
 }
 
 [[nodiscard]] inline json_target append_former_missing_source(void* tables) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  auto& known = *static_cast<vector<fact_table>*>(tables);
   if (known.empty() || known.back().name != missing_source::table) known.push_back(to_table<missing_source>({}));
   known.back().rows.emplace_back();
   return {&json_type_of<former_missing_source>, &known.back()};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/reflect.hpp>
 
 #include <charconv>
@@ -12,7 +13,6 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 /// @file
 /// Writes profiles as JSON text without an intermediate document or nlohmann/json, in that library's layout (`dump(1)`).
@@ -195,12 +195,12 @@ inline void put_json(json_output& out, const fact_value& value) {
   }
 }
 
-inline void put_json(json_output& out, const std::vector<fact_table>& tables) {
+inline void put_json(json_output& out, const vector<fact_table>& tables) {
   out.begin_object();
   for (const fact_table& table : tables) {
     out.key(table.name);
     out.begin_array();
-    for (const std::vector<fact_value>& values : table.rows) {
+    for (const vector<fact_value>& values : table.rows) {
       out.element();
       out.begin_object();
       for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {

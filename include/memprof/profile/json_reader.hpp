@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/json_document.hpp>
 #include <memprof/profile/json_events.hpp>
 #include <memprof/profile/json_types.hpp>
@@ -10,7 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The part of `profile/json.hpp` that reads values. Every error names the source and the place in it.
@@ -220,7 +220,7 @@ class json_reader {
   document_source source_;
   json_rules rules_;
   const json_input* input_;
-  std::vector<open_value> open_;
+  vector<open_value> open_;
   std::size_t depth_ = 0;  ///< number of open arrays and objects, including skipped ones
   key_slot slot_ = key_slot::field;
   bool is_format_known_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/json_value.hpp>
 #include <memprof/profile/reflect.hpp>
 
@@ -13,7 +14,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// @file
 /// How JSON values become struct fields, as tables that a reader walks while it receives the values: so a document is never in
@@ -151,12 +151,11 @@ template <>
 
 template <class Element>
 [[nodiscard]] json_target append_to(void* array) {
-  return {&json_type_of<Element>, &static_cast<std::vector<Element>*>(array)->emplace_back()};
+  return {&json_type_of<Element>, &static_cast<vector<Element>*>(array)->emplace_back()};
 }
 
 template <class Element>
-inline constexpr json_type json_type_of<std::vector<Element>>{.expected = &json_noun<std::vector<Element>>,
-                                                              .append = &append_to<Element>};
+inline constexpr json_type json_type_of<vector<Element>>{.expected = &json_noun<vector<Element>>, .append = &append_to<Element>};
 
 template <class T, std::size_t Index>
 [[nodiscard]] void* field_of(void* object) {

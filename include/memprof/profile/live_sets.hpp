@@ -3,6 +3,7 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_record.hpp>
@@ -17,12 +18,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard, gnu::cold]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths,
-                                                          name_view labels) {
+[[nodiscard, gnu::cold]] inline live_block describe_block(const block& live, const vector<std::string>& paths, name_view labels) {
   live_block result;
   result.address = live.address;
   result.bytes = static_cast<std::int64_t>(live.bytes);
@@ -43,7 +42,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Rows for the categories that had blocks, greatest first.
-[[nodiscard, gnu::cold]] inline std::vector<owned_bytes> rows_of_categories(
+[[nodiscard, gnu::cold]] inline vector<owned_bytes> rows_of_categories(
     const std::array<category_at_peak, category_names.size()>& categories) {
   std::size_t order[category_names.size()];
   std::size_t count = 0;
@@ -54,7 +53,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     const std::int64_t more = categories[left].bytes - categories[right].bytes;
     return more != 0 ? more > 0 : left < right;
   });
-  std::vector<owned_bytes> rows(count);
+  vector<owned_bytes> rows(count);
   for (std::size_t row = 0; row < count; ++row) {
     const category_at_peak& held = categories[order[row]];
     rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
@@ -71,9 +70,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
 template <class Space>
 class live_set_builder {
  public:
-  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, name_view labels)
+  live_set_builder(const Space& space, const vector<std::string>& operation_paths, name_view labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
-    peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
+    peak_ordinals_ = vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
     for (std::size_t index = 0; index < space.segments().size(); ++index)
       peak_ordinals_[index] = space.segments()[index].peak_ordinal;
     space.blocks().for_each([&](const block& live) {
@@ -138,8 +137,8 @@ class live_set_builder {
     return set;
   }
 
-  [[nodiscard, gnu::cold]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
-    std::vector<owned_bytes> rows(count);
+  [[nodiscard, gnu::cold]] vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
+    vector<owned_bytes> rows(count);
     for (std::size_t row = 0; row < count; ++row)
       rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
     return rows;
@@ -147,20 +146,20 @@ class live_set_builder {
 
   /// The largest of the blocks passed by `offer`.
   template <class Offer>
-  [[nodiscard, gnu::cold]] std::vector<live_block> largest(Offer&& offer) const {
-    std::vector<block> room(space_.options().largest_blocks);
+  [[nodiscard, gnu::cold]] vector<live_block> largest(Offer&& offer) const {
+    vector<block> room(space_.options().largest_blocks);
     std::uint32_t count = 0;
     offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
     sort_rows(room.data(), count, is_larger);
-    std::vector<live_block> result(count);
+    vector<live_block> result(count);
     for (std::uint32_t index = 0; index < count; ++index) result[index] = describe_block(room[index], paths_, labels_);
     return result;
   }
 
   const Space& space_;
-  const std::vector<std::string>& paths_;
+  const vector<std::string>& paths_;
   name_view labels_;
-  std::vector<std::uint64_t> peak_ordinals_;
+  vector<std::uint64_t> peak_ordinals_;
   top_blocks_of_segments still_live_;
 };
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -50,8 +50,8 @@ struct operation_profile {
   std::string name;
   std::int64_t parent = -1;  ///< index into `profile::operations`, -1 for an outermost operation
   std::int64_t invocations = 0;
-  std::vector<operation_usage> usage;  ///< one for each space it used
-  bool stands_for_others = false;      ///< for the operations in `parent` beyond `capture_options::operations`
+  vector<operation_usage> usage;   ///< one for each space it used
+  bool stands_for_others = false;  ///< for the operations in `parent` beyond `capture_options::operations`
 
   bool operator==(const operation_profile&) const = default;
 };

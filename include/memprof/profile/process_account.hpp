@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/fact_table.hpp>
@@ -12,7 +13,6 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// What the resident memory of a process consisted of, as far as its capture knows, and how much of its heap no source recorded.
@@ -88,7 +88,7 @@ namespace detail {
 /// Whether the process grew by more than twice what was recorded, and `malloc` said nothing of it when it was read or at the end:
 /// the program has another one, or none that tells. As much again may be what that takes for the recorded blocks, and keeps of
 /// those freed.
-[[nodiscard]] inline bool has_unexplained_growth(const process_account& of, const std::vector<process_memory>& rows) {
+[[nodiscard]] inline bool has_unexplained_growth(const process_account& of, const vector<process_memory>& rows) {
   if (of.is_heap_known()) return false;
   std::int64_t before = 0;
   std::int64_t recorded = 0;
@@ -112,7 +112,7 @@ namespace detail {
   const auto is_elsewhere = [](const space_profile& space) { return detail::is_device_name(space.name); };
   if (source.mode == run_mode::no_dispatch) return found;
   if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
-  const std::vector<process_memory> rows = rows_of<process_memory>(source.facts);
+  const vector<process_memory> rows = rows_of<process_memory>(source.facts);
   for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
     for (const process_memory& row : rows) {
       const bool has_heap = detail::is_heap_notable(row);

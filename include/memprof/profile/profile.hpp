@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_set.hpp>
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The result of a capture, as plain structs with integer bytes. Everything after the ledger (reports, files, analyses) is a
@@ -98,7 +98,7 @@ struct timeline_point {
 /// Live bytes over time. Every point covers the same number of events (the last may cover fewer), so no maximum is lost.
 struct memory_timeline {
   std::int64_t events_per_point = 1;
-  std::vector<timeline_point> points;
+  vector<timeline_point> points;
 
   bool operator==(const memory_timeline&) const = default;
 };
@@ -132,22 +132,22 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
-  std::int64_t capacity = 0;                     ///< bytes, from `capture_options::device`; 0: no limit
-  bool capacity_is_per_core = false;             ///< applies to each core: only blocks on cores are compared with it
+  vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
+  std::int64_t capacity = 0;                ///< bytes, from `capture_options::device`; 0: no limit
+  bool capacity_is_per_core = false;        ///< applies to each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
-  std::vector<segment_usage> segments;            ///< one for each of `profile::segments`, in the same order
-  std::vector<segment_summary> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
+  vector<segment_usage> segments;            ///< one for each of `profile::segments`, in the same order
+  vector<segment_summary> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
-  core_profile cores;                 ///< usage of single cores, if the space belongs to cores
-  reserved_profile reserved;          ///< what its allocator reserved on the device, if it is a caching allocator
-  active_profile active;              ///< what streams use, including freed blocks, if blocks were allocated on streams
-  std::vector<stream_usage> streams;  ///< most reserved first; empty without streams
-  std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 allocations for which the device had no memory
-  event_tally further_out_of_memory;                 ///< the failures after those
-  bool stands_for_others = false;                    ///< stands for all spaces beyond the limit
-  space_facets facets;                               ///< additional results from a trace, if requested
+  core_profile cores;                           ///< usage of single cores, if the space belongs to cores
+  reserved_profile reserved;                    ///< what its allocator reserved on the device, if it is a caching allocator
+  active_profile active;                        ///< what streams use, including freed blocks, if blocks were allocated on streams
+  vector<stream_usage> streams;                 ///< most reserved first; empty without streams
+  vector<out_of_memory_failure> out_of_memory;  ///< the first 32 allocations for which the device had no memory
+  event_tally further_out_of_memory;            ///< the failures after those
+  bool stands_for_others = false;               ///< stands for all spaces beyond the limit
+  space_facets facets;                          ///< additional results from a trace, if requested
 
   bool operator==(const space_profile&) const = default;
 };
@@ -160,10 +160,10 @@ struct memory_profile {
   std::int64_t cumulative_current = 0;  ///< live bytes at the end
   std::int64_t peak_segment = -1;       ///< index into `profile::segments` of the one with the peak; -1: none
   std::int64_t peak_time_ns = 0;
-  std::string peak_space;           ///< the space whose allocation reached the peak
-  std::string peak_operation;       ///< path of the operation that reached it, empty if none was open
-  std::vector<owned_bytes> spaces;  ///< live bytes of each of its spaces at the peak, greatest first
-  live_set live_at_peak;            ///< of all its spaces together
+  std::string peak_space;      ///< the space whose allocation reached the peak
+  std::string peak_operation;  ///< path of the operation that reached it, empty if none was open
+  vector<owned_bytes> spaces;  ///< live bytes of each of its spaces at the peak, greatest first
+  live_set live_at_peak;       ///< of all its spaces together
 
   bool operator==(const memory_profile&) const = default;
 };
@@ -173,7 +173,7 @@ struct checkpoint_usage {
   std::string space;
   std::int64_t live_bytes = 0;
   std::int64_t live_blocks = 0;
-  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`, greatest first, as then described
+  vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`, greatest first, as then described
 
   bool operator==(const checkpoint_usage&) const = default;
 };
@@ -185,7 +185,7 @@ struct checkpoint {
   std::int64_t time_ns = 0;  ///< since the capture began
   std::int64_t live_bytes = 0;
   std::int64_t live_blocks = 0;
-  std::vector<checkpoint_usage> spaces;  ///< those with events so far; their bytes and blocks sum to those above
+  vector<checkpoint_usage> spaces;  ///< those with events so far; their bytes and blocks sum to those above
 
   bool operator==(const checkpoint&) const = default;
 };
@@ -231,8 +231,8 @@ struct provenance {
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about this many
   bool planned = false;       ///< planned by a compiler for its output; nothing was measured
   /// Names of fields, of any struct, that the source does not report; they keep their defaults.
-  std::vector<std::string> absent;
-  std::vector<std::string> remarks;  ///< what is missing or inconsistent in the source, one sentence each
+  vector<std::string> absent;
+  vector<std::string> remarks;  ///< what is missing or inconsistent in the source, one sentence each
 
   /// Whether the source does not report that field.
   [[nodiscard]] bool lacks(std::string_view field) const noexcept;
@@ -255,18 +255,18 @@ struct profile {
   std::int64_t duration_ns = 0;
   /// The segments kept in full, in chronological order: all while there are few (`capture_options::full_segments`), otherwise the
   /// newest, the first of each name, and those that hold an extreme.
-  std::vector<segment> segments;
-  std::vector<named_segments> segments_by_name;  ///< all segments, one row per name, in order of first occurrence
-  std::int64_t segment_count = 0;                ///< number of segments in the capture
-  std::int64_t step_count = 0;                   ///< number of rounds of repeating names
-  std::vector<space_profile> spaces;
-  std::vector<memory_profile> memories;       ///< those shared by more than one space
-  std::vector<operation_profile> operations;  ///< parents before children
+  vector<segment> segments;
+  vector<named_segments> segments_by_name;  ///< all segments, one row per name, in order of first occurrence
+  std::int64_t segment_count = 0;           ///< number of segments in the capture
+  std::int64_t step_count = 0;              ///< number of rounds of repeating names
+  vector<space_profile> spaces;
+  vector<memory_profile> memories;       ///< those shared by more than one space
+  vector<operation_profile> operations;  ///< parents before children
   /// In chronological order, at most 128: all while there are few, then every second, fourth, and so on, and always the newest,
   /// the first of each name (up to 32 names), and those with the most and the fewest live bytes.
-  std::vector<checkpoint> checkpoints;
+  vector<checkpoint> checkpoints;
   std::int64_t checkpoint_count = 0;  ///< number of checkpoints taken
-  std::vector<fact_table> facts;      ///< what sources report besides memory over time (`rows_of`)
+  vector<fact_table> facts;           ///< what sources report besides memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
   memprof::provenance provenance;  ///< the file the numbers come from, what is absent, and the rounding

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/label.hpp>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -18,7 +18,7 @@ template <class Fold>
 [[nodiscard]] double max_bytes_of_profile(Fold& fold) {
   const auto& events = fold.events();
   const auto& tree = events.operations();
-  std::vector<double> lengths(tree.size());
+  vector<double> lengths(tree.size());
   double paths = 0;
   double longest = 0;
   for (std::size_t node = 1; node < tree.size(); ++node) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/fact_table.hpp>
@@ -7,12 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a trace's source says about its numbers: by default nothing, because every number follows exactly from events.
-[[nodiscard]] inline provenance provenance_of(const std::vector<fact_table>& facts) {
+[[nodiscard]] inline provenance provenance_of(const vector<fact_table>& facts) {
   constexpr std::size_t max_remarks = 32;  // a trace from a file may have any number
   provenance made;
   for_each_fact<source_limit>(facts, [&](source_limit& limit) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/value_summary.hpp>
@@ -12,7 +13,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The part of `profile/build.hpp` that selects the segments. Templates for the reason given there.
@@ -32,7 +32,7 @@ template <class History>
 class segment_rows {
  public:
   segment_rows(const History& history, bool has_open) : history_(history), has_open_(has_open) {
-    positions_ = std::vector<std::size_t>(history.kept());
+    positions_ = vector<std::size_t>(history.kept());
     std::size_t kept = 0;
     for (std::size_t position = 0; position < history.marks().size(); ++position) {
       if (!history.marks()[position].is_dropped) positions_[kept++] = position;
@@ -64,7 +64,7 @@ class segment_rows {
  private:
   const History& history_;
   bool has_open_;
-  std::vector<std::size_t> positions_;
+  vector<std::size_t> positions_;
 };
 
 [[nodiscard, gnu::cold]] inline std::string segment_name(label name, name_view labels) {
@@ -73,10 +73,10 @@ class segment_rows {
 
 /// `open_end` is the latest stamp in the open segment.
 template <class Rows>
-[[nodiscard, gnu::cold]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
-                                                             std::uint64_t open_begin, std::uint64_t open_end) {
+[[nodiscard, gnu::cold]] vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
+                                                        std::uint64_t open_begin, std::uint64_t open_end) {
   const auto& history = rows.history();
-  std::vector<segment> result(rows.size());
+  vector<segment> result(rows.size());
   for (std::size_t index = 0; index < rows.finished(); ++index) {
     const segment_mark& mark = history.marks()[rows.position(index)];
     result[index] = {segment_name(mark.name, labels), time.to_ns(mark.begin_stamp), time.to_ns(mark.end_stamp),
@@ -91,13 +91,13 @@ template <class Rows>
 
 /// `begin` is the capture's first stamp; `segments` are the kept ones.
 template <class Rows>
-[[nodiscard, gnu::cold]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
-                                                                 std::uint64_t begin, const std::vector<segment>& segments) {
+[[nodiscard, gnu::cold]] vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
+                                                            std::uint64_t begin, const vector<segment>& segments) {
   const auto& history = rows.history();
   const auto duration = [&](std::int64_t ticks) {
     return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
   };
-  std::vector<named_segments> result(rows.names());
+  vector<named_segments> result(rows.names());
   for (std::size_t row = 0; row < history.rows().size(); ++row) {
     const named_segment_row& known = history.rows()[row];
     value_summary took = to_value_summary(known.duration);

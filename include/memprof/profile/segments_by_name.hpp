@@ -2,6 +2,7 @@
 
 #include <memprof/detail/saturating.hpp>
 #include <memprof/detail/text_rows.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// What the segments of each name did, however many there were, and the steps that they form: the basis of reports on long runs.
@@ -62,11 +62,11 @@ struct linear_fit_sums {
 };
 
 /// The same for profiles without steps: the step of each of the profile's segments.
-[[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
-  std::vector<std::int64_t> steps;
+[[nodiscard]] vector<std::int64_t> steps_from_names(const auto& segments) {
+  vector<std::int64_t> steps;
   steps.reserve(segments.size());
   text_rows names;
-  std::vector<std::int64_t> last_step;
+  vector<std::int64_t> last_step;
   std::int64_t step = 0;
   for (const auto& segment : segments) {
     const text_row name = names.find_or_add(segment.name);
@@ -108,7 +108,7 @@ inline constexpr std::array numbers_of_segments{&segment_summary::segment_peak, 
 
 /// The step of each segment, and the number of steps.
 struct segment_steps {
-  std::vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
+  vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
   std::int64_t count = 0;
 };
 
@@ -126,8 +126,8 @@ struct segment_steps {
 }
 
 /// From the profile's rows by name, which cover all segments, kept or not.
-[[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
-  std::vector<segments_of_name> rows;
+[[nodiscard]] vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
+  vector<segments_of_name> rows;
   for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
     rows.push_back({source.segments_by_name[index], space.segments_by_name[index]});
   }
@@ -135,10 +135,10 @@ struct segment_steps {
 }
 
 /// From the segments themselves.
-[[nodiscard]] std::vector<segments_of_name> from_segments(const auto& source, const auto& space) {
-  const std::vector<std::int64_t> steps = steps_from_names(source.segments);
-  std::vector<segments_of_name> rows;
-  std::vector<linear_fit_sums> growth;
+[[nodiscard]] vector<segments_of_name> from_segments(const auto& source, const auto& space) {
+  const vector<std::int64_t> steps = steps_from_names(source.segments);
+  vector<segments_of_name> rows;
+  vector<linear_fit_sums> growth;
   text_rows names;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     const auto& usage = space.segments[index];
@@ -170,7 +170,7 @@ struct segment_steps {
 
 /// A row for each name, in the order of first occurrence. `space` must be one of the profile's. Profiles of earlier versions have
 /// no rows by name; theirs are made from all their segments.
-[[nodiscard]] std::vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
+[[nodiscard]] vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
   const bool has_rows = !source.segments_by_name.empty() && source.segments_by_name.size() == space.segments_by_name.size();
   return has_rows ? detail::from_named_segments(source, space) : detail::from_segments(source, space);
 }
@@ -183,12 +183,12 @@ struct segment_steps {
 /// The rows, with those merged whose names differ only in numbers: "step 1" and "step 2" become "step *". A family of one keeps
 /// its name.
 template <class Name = segments_of_name>
-[[nodiscard]] std::vector<Name> segments_by_family(const std::vector<Name>& names) {
-  std::vector<std::string> families;
+[[nodiscard]] vector<Name> segments_by_family(const vector<Name>& names) {
+  vector<std::string> families;
   families.reserve(names.size());  // so that the texts stay where they are
   detail::text_rows family_rows;
-  std::vector<std::size_t> row_of_family;
-  std::vector<segments_of_name> rows;
+  vector<std::size_t> row_of_family;
+  vector<segments_of_name> rows;
   for (const segments_of_name& name : names) {
     if (name.stands_for_others) {
       rows.push_back(name);

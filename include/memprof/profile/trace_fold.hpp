@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/saved_state.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -19,7 +20,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -90,10 +90,10 @@ class trace_fold {
   [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
   /// By memory space id.
   [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
-  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_.all(); }
+  [[nodiscard]] const vector<fact_table>& facts() const noexcept { return facts_.all(); }
   [[nodiscard]] std::array<const void*, 2> memory_of_facts() const noexcept { return facts_.memory(); }
   /// The same, for the last profile.
-  [[nodiscard]] std::vector<fact_table> take_facts() noexcept { return facts_.take(); }
+  [[nodiscard]] vector<fact_table> take_facts() noexcept { return facts_.take(); }
   /// Rows of facts that the trace lacks, or that are beyond the limits.
   [[nodiscard]] std::uint64_t missing_fact_rows() const noexcept { return facts_.missing_rows(); }
   [[nodiscard]] ledger& events() noexcept {

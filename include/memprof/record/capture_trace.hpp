@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/record/capture_state.hpp>
@@ -24,7 +25,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// What a capture puts into its trace besides the program's events.
@@ -56,7 +56,7 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   state.lacks_modules = paths.size() != 0;
   std::size_t count = 0;
   for (const char character : paths) count += character == '\0' ? 1 : 0;
-  std::vector<unrecorded_module> modules(count);
+  vector<unrecorded_module> modules(count);
   const char* path = paths.data();
   for (unrecorded_module& module : modules) {
     module.path = path;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/parse_double.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/record/session_options.hpp>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include <unistd.h>
 
@@ -75,7 +75,7 @@ inline constexpr std::string_view session_file_variable = "MEMPROF_CONFIG";
 
 /// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
 [[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
+  vector<std::size_t> row(right.size() + 1);
   for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
   for (std::size_t line = 0; line < left.size(); ++line) {
     std::size_t diagonal = row[0];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/coding.hpp>
 #include <memprof/trace/event.hpp>
@@ -16,7 +17,6 @@
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 /// @file
 /// Encoding of a trace's non-event records: docs/trace_format.md.
@@ -119,7 +119,7 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   return is_sound && !in.has_failed() && info.mode <= run_mode::no_dispatch && info.largest_blocks <= max_largest_blocks;
 }
 
-inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
+inline void put_row(payload_writer& out, const vector<fact_value>& row) {
   for (const fact_value& value : row) {
     out.number(value.index());
     if (const auto* integer = std::get_if<std::int64_t>(&value)) {
@@ -161,10 +161,10 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
 }
 
 /// About how much memory a row takes.
-[[nodiscard]] inline std::size_t bytes_of_row(const std::vector<fact_value>& row) noexcept {
+[[nodiscard]] inline std::size_t bytes_of_row(const vector<fact_value>& row) noexcept {
   constexpr std::size_t block = 16;  // what an allocation costs
   constexpr std::size_t short_text = 15;
-  std::size_t bytes = sizeof(std::vector<fact_value>) + block + row.size() * sizeof(fact_value);
+  std::size_t bytes = sizeof(vector<fact_value>) + block + row.size() * sizeof(fact_value);
   for (const fact_value& value : row) {
     const auto* const text = std::get_if<std::string>(&value);
     if (text != nullptr && text->size() > short_text) bytes += block + text->size();
@@ -191,7 +191,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
       part.left_out = rows - row;
       break;
     }
-    std::vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
+    vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
     for (fact_value& value : values) {
       if (!get_fact(in, value)) return false;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -10,7 +11,6 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 /// @file
 /// What a source knows besides memory over time: rows of named tables, typed where they are made and where they are read, and
@@ -24,8 +24,8 @@ using fact_value = std::variant<std::int64_t, double, std::string>;
 /// A named table with its rows.
 struct fact_table {
   std::string name;
-  std::vector<std::string> columns;
-  std::vector<std::vector<fact_value>> rows;  ///< each has a value for each column
+  vector<std::string> columns;
+  vector<vector<fact_value>> rows;  ///< each has a value for each column
 
   bool operator==(const fact_table&) const = default;
 };
@@ -77,8 +77,8 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
   table.name = T::table;
   T model{};
   T::columns(model, [&](std::string_view name, const auto&) { table.columns.emplace_back(name); });
-  table.rows = std::vector<std::vector<fact_value>>(static_cast<std::size_t>(last - first));
-  for (std::vector<fact_value>& values : table.rows) {
+  table.rows = vector<vector<fact_value>>(static_cast<std::size_t>(last - first));
+  for (vector<fact_value>& values : table.rows) {
     T::columns(*first++, [&]<class Field>(std::string_view, const Field& field) {
       values.emplace_back(static_cast<fact_alternative<Field>>(field));
     });
@@ -88,7 +88,7 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
 
 /// The value in the last column that has that name and that alternative of `fact_value`; null if there is none.
 template <std::size_t Alternative, std::same_as<fact_table> Table>
-[[nodiscard]] const auto* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name) {
+[[nodiscard]] const auto* value_in(const Table& table, const vector<fact_value>& row, std::string_view name) {
   const std::variant_alternative_t<Alternative, fact_value>* found = nullptr;
   for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size();
        column-- > 0 && found == nullptr;) {
@@ -100,7 +100,7 @@ template <std::size_t Alternative, std::same_as<fact_table> Table>
 /// Calls `visit` with each row that `rows_of` would return. Unlike it, it makes no vector, whose functions each unit would have
 /// to compile for each type of row.
 template <fact T, std::same_as<fact_table> Table, class Visitor>
-void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
+void for_each_fact(const vector<Table>& tables, Visitor&& visit) {
   for (const Table& table : tables) {
     if (table.name != T::table) continue;
     for (const auto& values : table.rows) {
@@ -123,7 +123,7 @@ void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
   if (table.columns.size() > max_fact_columns) table.columns.resize(max_fact_columns);
   for (std::string& column : table.columns) cut(column, max_fact_column_name);
   if (table.columns.empty()) table.rows.clear();
-  for (std::vector<fact_value>& row : table.rows) {
+  for (vector<fact_value>& row : table.rows) {
     row.resize(table.columns.size());
     for (fact_value& value : row) {
       if (auto* const text = std::get_if<std::string>(&value)) cut(*text, max_fact_text);
@@ -136,15 +136,21 @@ void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
 
 /// The rows as a table.
 template <fact T, std::same_as<fact_table> Table = fact_table>
-[[nodiscard]] Table to_table(const std::vector<T>& rows) {
-  return detail::table_of<T, Table>(rows.data(), rows.data() + rows.size());
+[[nodiscard]] Table to_table(const vector<T>& rows) {
+  return detail::table_of<T, Table>(rows.begin(), rows.end());
+}
+/// The same for rows that lie one behind the other in a container, such as `vector`.
+template <class Rows, std::same_as<fact_table> Table = fact_table>
+requires fact<typename Rows::value_type>
+[[nodiscard]] Table to_table(const Rows& rows) {
+  return detail::table_of<typename Rows::value_type, Table>(rows.data(), rows.data() + rows.size());
 }
 
 /// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
 /// type, the field keeps its default.
 template <fact T, std::same_as<fact_table> Table>
-[[nodiscard]] std::vector<T> rows_of(const std::vector<Table>& tables) {
-  std::vector<T> rows;
+[[nodiscard]] vector<T> rows_of(const vector<Table>& tables) {
+  vector<T> rows;
   detail::for_each_fact<T>(tables, [&](T& row) { rows.push_back(std::move(row)); });
   return rows;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/fact_table.hpp>
 
@@ -11,7 +12,6 @@
 #include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -56,8 +56,8 @@ class fact_tables {
   }
 
   /// In order of first arrival.
-  [[nodiscard]] const std::vector<fact_table>& all() const noexcept { return tables_; }
-  [[nodiscard]] std::vector<fact_table> take() noexcept { return std::move(tables_); }
+  [[nodiscard]] const vector<fact_table>& all() const noexcept { return tables_; }
+  [[nodiscard]] vector<fact_table> take() noexcept { return std::move(tables_); }
   /// The allocations that hold them.
   [[nodiscard]] std::array<const void*, 2> memory() const noexcept { return {tables_.data(), states_.data()}; }
 
@@ -82,7 +82,7 @@ class fact_tables {
     (add(counts), ...);
   }
 
-  void append(fact_table& table, state& known, std::vector<std::vector<fact_value>>&& rows) {
+  void append(fact_table& table, state& known, vector<vector<fact_value>>&& rows) {
     std::size_t kept = 0;
     for (; kept < rows.size(); ++kept) {
       const std::size_t bytes = bytes_of_row(rows[kept]);
@@ -100,9 +100,9 @@ class fact_tables {
   }
 
   fact_limits limits_;
-  std::vector<fact_table> tables_;
-  std::vector<state> states_;  ///< of each table
-  std::size_t bytes_ = 0;      ///< of all rows, about
+  vector<fact_table> tables_;
+  vector<state> states_;   ///< of each table
+  std::size_t bytes_ = 0;  ///< of all rows, about
   std::uint64_t missing_of_further_tables_ = 0;
 };
 

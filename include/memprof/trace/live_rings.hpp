@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/live_snapshot.hpp>
 
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 /// @file
 /// The events that the rings of a live area still hold, as the end of its trace.
@@ -54,7 +54,7 @@ class ring_positions {
 /// Passes the events still held by rings to `visitor`, merged as in a drain (record/drain.hpp), without those that the trace
 /// already has. If some are in neither, a gap comes first. Returns the number of events passed.
 template <class Visitor>
-std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const ring_positions& positions, Visitor& visitor) {
+std::uint64_t visit_rings(const vector<live_snapshot::ring>& rings, const ring_positions& positions, Visitor& visitor) {
   struct pending {
     const event* next;
     const event* end;
@@ -64,7 +64,7 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
     [[nodiscard]] std::uint64_t key() const noexcept { return next->stamp != 0 ? next->stamp : last_stamp; }
   };
   const auto is_before = [](const pending& left, const pending& right) noexcept { return left.key() > right.key(); };
-  std::vector<pending> heap;
+  vector<pending> heap;
   std::uint64_t missing = 0;
   for (const live_snapshot::ring& each : rings) {
     const std::uint64_t position = positions.events(each.id);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/file_lock.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/file_layout.hpp>
 
@@ -13,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,13 +47,13 @@ class live_snapshot {
   /// A chunk that may not be in the file yet, up to its last valid byte.
   struct chunk {
     std::uint64_t number;
-    std::vector<unsigned char> payload;
+    vector<unsigned char> payload;
   };
   /// The events held by a ring.
   struct ring {
     std::uint32_t id;
     std::uint64_t first_number;  ///< number of the ring's earlier events
-    std::vector<event> events;
+    vector<event> events;
   };
 
   /// Reads the area at `area`; the trace itself begins at `base`. Damaged parts are left out.
@@ -80,7 +80,7 @@ class live_snapshot {
   [[nodiscard]] bool is_damaged() const noexcept { return is_damaged_; }
   /// Number of threads whose last events are nowhere in the file.
   [[nodiscard]] std::uint64_t rings_outside() const noexcept { return rings_outside_; }
-  [[nodiscard]] std::vector<ring>& rings() noexcept { return rings_; }
+  [[nodiscard]] vector<ring>& rings() noexcept { return rings_; }
 
   /// The chunk with that number; null if it is not in the area.
   [[nodiscard]] const chunk* find(std::uint64_t number) const noexcept {
@@ -140,7 +140,7 @@ class live_snapshot {
     const auto size = static_cast<std::uint32_t>(state.commit);
     const std::uint64_t buffer = header_.first_buffer + std::uint64_t{index} * header_.buffer_bytes;
     if (size > header_.buffer_bytes || !has_bytes(buffer, size)) return false;
-    chunk found{state.number - 1, std::vector<unsigned char>(size)};
+    chunk found{state.number - 1, vector<unsigned char>(size)};
     if (!read(buffer, found.payload.data(), size)) return false;
     const std::uint32_t checksum = crc32c::extend(0, found.payload.data(), size);
     if (state.commit != 0 && live_buffer_state::commit_of(size, checksum, state.number) != state.commit) return false;
@@ -176,7 +176,7 @@ class live_snapshot {
     std::size_t count = 0;
     std::size_t now = 0;
     if (!read_header(index, before, count)) return true;
-    found = {before.ring, before.first_number, std::vector<event>(count)};
+    found = {before.ring, before.first_number, vector<event>(count)};
     if (!read(place(index) + live_ring_header::size, found.events.data(), count * sizeof(event))) return true;
     return read_header(index, after, now) && after.first_number == before.first_number && now >= count;
   }
@@ -220,8 +220,8 @@ class live_snapshot {
   bool is_damaged_ = false;
   std::uint64_t rings_outside_ = 0;
   std::uint64_t used_places_ = 0;
-  std::vector<chunk> chunks_;
-  std::vector<ring> rings_;
+  vector<chunk> chunks_;
+  vector<ring> rings_;
   std::optional<std::uint64_t> chunks_so_far_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -24,7 +24,7 @@ class newest_facts {
     if (encoded_.encoded_bytes() > 2 * newest_bytes_ + std::size_t{256} * 1024) forget_old();
   }
   /// In order of first arrival.
-  [[nodiscard]] std::vector<fact_table> tables() const {
+  [[nodiscard]] vector<fact_table> tables() const {
     collector found;
     encoded_.visit(found);
     return found.tables.take();

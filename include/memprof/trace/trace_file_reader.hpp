@@ -3,6 +3,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/crc32c.hpp>
 #include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/live_snapshot.hpp>
@@ -18,7 +19,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <unistd.h>
 
@@ -215,7 +215,7 @@ class trace_file_reader {
   /// Reads at that offset of the trace, which is the file's current position unless it is seekable.
   [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset);
 
-  std::string_view take(const std::vector<unsigned char>& payload) {
+  std::string_view take(const vector<unsigned char>& payload) {
     page_budget::add_input(payload.size());
     ++status_.chunks;
     ++number_;
@@ -236,8 +236,8 @@ class trace_file_reader {
   std::FILE* file_;
   trace_file_header header_;
   trace_file_status status_;
-  std::vector<unsigned char> payload_;
-  std::vector<unsigned char> unpacked_;
+  vector<unsigned char> payload_;
+  vector<unsigned char> unpacked_;
 
   std::uint64_t number_ = 0;              ///< number of the next chunk
   std::uint64_t offset_ = 0;              ///< offset of what comes next in the file

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/trace/crc32c.hpp>
 #include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -16,7 +17,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// Trace files packed with zstd (memprof::zstd in CMake). A program can read them if any of its translation units includes this
@@ -66,7 +66,7 @@ class zstd_packer {
   }
 
   std::unique_ptr<ZSTD_CCtx, zstd_freer> context_{ZSTD_createCCtx()};
-  std::vector<unsigned char> packed_;
+  vector<unsigned char> packed_;
 };
 
 }  // namespace detail

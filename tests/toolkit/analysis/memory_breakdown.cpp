@@ -1,5 +1,6 @@
 #include <memprof/toolkit/analysis/memory_breakdown.hpp>
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/toolkit/format/tenstorrent/model_parameters.hpp>
 
 #include <catch2/catch_approx.hpp>
@@ -9,7 +10,6 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace memprof_tests::analysis_memory_breakdown {
 
@@ -59,11 +59,11 @@ class training {
   }
 
   /// What was live at the peak of the last segment, or of the whole capture.
-  training& live_at_last_peak(std::vector<memprof::owned_bytes> by_category) {
+  training& live_at_last_peak(memprof::vector<memprof::owned_bytes> by_category) {
     profile_.spaces.front().segments.back().live_at_peak.by_category = std::move(by_category);
     return *this;
   }
-  training& live_at_overall_peak(std::vector<memprof::owned_bytes> by_category) {
+  training& live_at_overall_peak(memprof::vector<memprof::owned_bytes> by_category) {
     profile_.provenance = {};
     profile_.spaces.front().live_at_peak.by_category = std::move(by_category);
     return *this;

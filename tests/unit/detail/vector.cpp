@@ -54,7 +54,7 @@ void compare_with_standard(std::uint32_t seed) {
     const std::uint32_t number = static_cast<std::uint32_t>(random());
     const std::size_t size = expected.size();
     const std::size_t index = size == 0 ? 0 : number % size;
-    switch (random() % 16) {
+    switch (random() % 17) {
       case 0:
       case 1:
       case 2:
@@ -96,10 +96,13 @@ void compare_with_standard(std::uint32_t seed) {
       case 9:
         tested.resize(number % 40);
         expected.resize(number % 40);
+        tested.resize(number % 50, value_of<T>(number));
+        expected.resize(number % 50, value_of<T>(number));
         break;
       case 10: {
         const memprof::vector<T> copy(tested);
         REQUIRE(copy == tested);
+        tested.assign(copy.begin(), copy.end());
         tested.append(copy.begin(), copy.begin() + index);
         expected.insert(expected.end(), copy.begin(), copy.begin() + index);
         break;
@@ -125,6 +128,13 @@ void compare_with_standard(std::uint32_t seed) {
         if (number % 8 != 0) break;
         tested.clear();
         expected.clear();
+        break;
+      }
+      case 15: {
+        if (size == 0) break;
+        const T chosen = expected[index];
+        const auto applies = [&](const T& value) { return value == chosen; };
+        REQUIRE(erase_if(tested, applies) == std::erase_if(expected, applies));
         break;
       }
       default: {
@@ -195,6 +205,17 @@ TEST_CASE("vector: two are equal if their elements are") {
   CHECK(names != memprof::vector<std::string>{"a", "c"});
   CHECK(names != memprof::vector<std::string>{"a"});
   CHECK(names != memprof::vector<std::string>{"a", "b", ""});
+  CHECK(names == std::vector<std::string>{"a", "b"});
+  CHECK(std::vector<std::string>{"a", "c"} != names);
+  CHECK(names != std::vector<std::string>{"a"});
+}
+
+TEST_CASE("vector: an index that is not below the size is refused by `at`") {
+  memprof::vector<int> numbers{1, 2};
+  numbers.at(1) = 5;
+  CHECK(std::as_const(numbers).at(1) == 5);
+  CHECK_THROWS_AS(numbers.at(2), std::out_of_range);
+  CHECK_THROWS_AS(std::as_const(numbers).at(2), std::out_of_range);
 }
 
 TEST_CASE("vector: it converts to a span, and elements that can only be moved can be held") {

@@ -1,5 +1,6 @@
 #include "silent_output.hpp"
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 
 #include <memprof/trace/device_presets.hpp>
@@ -46,7 +47,7 @@ memprof::space_profile profile_of(nano_gpt::options options) {
 }
 
 /// Takes out what two runs of one program may differ in: addresses and times.
-std::vector<memprof::segment_usage> without_addresses_and_times(std::vector<memprof::segment_usage> segments) {
+memprof::vector<memprof::segment_usage> without_addresses_and_times(memprof::vector<memprof::segment_usage> segments) {
   for (memprof::segment_usage& segment : segments) {
     segment.peak_time_ns = 0;
     for (memprof::live_block& block : segment.live_at_peak.largest_blocks) block.address = 0;

@@ -107,11 +107,11 @@ TEST_CASE("live sets: owners beyond the limit are summed up, but the overall pea
   driver.snapshot("ALL");
   const profile made = driver.finished_profile();
   const live_set& kept = made.space("cpu").segments[0].live_at_peak;
-  CHECK(kept.by_operation == std::vector<owned_bytes>{{"d", 8, 1}, {"c", 4, 1}});
+  CHECK(kept.by_operation == memprof::vector<owned_bytes>{{"d", 8, 1}, {"c", 4, 1}});
   CHECK(kept.remaining_bytes == 3);
   CHECK(kept.remaining_operations == 2);
   const live_set& overall = made.space("cpu").live_at_peak;
-  CHECK(overall.by_operation == std::vector<owned_bytes>{{"d", 8, 1}, {"c", 4, 1}, {"b", 2, 1}, {"a", 1, 1}});
+  CHECK(overall.by_operation == memprof::vector<owned_bytes>{{"d", 8, 1}, {"c", 4, 1}, {"b", 2, 1}, {"a", 1, 1}});
   CHECK(overall.remaining_operations == 0);
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("live sets: nothing is kept where no blocks and no owners were asked f
   CHECK(set.remaining_bytes == 8);
   CHECK(set.remaining_operations == 1);
   CHECK(set.largest_blocks.empty());
-  CHECK(set.by_category == std::vector<owned_bytes>{{"other", 8, 1}});
+  CHECK(set.by_category == memprof::vector<owned_bytes>{{"other", 8, 1}});
 }
 
 }  // namespace memprof_tests::ledger_live_sets

@@ -1,3 +1,4 @@
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/contradictions.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 
@@ -36,7 +37,7 @@ profile consistent_profile() {
   return result;
 }
 
-std::vector<std::string> after(const std::function<void(space_profile&)>& change) {
+memprof::vector<std::string> after(const std::function<void(space_profile&)>& change) {
   profile changed = consistent_profile();
   change(changed.spaces[0]);
   return memprof::contradictions(changed, changed.spaces[0]);
@@ -59,13 +60,13 @@ profile shared_profile() {
   return result;
 }
 
-std::vector<std::string> after_memory(const std::function<void(memprof::memory_profile&)>& change) {
+memprof::vector<std::string> after_memory(const std::function<void(memprof::memory_profile&)>& change) {
   profile changed = shared_profile();
   change(changed.memories[0]);
   return memprof::contradictions(changed, changed.memories[0]);
 }
 
-using sentences = std::vector<std::string>;
+using sentences = memprof::vector<std::string>;
 
 }  // namespace
 

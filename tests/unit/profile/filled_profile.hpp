@@ -1,12 +1,12 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/reflect.hpp>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace memprof_tests {
 
@@ -25,7 +25,7 @@ void fill(T& target, std::int64_t& counter) {
     target = static_cast<T>(++counter);
   } else if constexpr (std::is_same_v<T, std::string>) {
     target = "text \"" + std::to_string(++counter) + "\"\n\t\\ \xc3\xa9";
-  } else if constexpr (std::is_same_v<T, std::vector<memprof::fact_table>>) {
+  } else if constexpr (std::is_same_v<T, memprof::vector<memprof::fact_table>>) {
     const std::string text = "text " + std::to_string(++counter);
     target = {{"first " + text, {"name", "bytes"}, {{text, ++counter}, {std::string{}, ++counter}}},
               {"second " + text, {"seconds"}, {{0.25}}}};

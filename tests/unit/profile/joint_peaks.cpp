@@ -1,4 +1,5 @@
 // Spaces that share one memory: the most that they hold together, and whose that was.
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/joint_peaks.hpp>
 #include <memprof/profile/trace_profile.hpp>
@@ -22,7 +23,7 @@ using memprof::owned_bytes;
 
 namespace {
 
-[[nodiscard]] std::vector<std::string> names_of(const std::vector<memprof::memory_profile>& memories) {
+[[nodiscard]] std::vector<std::string> names_of(const memprof::vector<memprof::memory_profile>& memories) {
   std::vector<std::string> names;
   for (const memprof::memory_profile& memory : memories) names.push_back(memory.name);
   return names;
@@ -68,10 +69,10 @@ TEST_CASE("joint peak: resources on the host share its memory, and its peak is a
   CHECK(host.peak_segment == 1);
   CHECK(host.peak_space == "activations");
   CHECK(host.peak_operation == "forward");
-  CHECK(host.spaces == std::vector<owned_bytes>{{"activations", 700, 1}, {"weights", 600, 1}, {"staging", 0, 0}});
+  CHECK(host.spaces == memprof::vector<owned_bytes>{{"activations", 700, 1}, {"weights", 600, 1}, {"staging", 0, 0}});
   CHECK(host.live_at_peak.bytes == 1300);
-  CHECK(host.live_at_peak.by_operation == std::vector<owned_bytes>{{"forward", 700, 1}, {"", 600, 1}});
-  CHECK(host.live_at_peak.by_category == std::vector<owned_bytes>{{"activation", 700, 1}, {"other", 600, 1}});
+  CHECK(host.live_at_peak.by_operation == memprof::vector<owned_bytes>{{"forward", 700, 1}, {"", 600, 1}});
+  CHECK(host.live_at_peak.by_category == memprof::vector<owned_bytes>{{"activation", 700, 1}, {"other", 600, 1}});
   REQUIRE(host.live_at_peak.largest_blocks.size() == 2);
   CHECK(host.live_at_peak.largest_blocks[0].bytes == 700);
   const std::string text = memprof::to_text(profile, {.columns = 200});
@@ -98,10 +99,10 @@ TEST_CASE("joint peak: one that rises where a space only equals its own peak lea
   weights.deallocate(weight, 100);
   activations.deallocate(activation, 50);
   CHECK(profile.space("weights").cumulative_peak == 100);
-  CHECK(profile.space("weights").live_at_peak.by_operation == std::vector<owned_bytes>{{"first", 100, 1}});
+  CHECK(profile.space("weights").live_at_peak.by_operation == memprof::vector<owned_bytes>{{"first", 100, 1}});
   REQUIRE(profile.memories.size() == 1);
   CHECK(profile.memories[0].cumulative_peak == 150);
-  CHECK(profile.memories[0].live_at_peak.by_operation == std::vector<owned_bytes>{{"second", 100, 1}, {"", 50, 1}});
+  CHECK(profile.memories[0].live_at_peak.by_operation == memprof::vector<owned_bytes>{{"second", 100, 1}, {"", 50, 1}});
 }
 
 TEST_CASE("joint peak: spaces of a described device, and those with a memory to themselves, share nothing") {
@@ -142,7 +143,7 @@ TEST_CASE("joint peak: a trace says which spaces share a memory, the host's firs
   CHECK(host.cumulative_current == 499);
   CHECK(host.peak_segment == 0);
   CHECK(host.peak_space == "cpu");
-  CHECK(host.spaces == std::vector<owned_bytes>{{"cpu", 500, 1}, {"pinned", 0, 0}});
+  CHECK(host.spaces == memprof::vector<owned_bytes>{{"cpu", 500, 1}, {"pinned", 0, 0}});
   CHECK(host.live_at_peak == profile.space("cpu").live_at_peak);
   CHECK(profile.memories[1].cumulative_peak == 42);
   CHECK(profile.memories[1].peak_segment == 1);
@@ -162,7 +163,7 @@ TEST_CASE("joint peak: more than 64 bits hold is the greatest number there is") 
   CHECK(profile.memories[0].cumulative_peak == most);
   CHECK(profile.memories[0].live_at_peak.bytes == most);
   CHECK(profile.memories[0].live_at_peak.remaining_bytes == 0);
-  CHECK(profile.memories[0].spaces == std::vector<owned_bytes>{{"cpu", most, 1}, {"pinned", most, 1}});
+  CHECK(profile.memories[0].spaces == memprof::vector<owned_bytes>{{"cpu", most, 1}, {"pinned", most, 1}});
 }
 
 TEST_CASE("joint peak: a space of an older trace lies in no memory, but for the one that every trace has") {

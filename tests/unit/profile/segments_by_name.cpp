@@ -1,3 +1,4 @@
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -36,7 +37,7 @@ memprof::profile five_segments() {
 
 TEST_CASE("segments by name: they are folded from the segments where a profile has no rows") {
   const memprof::profile profile = five_segments();
-  const std::vector<segments_of_name> names = memprof::detail::segments_by_name(profile, profile.spaces[0]);
+  const memprof::vector<memprof::detail::segments_of_name> names = memprof::detail::segments_by_name(profile, profile.spaces[0]);
   REQUIRE(names.size() == 2);
   CHECK(names[0].name == "A");
   CHECK(names[0].count == 3);
@@ -63,7 +64,7 @@ TEST_CASE("segments by name: the profile's own rows come first, since they know 
   usage.growth = {4, 0.5};
   profile.segment_count = 2000;
   profile.step_count = 1000;
-  const std::vector<segments_of_name> names = memprof::detail::segments_by_name(profile, profile.spaces[0]);
+  const memprof::vector<memprof::detail::segments_of_name> names = memprof::detail::segments_by_name(profile, profile.spaces[0]);
   REQUIRE(names.size() == 1);
   CHECK(names[0].count == 1000);
   CHECK(names[0].segment_peak == usage.segment_peak);
@@ -89,7 +90,7 @@ TEST_CASE("segments by name: names that differ only in numbers are a family") {
   second.segment_peak = {1, 9, 1, 9, 10, -1, -1};
   first.allocations = {7, 7, 7, 7, 7, -1, -1};
   second.allocations = {2, 3, 2, 3, 5, -1, -1};
-  const std::vector<segments_of_name> families = memprof::detail::segments_by_family({first, alone, second});
+  const memprof::vector<memprof::detail::segments_of_name> families = memprof::detail::segments_by_family({first, alone, second});
   REQUIRE(families.size() == 2);
   CHECK(families[0].name == "step */F");
   CHECK(families[0].count == 3);

@@ -1,5 +1,6 @@
 #include <catch2/catch_test_macros.hpp>
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/fact/approximated_operation.hpp>
@@ -92,7 +93,7 @@ struct knowing_backend {
   std::int64_t asked = 0;
 };
 
-std::vector<memprof::approximated_operation> known_to(const memprof::profile& profile) {
+memprof::vector<memprof::approximated_operation> known_to(const memprof::profile& profile) {
   return memprof::rows_of<memprof::approximated_operation>(profile.facts);
 }
 
@@ -136,7 +137,7 @@ TEST_CASE("backends: what an allocator reserves and gives back stands beside wha
   CHECK(cached.cumulative_peak == 10);
   CHECK(cached.reserved.peak == 64);
   CHECK(cached.reserved.current == 0);
-  CHECK(cached.reserved.segments == std::vector<memprof::reserved_usage>{{64, 64}, {64, 0}});
+  CHECK(cached.reserved.segments == memprof::vector<memprof::reserved_usage>{{64, 64}, {64, 0}});
 }
 
 TEST_CASE("facts: whatever table a source adds, the trace has the one that the capture has") {
@@ -157,9 +158,8 @@ TEST_CASE("facts: whatever table a source adds, the trace has the one that the c
   sink.add_facts(wide);
   capture.end();
   // That the trace says the same, tests/replay.cpp checks.
-  std::vector<fact_table> found = capture.profile().facts;
-  std::erase_if(found,
-                [](const fact_table& table) { return table.name == memprof::process_memory::table; });  // the capture's own
+  memprof::vector<fact_table> found = capture.profile().facts;
+  erase_if(found, [](const fact_table& table) { return table.name == memprof::process_memory::table; });  // the capture's own
   REQUIRE(found.size() == 6);
   CHECK(found[0] == fact_table{"no columns", {}, {}});
   CHECK(found[1] == fact_table{"long text", {"a"}, {{long_text.substr(0, memprof::detail::max_fact_text)}}});

@@ -47,7 +47,7 @@ TEST_CASE("blocks on cores: what a backend tells of them is in the profile") {
   capture.end();
   const memprof::space_profile& space = capture.profile().space("l1");
   CHECK(space.cores.segments ==
-        std::vector<core_peaks>{{4096, 2048, 6144, "0-0"}, {4096, 2048, 6144, "0-0"}, {1024, 2048, 3072, "2-0"}});
+        memprof::vector<core_peaks>{{4096, 2048, 6144, "0-0"}, {4096, 2048, 6144, "0-0"}, {1024, 2048, 3072, "2-0"}});
   CHECK(space.cores.peaks == core_peaks{4096, 2048, 6144, "0-0"});
   CHECK(space.cumulative_peak == 64 * 2048 + 4 * 4096 + 4 * 1024);
   CHECK(space.cumulative_current == 0);

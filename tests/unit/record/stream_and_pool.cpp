@@ -1,3 +1,4 @@
+#include <memprof/detail/vector.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/stream_and_pool.hpp>
@@ -6,7 +7,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace memprof_tests::record_stream_and_pool {
 
@@ -51,7 +51,8 @@ TEST_CASE("stream pool: what a source tells with one is in a row of the profile,
   capture.end();
   const memprof::space_profile& found = capture.profile().space("stream_and_pool test");
   const std::string kept(62, 'x');
-  CHECK(found.streams == std::vector<stream_usage>{{"first", "private", 120, 20, 2, 5120, 1024}, {kept, kept, 7, 7, 2, 0, 0}});
+  CHECK(found.streams ==
+        memprof::vector<stream_usage>{{"first", "private", 120, 20, 2, 5120, 1024}, {kept, kept, 7, 7, 2, 0, 0}});
   CHECK(found.active.peak == 125);  // and 20 + 5 + 7 after the first free
   CHECK(found.active.current == 27);
   CHECK(found.active.missing_completions.count == 0);

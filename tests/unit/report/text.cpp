@@ -1,4 +1,5 @@
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
@@ -217,7 +218,7 @@ TEST_CASE("text: segments whose numbers differ show first, last, least, greatest
 TEST_CASE("text: the least and the greatest of what is live after a step are shown where neither is the first nor the last") {
   const auto growth_of = [](std::int64_t first, std::int64_t second, std::int64_t third) {
     memprof::profile profile = training();
-    std::vector<memprof::segment_usage>& segments = profile.spaces[0].segments;
+    memprof::vector<memprof::segment_usage>& segments = profile.spaces[0].segments;
     segments[2].cumulative_current = first;
     segments[4].cumulative_current = second;
     segments[6].cumulative_current = third;
@@ -682,7 +683,7 @@ TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is
                   "code and files\n") != std::string::npos);
   CHECK(text.find("Accuracy  incomplete: exact for what was captured") != std::string::npos);
   CHECK(text.find("          60.0 MiB not recorded: add #include <memprof/backend/new_delete.hpp>") != std::string::npos);
-  const auto is_incomplete = [&](const std::vector<memprof::process_memory>& readings) {
+  const auto is_incomplete = [&](const memprof::vector<memprof::process_memory>& readings) {
     profile.facts = {memprof::to_table<memprof::process_memory>(readings)};
     return to_text(profile).find("incomplete") != std::string::npos;
   };

@@ -1,5 +1,6 @@
 #include <memprof/trace/fact_tables.hpp>
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/trace_fold.hpp>
@@ -14,7 +15,6 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "trace_records.hpp"
 
@@ -57,7 +57,7 @@ TEST_CASE("facts: as many rows come out as went in, by every way through a trace
     for (const std::size_t rows : counts_around_limits(row_bytes)) {
       INFO(rows << " rows of " << row_bytes << " bytes");
       const fact_table table = table_of(rows, row_bytes);
-      const std::vector<fact_table> expected{table};
+      const memprof::vector<fact_table> expected{table};
 
       memprof::trace plain;
       plain.facts(table);
@@ -99,7 +99,7 @@ TEST_CASE("facts: rows of a part that is missing are counted, and the profile is
   CHECK(tables.all().front().rows.size() == 28);
   CHECK(tables.missing_rows() == 2);
   tables.add(part_of(whole, 0, 30));  // a newer table
-  CHECK(tables.all() == std::vector<fact_table>{whole});
+  CHECK(tables.all() == memprof::vector<fact_table>{whole});
   CHECK(tables.missing_rows() == 0);
   tables.add(part_of(whole, 20, 30));  // the end of another newer one
   CHECK(tables.all().front().rows.size() == 10);

@@ -1,5 +1,6 @@
 #include <memprof/trace/trace.hpp>
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -121,7 +122,7 @@ TEST_CASE("trace: names, spaces, facts and what the capture was come out as they
   CHECK(found.infos == std::vector{info});
   CHECK(found.names == std::vector<std::string>{"cpu", "", long_name});
   CHECK(found.spaces == std::vector<memprof::space_definition>{{0, 1, 0, false}, {254, 3, INT64_MAX, true}});
-  CHECK(found.tables.all() == std::vector<memprof::fact_table>{table, {"empty", {"a"}, {}}});
+  CHECK(found.tables.all() == memprof::vector<memprof::fact_table>{table, {"empty", {"a"}, {}}});
 }
 
 TEST_CASE("trace: names and information of any length fit into a chunk, and nothing after them is lost") {

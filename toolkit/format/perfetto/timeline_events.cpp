@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/profile/profile.hpp>
@@ -214,7 +215,7 @@ void write_timeline(const profile& source, timeline_sink& sink) {
   for (const segment& each : source.segments) sink.segment(each.name, each.begin_ns, each.end_ns);
   std::uint32_t number = 0;
   for (const space_profile& space : source.spaces) {
-    const std::vector<timeline_point>& points = space.timeline.points;
+    const vector<timeline_point>& points = space.timeline.points;
     for (std::size_t index = 0; index < points.size(); ++index) {
       const std::int64_t next = index + 1 < points.size() ? points[index + 1].time_ns : source.duration_ns;
       timeline_counters value;

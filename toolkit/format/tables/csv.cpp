@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/toolkit/format/csv_text.hpp>
@@ -181,7 +182,7 @@ std::string fact_csv(const fact_table& table) {
     detail::csv_record titles{text};
     for (const std::string& column : table.columns) titles.add(std::string_view{column});
   }
-  for (const std::vector<fact_value>& row : table.rows) {
+  for (const vector<fact_value>& row : table.rows) {
     detail::csv_record record{text};
     for (const fact_value& value : row) std::visit([&](const auto& held) { record.add(held); }, value);
   }

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/marked_text.hpp>
@@ -11,7 +12,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -91,7 +91,7 @@ void append_markdown_section(std::string& text, const summary_section& section) 
 }
 
 /// All numbers of a name in one row, since lines may be of any length here.
-[[nodiscard]] summary_table wide_segment_table(const std::vector<segments_of_name>& names) {
+[[nodiscard]] summary_table wide_segment_table(const vector<segments_of_name>& names) {
   summary_table table;
   table.set_columns("Segment\tCount\tPeak, first\tlast\tmin\tmax\tmean\tChange, first\tlast\tmin\tmax\tmean", "lrrrrrrrrrrr");
   for (const segments_of_name& name : names) {
@@ -109,7 +109,7 @@ void append_markdown_section(std::string& text, const summary_section& section) 
 
 std::string to_markdown(const profile& source, const text_options& options) {
   using namespace detail;
-  const std::vector<std::size_t> order = space_order(source, options);
+  const vector<std::size_t> order = space_order(source, options);
   const segment_steps steps = steps_of(source);
   std::string text = "# Memory profile\n";
   for_each_section({source, steps, order, options, limits_for(options, 0)},

@@ -1,6 +1,7 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/log_line.hpp>
 #include <memprof/toolkit/format/tenstorrent/summary_text_line.hpp>
@@ -129,8 +130,8 @@ namespace {
 
 /// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; unreadable parts are
 /// skipped.
-std::vector<owned_bytes> categories_of(std::string_view text) {
-  std::vector<owned_bytes> categories;
+vector<owned_bytes> categories_of(std::string_view text) {
+  vector<owned_bytes> categories;
   while (!text.empty()) {
     const std::size_t end = text.find("), ");
     const std::string_view part = text.substr(0, end);
@@ -176,7 +177,7 @@ void read_place(profile& summary, std::string_view peak) {
 
 void read_categories(profile& summary, std::string_view owners) {
   space_profile& space = space_of(summary);
-  std::vector<owned_bytes> categories = categories_of(owners);
+  vector<owned_bytes> categories = categories_of(owners);
   if (categories.empty()) {
     summary.provenance.absent.emplace_back("live_at_peak");
     return;

@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/byte_reader.hpp>
 #include <memprof/toolkit/format/log_line.hpp>
@@ -156,7 +157,7 @@ class tracker_reader {
     summary.process.rank = rank_number(rank.rank);
     const std::optional<std::int64_t> parameters = rank.parameters ? rank.parameters : parameters_;
     if (parameters) summary.facts.push_back(to_table<model_parameters>({{*parameters}}));
-    std::vector<std::string>& remarks = summary.provenance.remarks;
+    vector<std::string>& remarks = summary.provenance.remarks;
     if (std::exchange(rank.parameters_are_old, true) && parameters) {
       remarks.emplace_back("the number of parameters is the one logged before an earlier summary");
     }
@@ -252,7 +253,7 @@ class tracker_reader {
   static void pass_over(rank_state& rank, std::string_view space) {
     std::string remark = "the log has lines of another memory space, " + std::string{space} +
                          ", which are skipped: a profile or trace of the run has them too";
-    std::vector<std::string>& remarks = rank.summary->provenance.remarks;
+    vector<std::string>& remarks = rank.summary->provenance.remarks;
     if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end()) remarks.push_back(std::move(remark));
   }
 

@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/tenstorrent/tracker_totals.hpp>
 
@@ -8,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -42,7 +42,7 @@ std::size_t segment_of_peak(const space_profile& space) {
 
 /// Adds a remark on the first segment that does not continue the one before it.
 void check_continuity(profile& summary) {
-  const std::vector<segment_usage>& segments = space_of(summary).segments;
+  const vector<segment_usage>& segments = space_of(summary).segments;
   for (std::size_t index = 1; index < segments.size(); ++index) {
     const segment_usage& before = segments[index - 1];
     const segment_usage& segment = segments[index];
@@ -56,7 +56,7 @@ void check_continuity(profile& summary) {
 
 /// Adds a remark on the first segment whose numbers contradict each other.
 void check_segments(profile& summary) {
-  const std::vector<segment_usage>& segments = space_of(summary).segments;
+  const vector<segment_usage>& segments = space_of(summary).segments;
   for (std::size_t index = 0; index < segments.size(); ++index) {
     const segment_usage& segment = segments[index];
     const std::int64_t begin = subtract_saturating(segment.cumulative_current, segment.segment_change);

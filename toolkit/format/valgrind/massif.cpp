@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/json_text.hpp>
@@ -91,7 +92,7 @@ void write_massif(const profile& source, const space_profile& space, byte_sink_v
     std::int64_t bytes;
     bool is_peak;
   };
-  const std::vector<timeline_point>& points = space.timeline.points;
+  const vector<timeline_point>& points = space.timeline.points;
   const std::size_t step = points.size() / std::max<std::size_t>(max_snapshots, 1) + 1;
   std::vector<massif_snapshot> snapshots{{0, 0, false}};
   for (std::size_t first = 0; first < points.size(); first += step) {

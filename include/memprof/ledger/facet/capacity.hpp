@@ -2,6 +2,7 @@
 
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/live_set.hpp>
@@ -17,7 +18,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// The facet "capacity": the first allocation that exceeded the capacity of a device or one of its cores. It observes every
@@ -45,7 +45,7 @@ struct capacity_shortfall {
   live_set held;               ///< who held the rest: everything live except the requested block, with all operations
   /// The least that would have had to be freed: the smallest owner that alone held `shortfall` bytes, or else the fewest owners
   /// that together did, largest first. Empty if all together did not, because the request alone exceeded the capacity.
-  std::vector<owned_bytes> remedy;
+  vector<owned_bytes> remedy;
 
   bool operator==(const capacity_shortfall&) const = default;
 };
@@ -180,8 +180,8 @@ template <class Owners>
 
 /// The first shortfall of a space that had one. `held` was live besides the requested block.
 template <class Space, class Rows, class LiveSet, class Shortfall = capacity_shortfall>
-[[nodiscard]] Shortfall build_first_shortfall(const Space& space, const clock_readings& time,
-                                              const std::vector<std::string>& paths, LiveSet held, const Rows& rows) {
+[[nodiscard]] Shortfall build_first_shortfall(const Space& space, const clock_readings& time, const vector<std::string>& paths,
+                                              LiveSet held, const Rows& rows) {
   const shortfall_record& shortfall = space.first_shortfall();
   Shortfall result;
   result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);

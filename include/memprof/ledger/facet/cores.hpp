@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/value_summary.hpp>
@@ -13,7 +14,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The facet "cores": usage of memory that each core of a device has to itself. It observes `allocate_on_cores`,
@@ -53,10 +53,10 @@ struct named_core_peaks {
 /// Usage of single cores. Empty for a space without blocks on cores (`event_sink::allocate_on_cores`); the other numbers of the
 /// space count such a block with its bytes on all its cores together.
 struct core_profile {
-  core_peaks peaks;                                ///< over the whole capture
-  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`, including blocks of earlier segments
-  std::vector<core_range_peaks> ranges;            ///< over the whole capture, greatest total first
-  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  core_peaks peaks;                           ///< over the whole capture
+  vector<core_peaks> segments;                ///< one for each of `profile::segments`, including blocks of earlier segments
+  vector<core_range_peaks> ranges;            ///< over the whole capture, greatest total first
+  vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
 
   bool operator==(const core_profile&) const = default;
 };
@@ -175,12 +175,12 @@ template <class Maxima>
 
 /// The rows of all rectangles, greatest total first.
 template <class Cores, class Peaks = core_range_peaks>
-[[nodiscard]] std::vector<Peaks> build_core_ranges(const Cores& cores) {
+[[nodiscard]] vector<Peaks> build_core_ranges(const Cores& cores) {
   struct row {
     std::uint32_t packed;
     core_maxima greatest;
   };
-  std::vector<row> rows(cores.ranges().size());
+  vector<row> rows(cores.ranges().size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const std::uint32_t packed = cores.ranges()[index];
     rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
@@ -190,7 +190,7 @@ template <class Cores, class Peaks = core_range_peaks>
     const core_usage& of_right = right.greatest.peak;
     return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
   });
-  std::vector<Peaks> result(rows.size());
+  vector<Peaks> result(rows.size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
   }

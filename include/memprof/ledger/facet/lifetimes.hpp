@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/facet_names.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -16,7 +17,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// How long blocks live, by size and operation, and which come and go within one segment: how much an arena or a reused buffer
@@ -64,9 +64,9 @@ struct passing_usage {
 
 /// How long blocks lived. Empty unless lifetimes were requested when the profile was made from a trace.
 struct lifetime_profile {
-  std::vector<lifetime_usage> rows;             ///< most allocated bytes first
-  std::vector<passing_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
-  std::int64_t untracked_count = 0;             ///< frees of blocks whose allocation the trace lacks; in no row
+  vector<lifetime_usage> rows;             ///< most allocated bytes first
+  vector<passing_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
+  std::int64_t untracked_count = 0;        ///< frees of blocks whose allocation the trace lacks; in no row
 
   bool operator==(const lifetime_profile&) const = default;
 };
@@ -160,7 +160,7 @@ class space_lifetimes {
     struct ranked {
       const row* of;
     };
-    std::vector<ranked> order;
+    vector<ranked> order;
     for (const row& each : rows_) order.push_back({&each});
     std::sort(order.begin(), order.end(), [](const ranked& one, const ranked& other) {
       const row& left = *one.of;

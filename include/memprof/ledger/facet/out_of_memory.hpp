@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/event_tally.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/event.hpp>
@@ -11,7 +12,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The facet "out of memory": failed allocations. It observes `out_of_memory`.
@@ -98,9 +98,9 @@ class out_of_memory_ledger {
 
 /// The failed allocations of a space.
 template <class Failed, class Rows, class Failure = out_of_memory_failure>
-[[nodiscard]] std::vector<Failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
-                                                       const std::vector<std::string>& paths, const Rows& segments) {
-  std::vector<Failure> rows(failed.kept().size());
+[[nodiscard]] vector<Failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
+                                                  const vector<std::string>& paths, const Rows& segments) {
+  vector<Failure> rows(failed.kept().size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const out_of_memory_record& record = failed.kept()[index];
     rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};

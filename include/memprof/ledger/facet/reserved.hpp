@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/address_ranges.hpp>
 #include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/event_tally.hpp>
@@ -14,7 +15,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The facet "reserved": what a caching allocator holds on the device. It observes `reserve` and `release`.
@@ -42,11 +42,11 @@ struct named_reserved_usage {
 /// program allocated from it. Zero and empty without such an allocator (`event_sink::reserve`).
 struct reserved_profile {
   std::int64_t peak = 0;
-  std::int64_t current = 0;                            ///< at the end
-  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_releases;                      ///< of ranges, or parts, taken before the capture or never seen
-  event_tally replaced_reservations;  ///< reservations of addresses already held; the older range counts as returned
+  std::int64_t current = 0;                       ///< at the end
+  vector<reserved_usage> segments;                ///< one for each of `profile::segments`
+  vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_releases;                 ///< of ranges, or parts, taken before the capture or never seen
+  event_tally replaced_reservations;              ///< reservations of addresses already held; the older range counts as returned
 
   bool operator==(const reserved_profile&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/active_ledger.hpp>
 #include <memprof/ledger/event_tally.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -17,7 +18,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The facet "streams": which streams and pools blocks are for, and which freed blocks streams still use. It observes
@@ -64,11 +64,11 @@ struct named_active_usage {
 /// no block was allocated on a stream.
 struct active_profile {
   std::int64_t peak = 0;
-  std::int64_t current = 0;                          ///< at the end
-  std::vector<active_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_completions;  ///< for blocks freed before the capture or never seen; bytes as passed, if any
-  event_tally missing_completions;    ///< for freed blocks whose address was reused; they count as completed by then
+  std::int64_t current = 0;                     ///< at the end
+  vector<active_usage> segments;                ///< one for each of `profile::segments`
+  vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_completions;            ///< for blocks freed before the capture or never seen; bytes as passed, if any
+  event_tally missing_completions;              ///< for freed blocks whose address was reused; they count as completed by then
 
   bool operator==(const active_profile&) const = default;
 };
@@ -212,12 +212,12 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 
 /// The streams of a space, most reserved first; if equal, by live bytes, then by first occurrence.
 template <class Streams, class Usage = stream_usage>
-[[nodiscard]] std::vector<Usage> build_streams(const Streams& streams, name_view labels) {
+[[nodiscard]] vector<Usage> build_streams(const Streams& streams, name_view labels) {
   const std::size_t count = streams.rows().size();
   struct ranked {
     std::size_t row;
   };
-  std::vector<ranked> order(count);
+  vector<ranked> order(count);
   for (std::size_t index = 0; index < count; ++index) order[index].row = index;
   sort_rows(order.data(), count, [&](ranked left, ranked right) {
     const stream_record& a = streams.rows()[left.row];
@@ -225,7 +225,7 @@ template <class Streams, class Usage = stream_usage>
     if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
     return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left.row < right.row;
   });
-  std::vector<Usage> rows(count + (streams.has_further() ? 1 : 0));
+  vector<Usage> rows(count + (streams.has_further() ? 1 : 0));
   for (std::size_t row = 0; row < count; ++row) {
     rows[row] = to_stream_usage(streams.rows()[order[row].row]);
     name_stream(rows[row], labels.text(streams.rows()[order[row].row].name));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/marked_text.hpp>
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// What each answer of a summary is about, and how all of them state when, where and by whom something happened.
@@ -31,7 +31,7 @@ struct summary_limits {
 struct answer_topic {
   const profile& source;
   const segment_steps& steps;
-  const std::vector<std::size_t>& space_order;  ///< the numbers of all spaces, most relevant first
+  const vector<std::size_t>& space_order;  ///< the numbers of all spaces, most relevant first
   const text_options& options;
   summary_limits limits;
   const space_profile* space = nullptr;  ///< that the answer is about, if it is about one

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/marked_text.hpp>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 /// @file
 /// The table of checkpoints: what was live at each across all memory spaces, and its largest blocks.
@@ -18,12 +18,12 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The largest blocks across all spaces, largest first.
-[[nodiscard, gnu::cold]] inline std::vector<const live_block*> largest_blocks_of(const checkpoint& point, std::size_t most) {
-  std::vector<const live_block*> blocks;
+[[nodiscard, gnu::cold]] inline vector<const live_block*> largest_blocks_of(const checkpoint& point, std::size_t most) {
+  vector<const live_block*> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
     for (const live_block& block : usage.largest_blocks) blocks.push_back(&block);
   }
-  std::vector<const live_block*> largest;
+  vector<const live_block*> largest;
   for (const std::size_t number : row_order(
            blocks.size(), [&](std::size_t left, std::size_t right) { return blocks[left]->bytes > blocks[right]->bytes; })) {
     if (largest.size() < most) largest.push_back(blocks[number]);
@@ -39,7 +39,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     rows.add_name(point.name).next_cell();
   }
   rows.add_time(point.time_ns).next_cell().add_bytes(point.live_bytes).next_cell().add_count(point.live_blocks);
-  const std::vector<const live_block*> largest = largest_blocks_of(point, blocks);
+  const vector<const live_block*> largest = largest_blocks_of(point, blocks);
   for (const live_block* const block : largest) {
     if (block != largest.front()) rows.next_cell().next_cell().next_cell();
     add_block(rows.next_cell().add_bytes(block->bytes).next_cell(), *block);

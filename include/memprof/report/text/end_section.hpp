@@ -2,6 +2,7 @@
 
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/answer.hpp>
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 /// @file
 /// The answers: does memory grow from step to step, what is live at the end, and who owns it.
@@ -22,7 +22,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of the names that occur in most steps, the one that occurred last. Null if no name occurs three
 /// times, the fewest points that show a trend.
-[[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
+[[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const vector<segments_of_name>& names) {
   std::int64_t most = 0;
   for (const segments_of_name& name : names) most = std::max(most, name.count);
   const segments_of_name* last = nullptr;
@@ -69,13 +69,13 @@ inline constexpr double clear_trend = 0.9;
 [[gnu::cold]] inline void growth_section(summary_section& section, const answer_topic& topic) {
   const bool names_space = are_several(topic.source, topic.space_order, topic.options);
   marked_text& lines = section.lines;
-  std::vector<segments_of_name> growing;
-  std::vector<std::size_t> spaces_of_growing;
+  vector<segments_of_name> growing;
+  vector<std::size_t> spaces_of_growing;
   bool has_line = false;
   for (const std::size_t number : topic.space_order) {
     const space_profile& space = topic.source.spaces[number];
     if (&space != topic.space && topic.options.all_spaces) continue;
-    const std::vector<segments_of_name> names = segments_by_name(topic.source, space);
+    const vector<segments_of_name> names = segments_by_name(topic.source, space);
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr) continue;
     if (&space != topic.space) {
@@ -91,7 +91,7 @@ inline constexpr double clear_trend = 0.9;
     if (is_extreme(live.least)) lines.add(", min ").add_bytes(live.least);
     if (is_extreme(live.greatest)) lines.add(", max ").add_bytes(live.greatest);
   }
-  const std::vector<std::size_t> order = row_order(growing.size(), [&](std::size_t left, std::size_t right) {
+  const vector<std::size_t> order = row_order(growing.size(), [&](std::size_t left, std::size_t right) {
     return growing[left].growth.per_step > growing[right].growth.per_step;
   });
   const std::size_t shown = std::min(topic.limits.growing_spaces, order.size());
@@ -106,8 +106,8 @@ inline constexpr double clear_trend = 0.9;
 }
 
 /// What is live at the end by operation, largest first; bytes outside every operation have an empty path.
-[[nodiscard, gnu::cold]] inline std::vector<owned_bytes> live_owners(const profile& source, const space_profile& space) {
-  std::vector<owned_bytes> owners;
+[[nodiscard, gnu::cold]] inline vector<owned_bytes> live_owners(const profile& source, const space_profile& space) {
+  vector<owned_bytes> owners;
   std::int64_t outside = space.cumulative_current;
   for (const operation_profile& operation : source.operations) {
     for (const operation_usage& usage : operation.usage) {
@@ -117,7 +117,7 @@ inline constexpr double clear_trend = 0.9;
     }
   }
   if (outside > 0) owners.push_back({{}, outside, 0});
-  std::vector<owned_bytes> sorted;
+  vector<owned_bytes> sorted;
   for (const std::size_t number : row_order(owners.size(), [&](std::size_t left, std::size_t right) {
          if (owners[left].bytes != owners[right].bytes) return owners[left].bytes > owners[right].bytes;
          return owners[left].owner < owners[right].owner;
@@ -136,7 +136,7 @@ inline constexpr double clear_trend = 0.9;
     section.lines.add("nothing live").end_line();
     return;
   }
-  const std::vector<owned_bytes> owners = live_owners(topic.source, space);
+  const vector<owned_bytes> owners = live_owners(topic.source, space);
   section.lines.add_total(live).add(" live");
   if (owners.size() == 1) add_owner(section.lines.add(", all of it from "), owners.front().owner);
   section.lines.end_line();

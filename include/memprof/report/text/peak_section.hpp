@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/display_width.hpp>
@@ -14,7 +15,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The answers: how high was the peak, when, and who owned it.
@@ -31,13 +31,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
   line.end_line();
 }
 
-[[nodiscard, gnu::cold]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
+[[nodiscard, gnu::cold]] inline bool has_categories(const vector<owned_bytes>& by_category) {
   return std::any_of(by_category.begin(), by_category.end(),
                      [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
 }
 
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)"; nothing if no category was recorded.
-[[gnu::cold]] inline void add_categories(marked_text& line, const std::vector<owned_bytes>& by_category, std::int64_t whole) {
+[[gnu::cold]] inline void add_categories(marked_text& line, const vector<owned_bytes>& by_category, std::int64_t whole) {
   if (!has_categories(by_category)) return;
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // memprof's own names are shorter

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/marked_text.hpp>
@@ -11,7 +12,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The table of segments: folded by name, or one row each.
@@ -82,13 +82,12 @@ inline constexpr const char* constant_segment_titles = "Segments\tCount\tPeak\tC
 }
 
 /// The numbers of the names with the greatest peaks and changes, as many as have at most `max_rows` rows; in their own order.
-[[nodiscard, gnu::cold]] inline std::vector<std::size_t> heaviest_names(const std::vector<segments_of_name>& names,
-                                                                        std::size_t max_rows) {
+[[nodiscard, gnu::cold]] inline vector<std::size_t> heaviest_names(const vector<segments_of_name>& names, std::size_t max_rows) {
   const auto weight = [](const segments_of_name& name) {
     return std::max(
         {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
   };
-  std::vector<std::size_t> order =
+  vector<std::size_t> order =
       row_order(names.size(), [&](std::size_t left, std::size_t right) { return weight(names[left]) > weight(names[right]); });
   std::size_t used = 0;
   std::size_t shown = 0;
@@ -99,7 +98,7 @@ inline constexpr const char* constant_segment_titles = "Segments\tCount\tPeak\tC
   return order;
 }
 
-[[nodiscard, gnu::cold]] inline std::size_t rows_of_names(const std::vector<segments_of_name>& names) {
+[[nodiscard, gnu::cold]] inline std::size_t rows_of_names(const vector<segments_of_name>& names) {
   std::size_t rows = 0;
   for (const segments_of_name& name : names) rows += rows_of_name(name);
   return rows;
@@ -107,7 +106,7 @@ inline constexpr const char* constant_segment_titles = "Segments\tCount\tPeak\tC
 
 /// One or two rows for each name, at most `max_rows`, in the order of first occurrence. If not all fit, the names with the
 /// greatest peaks and changes are shown.
-[[nodiscard, gnu::cold]] inline summary_section segment_section(std::vector<segments_of_name> names, std::size_t max_rows) {
+[[nodiscard, gnu::cold]] inline summary_section segment_section(vector<segments_of_name> names, std::size_t max_rows) {
   summary_section section;
   section.is_wide = true;
   if (names.empty()) return section;
@@ -115,8 +114,7 @@ inline constexpr const char* constant_segment_titles = "Segments\tCount\tPeak\tC
   if (rows_of_names(names) > max_rows) names = segments_by_family(names);
   // One row counts the names left out.
   const bool do_all_fit = rows_of_names(names) <= max_rows;
-  const std::vector<std::size_t> shown =
-      heaviest_names(names, do_all_fit ? max_rows : max_rows - std::min<std::size_t>(max_rows, 1));
+  const vector<std::size_t> shown = heaviest_names(names, do_all_fit ? max_rows : max_rows - std::min<std::size_t>(max_rows, 1));
   bool all_constant = true;
   std::int64_t further_segments = 0;
   std::size_t next = 0;

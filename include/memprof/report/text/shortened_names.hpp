@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/report/text/display_width.hpp>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// Names shortened to fit their column but kept distinct: stacks often begin with the same frames. The last component of a path
@@ -141,15 +141,15 @@ struct text_range {
 
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
-template <class Names = std::vector<std::string>>
-[[nodiscard, gnu::cold]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
+template <class Names = vector<std::string>>
+[[nodiscard, gnu::cold]] vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int max_rounds = 16;
-  std::vector<std::string> shown;
+  vector<std::string> shown;
   shown.reserve(names.size());
   for (const std::string& name : names) shown.push_back(shortened_name(name, columns));
   std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
-    std::vector<std::size_t> order(shown.size());  // those that look alike side by side
+    vector<std::size_t> order(shown.size());  // those that look alike side by side
     for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
     sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
       const int compared = shown[left].compare(shown[right]);
@@ -158,7 +158,7 @@ template <class Names = std::vector<std::string>>
     bool has_changed = false;
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       const std::string text = shown[order[begin]];
-      std::vector<std::string_view> same;
+      vector<std::string_view> same;
       bool has_difference = false;
       for (; end < order.size() && shown[order[end]] == text; ++end) {
         same.emplace_back(names[order[end]]);

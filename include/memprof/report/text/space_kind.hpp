@@ -1,11 +1,11 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/text_options.hpp>
 
 #include <cstddef>
-#include <vector>
 
 /// @file
 /// What kind of memory space it is, and which of them matter most.
@@ -30,7 +30,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The numbers of the spaces, most relevant first: the requested one, then those that were full, then by peak. Throws
 /// `memprof::error` if the requested space does not exist.
-[[nodiscard, gnu::cold]] inline std::vector<std::size_t> space_order(const profile& source, const text_options& options) {
+[[nodiscard, gnu::cold]] inline vector<std::size_t> space_order(const profile& source, const text_options& options) {
   const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
   return row_order(source.spaces.size(), [&](std::size_t left_number, std::size_t right_number) {
     const space_profile& left = source.spaces[left_number];
@@ -42,7 +42,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Whether the answers are about one of several spaces, and so have to name it.
-[[nodiscard, gnu::cold]] inline bool are_several(const profile& source, const std::vector<std::size_t>& order,
+[[nodiscard, gnu::cold]] inline bool are_several(const profile& source, const vector<std::size_t>& order,
                                                  const text_options& options) {
   if (order.size() < 2) return false;
   bool is_any_used = options.all_spaces;

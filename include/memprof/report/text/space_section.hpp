@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/marked_text.hpp>
@@ -8,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 /// @file
 /// A line for each memory space but the first, and for each memory that several of them share.
@@ -18,7 +18,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// A row for each space except the first, which has its own answer; those beyond the limit are only counted.
 [[gnu::cold]] inline void space_section(summary_section& section, const answer_topic& topic) {
   section.table.set_columns("Space\tPeak\tLive at end\tFit\tPeak in", "lrrll");
-  std::vector<std::size_t> others;
+  vector<std::size_t> others;
   for (std::size_t index = 1; index < topic.space_order.size(); ++index) {
     const std::size_t number = topic.space_order[index];
     if (has_anything(topic.source.spaces[number])) others.push_back(number);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/answer.hpp>
@@ -27,7 +28,6 @@
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The summary: its answers, their order, and how many lines each may take.
@@ -114,7 +114,7 @@ void for_each_section(answer_topic topic, Show&& show) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const std::size_t max_lines = std::max<std::size_t>(options.max_lines, 32);
   constexpr std::size_t least_segment_rows = 8;
-  const std::vector<std::size_t> order = space_order(source, options);
+  const vector<std::size_t> order = space_order(source, options);
   const segment_steps steps = steps_of(source);
   const bool names_spaces = are_several(source, order, options);
   const std::size_t least_lines_of_tables = 2 + (names_spaces ? 1 : 0) + least_segment_rows;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/shortened_names.hpp>
@@ -10,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// Lays tables out for a terminal: no line is wider than the page.
@@ -88,7 +88,7 @@ class table_layout {
 
   /// Its width if no name is shortened.
   [[nodiscard, gnu::cold]] std::size_t full_width() const {
-    const std::vector<std::size_t> widths = column_widths(std::string_view::npos);
+    const vector<std::size_t> widths = column_widths(std::string_view::npos);
     std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
     for (const std::size_t width : widths) full += width;
     return full;
@@ -98,7 +98,7 @@ class table_layout {
   [[nodiscard, gnu::cold]] std::string text(std::size_t columns, bool is_colored) {
     std::string lines;
     if (rows() < 2) return lines;
-    const std::vector<std::size_t> widths = column_widths(columns);
+    const vector<std::size_t> widths = column_widths(columns);
     for (std::size_t column = 0; column < columns_; ++column) shorten_names(column, widths[column]);
     // On a page too narrow for its numbers, a table loses its last columns.
     std::size_t fitting = 0;
@@ -152,11 +152,11 @@ class table_layout {
 
   /// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`, the widest
   /// first: as long as that takes only names of more than `least_name` columns, then further.
-  [[nodiscard, gnu::cold]] std::vector<std::size_t> column_widths(std::size_t columns) const {
+  [[nodiscard, gnu::cold]] vector<std::size_t> column_widths(std::size_t columns) const {
     constexpr std::size_t narrowest = 8;
     constexpr std::size_t stays = std::string_view::npos;
-    std::vector<std::size_t> widths(columns_);
-    std::vector<std::size_t> least(columns_, stays);  // as long as other columns can give way
+    vector<std::size_t> widths(columns_);
+    vector<std::size_t> least(columns_, stays);  // as long as other columns can give way
     for (std::size_t column = 0; column < columns_; ++column) {
       if (has_titles_) widths[column] = measure(cell_at(0, column)).width;
       std::size_t least_width = narrowest;
@@ -193,7 +193,7 @@ class table_layout {
 
   /// Shortens the names in cells too wide for a column so that each still differs from the others with the same room.
   [[gnu::cold]] void shorten_names(std::size_t column, std::size_t width) {
-    std::vector<std::size_t> rooms(rows());  // for the only name in each cell; 0: it has none
+    vector<std::size_t> rooms(rows());  // for the only name in each cell; 0: it has none
     std::size_t most = 0;
     for (std::size_t row = 1; row < rows(); ++row) {
       if (!is_in_column(row, column)) continue;
@@ -204,12 +204,12 @@ class table_layout {
       most = std::max(most, rooms[row]);
     }
     for (std::size_t room = 1; room <= most; ++room) {
-      std::vector<std::string> names;
+      vector<std::string> names;
       for (std::size_t row = 1; row < rows(); ++row) {
         if (rooms[row] == room) names.emplace_back(measure(cell_at(row, column)).last_name.text);
       }
       if (names.empty()) continue;
-      const std::vector<std::string> shown = shortened_apart(names, room);
+      const vector<std::string> shown = shortened_apart(names, room);
       std::size_t next = 0;
       for (std::size_t row = 1; row < rows(); ++row) {
         if (rooms[row] == room) rename(cells_[row * columns_ + column], shown[next++]);
@@ -234,8 +234,8 @@ class table_layout {
   std::string_view alignment_;
   bool has_titles_;
   std::size_t columns_;
-  std::vector<std::string> cells_;   ///< `columns_` for each row
-  std::vector<std::size_t> counts_;  ///< of the cells in each row
+  vector<std::string> cells_;   ///< `columns_` for each row
+  vector<std::size_t> counts_;  ///< of the cells in each row
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -4,7 +4,6 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
-#include <vector>
 
 namespace memprof_tests::ledger_active_ledger {
 
@@ -40,7 +39,7 @@ TEST_CASE("active: a freed block that streams still use is active, not live, unt
   CHECK(space.deallocations == 500);
   CHECK(space.active.peak == 870);
   CHECK(space.active.current == 370);
-  CHECK(space.active.segments == std::vector<active_usage>{{570, 570}, {870, 370}});
+  CHECK(space.active.segments == memprof::vector<active_usage>{{570, 570}, {870, 370}});
   REQUIRE(space.active.segments_by_name.size() == 2);
   CHECK(space.active.segments_by_name[1].segment == "LAST");
   CHECK(space.active.segments_by_name[1].peak.greatest == 870);

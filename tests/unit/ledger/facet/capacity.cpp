@@ -76,12 +76,12 @@ TEST_CASE("capacity: the first allocation beyond it is kept with what was free a
   CHECK(full.holders_known);
   CHECK(full.held.bytes == 900);
   CHECK(full.held.blocks == 3);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"model", 500, 2}, {"forward/attention", 400, 1}});
-  CHECK(full.held.by_category == std::vector<owned_bytes>{{"parameter", 500, 2}, {"other", 400, 1}});
+  CHECK(full.held.by_operation == memprof::vector<owned_bytes>{{"model", 500, 2}, {"forward/attention", 400, 1}});
+  CHECK(full.held.by_category == memprof::vector<owned_bytes>{{"parameter", 500, 2}, {"other", 400, 1}});
   REQUIRE(full.held.largest_blocks.size() == 2);
   CHECK(full.held.largest_blocks[0] == live_block{0x300, 400, "forward/attention", category::other, "", "", ""});
   CHECK(full.held.largest_blocks[1] == live_block{0x100, 300, "model", category::parameter, "", "", ""});
-  CHECK(full.remedy == std::vector<owned_bytes>{{"forward/attention", 400, 1}});
+  CHECK(full.remedy == memprof::vector<owned_bytes>{{"forward/attention", 400, 1}});
 }
 
 TEST_CASE("capacity: live bytes that just reach it are no shortfall") {
@@ -97,14 +97,14 @@ TEST_CASE("capacity: live bytes that just reach it are no shortfall") {
 }
 
 TEST_CASE("capacity: the remedy is the smallest owner that alone held what was missing, of equal ones the first called") {
-  using rows = std::vector<owned_bytes>;
+  using rows = memprof::vector<owned_bytes>;
   CHECK(shortfall_beside({{"a", 300}, {"b", 100}, {"c", 90}, {"d", 400}}, 210).remedy == rows{{"b", 100, 1}});  // 100 missing
   CHECK(shortfall_beside({{"a", 300}, {"b", 100}, {"c", 90}, {"d", 400}}, 211).remedy == rows{{"a", 300, 1}});
   CHECK(shortfall_beside({{"a", 200}, {"b", 300}, {"c", 200}}, 301).remedy == rows{{"a", 200, 1}});
 }
 
 TEST_CASE("capacity: if no owner alone held what was missing, the remedy is the fewest that together did") {
-  using rows = std::vector<owned_bytes>;
+  using rows = memprof::vector<owned_bytes>;
   const capacity_shortfall full = shortfall_beside({{"a", 100}, {"b", 200}, {"c", 300}, {"d", 150}}, 750);  // 500 missing
   CHECK(full.shortfall == 500);
   CHECK(full.remedy == rows{{"c", 300, 1}, {"b", 200, 1}});
@@ -121,8 +121,8 @@ TEST_CASE("capacity: nothing is a remedy for a request that exceeds the capacity
 
 TEST_CASE("capacity: the asking operation's other blocks are an owner like any other") {
   const capacity_shortfall full = shortfall_beside({{"a", 300}, {"asking", 400}, {"asking", 200}}, 500);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"asking", 600, 2}, {"a", 300, 1}});
-  CHECK(full.remedy == std::vector<owned_bytes>{{"asking", 600, 2}});
+  CHECK(full.held.by_operation == memprof::vector<owned_bytes>{{"asking", 600, 2}, {"a", 300, 1}});
+  CHECK(full.remedy == memprof::vector<owned_bytes>{{"asking", 600, 2}});
 }
 
 TEST_CASE("capacity: a block that the asked one replaces held nothing") {
@@ -133,7 +133,7 @@ TEST_CASE("capacity: a block that the asked one replaces held nothing") {
   driver.allocate(0x100, 700);
   const capacity_shortfall full = driver.open_profile().space("cpu").first_shortfall;
   CHECK(full.free == 600);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 400, 1}});
+  CHECK(full.held.by_operation == memprof::vector<owned_bytes>{{"", 400, 1}});
 }
 
 TEST_CASE("capacity: categories and names count as they were known at that moment") {
@@ -147,7 +147,7 @@ TEST_CASE("capacity: categories and names count as they were known at that momen
   driver.annotate(0x300, "asked", category::activation);
   const capacity_shortfall full = driver.open_profile().space("cpu").first_shortfall;
   CHECK(full.category == category::other);
-  CHECK(full.held.by_category == std::vector<owned_bytes>{{"parameter", 500, 1}, {"other", 400, 1}});
+  CHECK(full.held.by_category == memprof::vector<owned_bytes>{{"parameter", 500, 1}, {"other", 400, 1}});
   CHECK(full.held.largest_blocks[0].name == "before");
   CHECK(full.held.largest_blocks[1].name.empty());
 }
@@ -231,7 +231,7 @@ TEST_CASE("capacity: without memory for who held the rest the profile says so, a
     CHECK(full.shortfall == 200);
     CHECK(full.held.bytes == 900);
     CHECK(full.held.remaining_bytes == 900);
-    CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 900, 1}});
+    CHECK(full.held.by_category == memprof::vector<owned_bytes>{{"other", 900, 1}});
     CHECK(full.held.by_operation.empty());
     CHECK(full.held.largest_blocks.empty());
     CHECK(full.remedy.empty());

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace memprof_tests::ledger_core_capacity {
 
@@ -88,15 +87,15 @@ TEST_CASE("core capacity: the first block with which a core holds more is kept i
   CHECK(full.held.bytes == 650);
   CHECK(full.held.blocks == 3);
   CHECK(full.held.by_operation ==
-        std::vector<owned_bytes>{{"model", 300, 1}, {"forward", 200, 1}, {"forward/attention", 150, 1}});
+        memprof::vector<owned_bytes>{{"model", 300, 1}, {"forward", 200, 1}, {"forward/attention", 150, 1}});
   CHECK(full.held.remaining_bytes == 0);
-  CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 350, 2}, {"parameter", 300, 1}});
+  CHECK(full.held.by_category == memprof::vector<owned_bytes>{{"other", 350, 2}, {"parameter", 300, 1}});
   REQUIRE(full.held.largest_blocks.size() == 2);
   CHECK(full.held.largest_blocks[0] ==
         live_block{address_on_cores(0x1000, sixteen_cores), 300, "model", category::parameter, "", "", ""});
   CHECK(full.held.largest_blocks[1] ==
         live_block{address_on_cores(0x2000, {1, 1, 2, 2}), 200, "forward", category::other, "", "", ""});
-  CHECK(full.remedy == std::vector<owned_bytes>{{"forward/attention", 150, 1}});
+  CHECK(full.remedy == memprof::vector<owned_bytes>{{"forward/attention", 150, 1}});
 }
 
 TEST_CASE("core capacity: the bytes of all cores together, or on disjoint cores, are not compared with it") {
@@ -133,7 +132,7 @@ TEST_CASE("core capacity: what was freed, replaced or ended by the next program 
   const capacity_shortfall full = driver.shortfall();
   CHECK(full.requested == 400);
   CHECK(full.free == 300);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 700, 1}});
+  CHECK(full.held.by_operation == memprof::vector<owned_bytes>{{"", 700, 1}});
 }
 
 TEST_CASE("core capacity: owners are summed up and sorted as those of a whole space, and so is the remedy") {
@@ -144,8 +143,8 @@ TEST_CASE("core capacity: owners are summed up and sorted as those of a whole sp
   driver.buffer_of("a", 0x4000, 200);
   driver.buffer_of("d", 0x5000, 600);  // 300 missing: as much as a holds and as b holds, of which a was called first
   const capacity_shortfall full = driver.shortfall();
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"a", 300, 2}, {"b", 300, 1}, {"c", 100, 1}});
-  CHECK(full.remedy == std::vector<owned_bytes>{{"a", 300, 2}});
+  CHECK(full.held.by_operation == memprof::vector<owned_bytes>{{"a", 300, 2}, {"b", 300, 1}, {"c", 100, 1}});
+  CHECK(full.remedy == memprof::vector<owned_bytes>{{"a", 300, 2}});
 }
 
 TEST_CASE("core capacity: nothing is a remedy for a block that alone is larger than a core") {
@@ -168,7 +167,7 @@ TEST_CASE("core capacity: categories and names count as they were known at that 
   driver.annotate(address_on_cores(0x3000, sixteen_cores), "asked", category::activation, {.space = l1});
   const capacity_shortfall full = driver.shortfall();
   CHECK(full.category == category::other);
-  CHECK(full.held.by_category == std::vector<owned_bytes>{{"parameter", 500, 1}, {"other", 400, 1}});
+  CHECK(full.held.by_category == memprof::vector<owned_bytes>{{"parameter", 500, 1}, {"other", 400, 1}});
   CHECK(full.held.largest_blocks[0].name == "before");
   CHECK(full.held.largest_blocks[1].name.empty());
 }
@@ -201,8 +200,8 @@ TEST_CASE("core capacity: what an ordinary event took out of the space still lie
   driver.buffer_of("d", 0x4000, 500);
   const capacity_shortfall full = driver.shortfall();
   CHECK(full.free == 400);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 500, 2}, {"c", 100, 1}});
-  CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 600, 3}});
+  CHECK(full.held.by_operation == memprof::vector<owned_bytes>{{"", 500, 2}, {"c", 100, 1}});
+  CHECK(full.held.by_category == memprof::vector<owned_bytes>{{"other", 600, 3}});
 }
 
 TEST_CASE("core capacity: an shortfall behind the last segment of a finished profile is in no segment") {
@@ -250,7 +249,7 @@ TEST_CASE("core capacity: without memory for who held the rest the profile says 
     CHECK(full.held.bytes == 900);
     CHECK(full.held.blocks == 2);
     CHECK(full.held.remaining_bytes == 900);
-    CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 900, 2}});
+    CHECK(full.held.by_category == memprof::vector<owned_bytes>{{"other", 900, 2}});
     CHECK(full.held.by_operation.empty());
     CHECK(full.held.largest_blocks.empty());
     CHECK(full.remedy.empty());

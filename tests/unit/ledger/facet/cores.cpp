@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace memprof_tests::ledger_core_ledger {
 
@@ -64,7 +63,7 @@ TEST_CASE("core ledger: circular buffers on disjoint cores are not added up, tho
   driver.circular_buffer(0x1B400, 1060 * kib, {4, 0, 5, 7});
   const space_profile space = driver.finished();
   CHECK(space.cores.peaks == core_peaks{1128 * kib, 0, 1128 * kib, "0-0"});
-  CHECK(space.cores.segments == std::vector<core_peaks>{{1128 * kib, 0, 1128 * kib, "0-0"}});
+  CHECK(space.cores.segments == memprof::vector<core_peaks>{{1128 * kib, 0, 1128 * kib, "0-0"}});
   CHECK(space.cumulative_peak == (3 * 8 * 1128 + 4 * 8 * 1060) * kib);
   CHECK(space.anomalies == memprof::space_anomalies{});
 }
@@ -159,7 +158,7 @@ TEST_CASE("core ledger: what a segment finds on the cores counts in its peaks") 
   driver.snapshot("LAST");  // begins with 100
   const profile made = driver.finished_profile();
   CHECK(made.space("l1").cores.segments ==
-        std::vector<core_peaks>{{0, 0, 0, ""}, {0, 150, 150, "0-0"}, {0, 150, 150, "0-0"}, {30, 100, 130, "0-0"}});
+        memprof::vector<core_peaks>{{0, 0, 0, ""}, {0, 150, 150, "0-0"}, {0, 150, 150, "0-0"}, {30, 100, 130, "0-0"}});
   CHECK(made.space("l1").cores.peaks == core_peaks{30, 150, 150, "0-0"});
 }
 
@@ -170,7 +169,7 @@ TEST_CASE("core ledger: segments from before the first block are zeros, also whi
   driver.snapshot("WITHOUT");
   driver.buffer(0x1000, 100, {0, 0, 0, 0});
   CHECK(driver.open_profile().space("l1").cores.segments ==
-        std::vector<core_peaks>{{0, 0, 0, ""}, {0, 0, 0, ""}, {0, 100, 100, "0-0"}});
+        memprof::vector<core_peaks>{{0, 0, 0, ""}, {0, 0, 0, ""}, {0, 100, 100, "0-0"}});
 }
 
 TEST_CASE("core ledger: the segment that has not ended is part of the profile so far") {
@@ -181,7 +180,7 @@ TEST_CASE("core ledger: the segment that has not ended is part of the profile so
   driver.free_buffer(0x1000, {0, 0, 0, 0});
   driver.buffer(0x3000, 200, {1, 0, 1, 0});
   const space_profile space = driver.open_profile().space("l1");
-  CHECK(space.cores.segments == std::vector<core_peaks>{{0, 100, 100, "0-0"}, {0, 211, 211, "1-0"}});
+  CHECK(space.cores.segments == memprof::vector<core_peaks>{{0, 100, 100, "0-0"}, {0, 211, 211, "1-0"}});
   CHECK(space.cores.peaks == core_peaks{0, 211, 211, "1-0"});
 }
 

@@ -1,3 +1,4 @@
+#include <memprof/detail/vector.hpp>
 #include <memprof/ledger/facet/lifetimes.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
@@ -86,12 +87,12 @@ TEST_CASE("lifetimes: by size and operation, in allocations between and in nanos
   run.end("forward");
   run.snapshot("SECOND");
   const lifetime_profile found = run.lifetimes();
-  CHECK(found.rows == std::vector<lifetime_usage>{
+  CHECK(found.rows == memprof::vector<lifetime_usage>{
                           {"", 64, 2, 227, 2, 227, 1, 2, 227, {0, 1, 0, 0}, {100, 200, 150, 64}, false},
                           {"", 128, 1, 200, 1, 200, 1, 0, 0, {1, 1, 1, 1}, {600, 600, 600, 512}, false},
                           {"forward", 128, 1, 128, 0, 0, 1, 0, 0, {}, {}, false},
                       });
-  CHECK(found.segments_by_name == std::vector<passing_usage>{{"FIRST", 2, 227, 127}, {"SECOND", 0, 0, 0}});
+  CHECK(found.segments_by_name == memprof::vector<passing_usage>{{"FIRST", 2, 227, 127}, {"SECOND", 0, 0, 0}});
   CHECK(found.untracked_count == 0);
 }
 
@@ -111,7 +112,7 @@ TEST_CASE("lifetimes: an arena must hold what is live at once of the blocks that
   run.snapshot("STEP");
   run.allocate(0x60, 500);  // stays
   run.snapshot("STEP");
-  CHECK(run.lifetimes().segments_by_name == std::vector<passing_usage>{{"STEP", 4, 360, 300}});
+  CHECK(run.lifetimes().segments_by_name == memprof::vector<passing_usage>{{"STEP", 4, 360, 300}});
 }
 
 TEST_CASE("lifetimes: a segment that has not ended counts as far as it has come") {
@@ -125,7 +126,7 @@ TEST_CASE("lifetimes: a segment that has not ended counts as far as it has come"
   memprof::profile so_far = memprof::build_profile_of(fold);
   following.fill(so_far);
   const lifetime_profile& found = so_far.spaces.front().facets.lifetimes;
-  CHECK(found.segments_by_name == std::vector<passing_usage>{{"OPEN_SEGMENT", 1, 100, 100}});
+  CHECK(found.segments_by_name == memprof::vector<passing_usage>{{"OPEN_SEGMENT", 1, 100, 100}});
   CHECK(found.untracked_count == 0);  // a free that matches no block is an anomaly of the space
 }
 
@@ -151,8 +152,8 @@ TEST_CASE("lifetimes: sizes and operations beyond the first 4096 share a row") {
       fold.allocated({born, std::uint64_t{1} << bits >> 1U, born << memprof::detail::block::thread_bits, operation}, born);
     }
   }
-  const std::vector<std::string> paths(65, "operation");
-  const std::vector<std::string> segments;
+  const memprof::vector<std::string> paths(65, "operation");
+  const memprof::vector<std::string> segments;
   const memprof::clock_readings time;
   const lifetime_profile found = fold.build({paths, segments, false, time, 0});
   REQUIRE(found.rows.size() == 4097);
@@ -221,8 +222,8 @@ void compare(const sequence& fed) {
     CHECK(std::is_sorted(found.rows.begin(), found.rows.end(),
                          [](const auto& left, const auto& right) { return left.allocations > right.allocations; }));
     const lifetime_model expected{model, names, lives};
-    std::vector<lifetime_usage> rows = expected.rows();
-    for (std::vector<lifetime_usage>* const table : {&rows, &found.rows}) {
+    memprof::vector<lifetime_usage> rows = expected.rows();
+    for (memprof::vector<lifetime_usage>* const table : {&rows, &found.rows}) {
       std::sort(table->begin(), table->end(), [](const auto& left, const auto& right) { return key_of(left) < key_of(right); });
     }
     CHECK(found.rows == rows);

@@ -4,7 +4,6 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
-#include <vector>
 
 namespace memprof_tests::ledger_reserved_ledger {
 
@@ -38,7 +37,7 @@ TEST_CASE("reserved: what an allocator takes and gives back is driver for each s
   const reserved_profile& reserved = made.space("cpu").reserved;
   CHECK(reserved.peak == 22 * mib);
   CHECK(reserved.current == 6 * mib);
-  CHECK(reserved.segments == std::vector<reserved_usage>{{22 * mib, 2 * mib}, {6 * mib, 6 * mib}});
+  CHECK(reserved.segments == memprof::vector<reserved_usage>{{22 * mib, 2 * mib}, {6 * mib, 6 * mib}});
   CHECK(made.space("cpu").cumulative_peak == 512);
   CHECK(made.exact);
 }

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace memprof_tests::ledger_stream_ledger {
 
@@ -52,8 +51,8 @@ TEST_CASE("streams: each stream and pool has a row with what was live and reserv
   driver.release(0x10000000, 2 * mib, cuda, "default\x1f");
   driver.allocate(0x30000000, 64, cuda);
   const memprof::space_profile space = finished(driver);
-  CHECK(space.streams ==
-        std::vector<stream_usage>{{"0x10", "0:1", 4000, 3000, 2, 20 * mib, 20 * mib}, {"default", "", 512, 512, 1, 2 * mib, 0}});
+  CHECK(space.streams == memprof::vector<stream_usage>{{"0x10", "0:1", 4000, 3000, 2, 20 * mib, 20 * mib},
+                                                       {"default", "", 512, 512, 1, 2 * mib, 0}});
   CHECK(space.cumulative_peak == 512 + 4000);
   CHECK(space.cumulative_current == 512 + 3000 + 64);
   CHECK(space.reserved.peak == 22 * mib);
@@ -71,7 +70,7 @@ TEST_CASE("streams: a free of a block from before the capture changes no row") {
   driver.allocate_on_stream(64, 8, "default", cuda);
   driver.free_on_stream(128, "default", cuda, 100);
   const memprof::space_profile space = finished(driver);
-  CHECK(space.streams == std::vector<stream_usage>{{"default", "", 8, 8, 1, 0, 0}});
+  CHECK(space.streams == memprof::vector<stream_usage>{{"default", "", 8, 8, 1, 0, 0}});
   CHECK(space.anomalies.unmatched_frees == event_tally{1, 100});
 }
 
@@ -82,7 +81,7 @@ TEST_CASE("streams: a free that names another stream than the allocation makes n
   driver.free_on_stream(64, "second", cuda);
   const memprof::space_profile space = finished(driver);
   CHECK(space.cumulative_current == 4);
-  CHECK(space.streams == std::vector<stream_usage>{{"first", "", 8, 8, 1, 0, 0}, {"second", "", 4, 0, 1, 0, 0}});
+  CHECK(space.streams == memprof::vector<stream_usage>{{"first", "", 8, 8, 1, 0, 0}, {"second", "", 4, 0, 1, 0, 0}});
 }
 
 TEST_CASE("streams: those beyond the first 64 share a row that says so, and no byte is lost") {

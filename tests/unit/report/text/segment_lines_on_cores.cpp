@@ -71,7 +71,7 @@ TEST_CASE(
 
 TEST_CASE("segment lines on cores: a device with cores has the line also where nothing was on them, and other devices do not") {
   memprof::profile profile = training();
-  std::erase_if(profile.spaces, [](const memprof::space_profile& space) { return space.name == "l1_small"; });
+  erase_if(profile.spaces, [](const memprof::space_profile& space) { return space.name == "l1_small"; });
   profile.spaces[0].cores = {};
   CHECK(!contains(tracker_text(profile), "L1"));
   profile.spaces[0].capacity_is_per_core = true;
@@ -80,7 +80,7 @@ TEST_CASE("segment lines on cores: a device with cores has the line also where n
 
 TEST_CASE("segment lines on cores: analyze and the public parsers read the summary as if the lines of L1 were not there") {
   memprof::profile without = training();
-  std::erase_if(without.spaces, [](const memprof::space_profile& space) { return space.name.starts_with("l1"); });
+  erase_if(without.spaces, [](const memprof::space_profile& space) { return space.name.starts_with("l1"); });
   const std::string text = tracker_text(training());
   const auto read = memprof::parse_tracker_log(text + text, "run.log");
   const auto expected = memprof::parse_tracker_log(tracker_text(without), "run.log");
@@ -99,12 +99,12 @@ TEST_CASE("segment lines on cores: analyze and the public parsers read the summa
 
 TEST_CASE("segment lines on cores: a space on cores stands for DRAM only where it is asked for") {
   memprof::profile profile = training();
-  std::erase_if(profile.spaces, [](const memprof::space_profile& space) { return space.name == "dram"; });
+  erase_if(profile.spaces, [](const memprof::space_profile& space) { return space.name == "dram"; });
   CHECK(contains(tracker_text(profile), "DRAM: Segment Peak 1.00 MB,"));
   const std::string chosen = tracker_text(profile, {.primary_space = "l1"});
   CHECK(contains(chosen, "DRAM: Segment Peak 32.00 MB,"));
   CHECK(!contains(chosen, "  L1:"));
-  std::erase_if(profile.spaces, [](const memprof::space_profile& space) { return space.name == "cpu"; });
+  erase_if(profile.spaces, [](const memprof::space_profile& space) { return space.name == "cpu"; });
   const std::string text = tracker_text(profile);
   CHECK(contains(text, "  DRAM: Segment Peak 0.00 MB,"));
   CHECK(contains(text, "  L1: Peak CB 0.29 MB,"));

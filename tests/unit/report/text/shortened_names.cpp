@@ -1,3 +1,4 @@
+#include <memprof/detail/vector.hpp>
 #include <memprof/report/text/shortened_names.hpp>
 
 #include <memprof/report/text/display_width.hpp>
@@ -16,7 +17,7 @@ using memprof::detail::display_width;
 using memprof::detail::shortened_apart;
 using memprof::detail::shortened_name;
 
-using names = std::vector<std::string>;
+using names = memprof::vector<std::string>;
 
 TEST_CASE("shortened names: what fits stays, and what does not loses its middle") {
   CHECK(shortened_apart({"a/x/malloc", "b/x/malloc", "c"}, 36) == names{"a/x/malloc", "b/x/malloc", "c"});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/marked_text.hpp>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 /// @file
 /// The lines of the facets "reserved" and "streams": what the allocator held of the device, what streams used beyond what was
@@ -50,13 +50,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// A single stream with the allocator's own pool adds nothing to what the space already says.
-[[nodiscard, gnu::cold]] inline bool are_worth_a_table(const std::vector<stream_usage>& streams) {
+[[nodiscard, gnu::cold]] inline bool are_worth_a_table(const vector<stream_usage>& streams) {
   return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
 }
 
 /// The first streams, which are those with the most reserved bytes; if none was asked for, only their number.
 [[gnu::cold]] inline void stream_section(summary_section& section, const answer_topic& topic) {
-  const std::vector<stream_usage>& streams = topic.space->streams;
+  const vector<stream_usage>& streams = topic.space->streams;
   if (!are_worth_a_table(streams)) return;
   const auto count = static_cast<std::int64_t>(streams.size());
   if (topic.options.streams == 0) {
