@@ -274,7 +274,11 @@ std::vector<std::string> titles_of(const std::vector<analyzed_space>& analyzed) 
     for (std::size_t index = 0; index < analyzed.size(); ++index) {
       if (!twins_of.at(titles[index]).differ) continue;
       std::string& title = titles[index];
-      title = words[index].ends_with(title) ? words[index] : title + ", " + words[index];  // a path replaces its own file name
+      if (words[index].ends_with(title)) {
+        title = words[index];  // a path replaces its own file name
+      } else {
+        title += ", " + words[index];
+      }
     }
   };
   disambiguate([](const analyzed_space& one) { return detail::file_title(one.profile->provenance); });
