@@ -69,7 +69,7 @@ std::optional<std::int64_t> greatest_of(const space_profile& space, category wan
 }
 
 /// By category if blocks have it, since the change of a segment may be anything. Otherwise by phases.
-measured_size measure(const space_profile& space, category wanted, const std::optional<std::int64_t>& by_phases) {
+measured_size size_of_category(const space_profile& space, category wanted, const std::optional<std::int64_t>& by_phases) {
   if (const auto by_category = greatest_of(space, wanted)) return {by_category, size_source::categories};
   return {by_phases, by_phases ? size_source::phases : size_source::none};
 }
@@ -155,14 +155,15 @@ void choose_expected_sizes(memory_breakdown& result, const breakdown_options& op
 }
 
 void measure_sizes(memory_breakdown& result, const profile& of, const space_profile& space) {
-  static_cast<measured_size&>(result.model) = measure(space, category::parameter, total_change(space, model_phase));
-  static_cast<measured_size&>(result.optimizer) = measure(space, category::optimizer_state, total_change(space, optimizer_phase));
-  result.activations = measure(space, category::activation, kept_activations(of, space));
+  static_cast<measured_size&>(result.model) = size_of_category(space, category::parameter, total_change(space, model_phase));
+  static_cast<measured_size&>(result.optimizer) =
+      size_of_category(space, category::optimizer_state, total_change(space, optimizer_phase));
+  result.activations = size_of_category(space, category::activation, kept_activations(of, space));
   const auto after_optimizer = current_after(of, space, optimizer_phase);
   const auto after_backward = current_after(of, space, backward_phase);
   std::optional<std::int64_t> kept_by_backward;
   if (after_optimizer && after_backward) kept_by_backward = subtract_saturating(*after_backward, *after_optimizer);
-  static_cast<measured_size&>(result.gradients) = measure(space, category::gradient, kept_by_backward);
+  static_cast<measured_size&>(result.gradients) = size_of_category(space, category::gradient, kept_by_backward);
 }
 
 /// Names the missing phases that a size depends on.
