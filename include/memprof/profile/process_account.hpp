@@ -46,14 +46,14 @@ namespace detail {
 }
 
 /// Compares with the heap where it is unknown what was resident.
-[[nodiscard]] inline bool is_heap_notable(const process_memory& reading) noexcept {
+[[nodiscard, gnu::cold]] inline bool is_heap_notable(const process_memory& reading) noexcept {
   return is_notable(reading.unrecorded_heap_bytes, reading.resident_bytes < 0 ? reading.heap_bytes : reading.resident_bytes);
 }
 
 }  // namespace detail
 
 /// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
-[[nodiscard]] inline process_account account_of(const process_memory& reading) {
+[[nodiscard, gnu::cold]] inline process_account account_of(const process_memory& reading) {
   process_account account;
   account.reading = reading;
   const std::int64_t resident = std::max<std::int64_t>(reading.resident_bytes, 0);
@@ -88,7 +88,7 @@ namespace detail {
 /// Whether the process grew by more than twice what was recorded, and `malloc` said nothing of it when it was read or at the end:
 /// the program has another one, or none that tells. As much again may be what that takes for the recorded blocks, and keeps of
 /// those freed.
-[[nodiscard]] inline bool has_unexplained_growth(const process_account& of, const vector<process_memory>& rows) {
+[[nodiscard, gnu::cold]] inline bool has_unexplained_growth(const process_account& of, const vector<process_memory>& rows) {
   if (of.is_heap_known()) return false;
   std::int64_t before = 0;
   std::int64_t recorded = 0;
@@ -107,7 +107,7 @@ namespace detail {
 /// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
 /// notable unrecorded heap. None if the capture did not look, as in an imported trace, or if what it recorded lies elsewhere: in
 /// the memory of devices, or nowhere, as in a simulated run.
-[[nodiscard]] inline std::optional<process_account> process_account_of(const profile& source) {
+[[nodiscard, gnu::cold]] inline std::optional<process_account> process_account_of(const profile& source) {
   std::optional<process_account> found;
   const auto is_elsewhere = [](const space_profile& space) { return detail::is_device_name(space.name); };
   if (source.mode == run_mode::no_dispatch) return found;
@@ -130,6 +130,8 @@ namespace detail {
 }
 
 /// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
-[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept { return detail::is_heap_notable(of.reading); }
+[[nodiscard, gnu::cold]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
+  return detail::is_heap_notable(of.reading);
+}
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -62,7 +62,7 @@ struct linear_fit_sums {
 };
 
 /// The same for profiles without steps: the step of each of the profile's segments.
-[[nodiscard]] vector<std::int64_t> steps_from_names(const auto& segments) {
+[[nodiscard, gnu::cold]] vector<std::int64_t> steps_from_names(const auto& segments) {
   vector<std::int64_t> steps;
   steps.reserve(segments.size());
   text_rows names;
@@ -93,7 +93,7 @@ inline constexpr std::array numbers_of_segments{&segment_summary::segment_peak, 
                                                 &segment_summary::allocation_count, &segment_summary::deallocation_count};
 
 /// The name with each number replaced by '*'.
-[[nodiscard]] inline std::string without_numbers(std::string_view name) {
+[[nodiscard, gnu::cold]] inline std::string without_numbers(std::string_view name) {
   std::string family;
   for (const char character : name) {
     const bool is_digit = character >= '0' && character <= '9';
@@ -113,7 +113,7 @@ struct segment_steps {
 };
 
 /// A *step* is one round of repeating names: it ends before a name that it already contains.
-[[nodiscard]] segment_steps steps_of(const auto& source) {
+[[nodiscard, gnu::cold]] segment_steps steps_of(const auto& source) {
   segment_steps steps;
   if (source.step_count != 0) {
     for (const auto& segment : source.segments) steps.of_segment.push_back(segment.step);
@@ -126,7 +126,7 @@ struct segment_steps {
 }
 
 /// From the profile's rows by name, which cover all segments, kept or not.
-[[nodiscard]] vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
+[[nodiscard, gnu::cold]] vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
   vector<segments_of_name> rows;
   for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
     rows.push_back({source.segments_by_name[index], space.segments_by_name[index]});
@@ -135,7 +135,7 @@ struct segment_steps {
 }
 
 /// From the segments themselves.
-[[nodiscard]] vector<segments_of_name> from_segments(const auto& source, const auto& space) {
+[[nodiscard, gnu::cold]] vector<segments_of_name> from_segments(const auto& source, const auto& space) {
   const vector<std::int64_t> steps = steps_from_names(source.segments);
   vector<segments_of_name> rows;
   vector<linear_fit_sums> growth;
@@ -170,7 +170,7 @@ struct segment_steps {
 
 /// A row for each name, in the order of first occurrence. `space` must be one of the profile's. Profiles of earlier versions have
 /// no rows by name; theirs are made from all their segments.
-[[nodiscard]] vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
+[[nodiscard, gnu::cold]] vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
   const bool has_rows = !source.segments_by_name.empty() && source.segments_by_name.size() == space.segments_by_name.size();
   return has_rows ? detail::from_named_segments(source, space) : detail::from_segments(source, space);
 }
@@ -183,7 +183,7 @@ struct segment_steps {
 /// The rows, with those merged whose names differ only in numbers: "step 1" and "step 2" become "step *". A family of one keeps
 /// its name.
 template <class Name = segments_of_name>
-[[nodiscard]] vector<Name> segments_by_family(const vector<Name>& names) {
+[[nodiscard, gnu::cold]] vector<Name> segments_by_family(const vector<Name>& names) {
   vector<std::string> families;
   families.reserve(names.size());  // so that the texts stay where they are
   detail::text_rows family_rows;

@@ -86,16 +86,36 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
   return table;
 }
 
-/// The value in the last column that has that name and that alternative of `fact_value`; null if there is none.
-template <std::size_t Alternative, std::same_as<fact_table> Table>
-[[nodiscard]] const auto* value_in(const Table& table, const vector<fact_value>& row, std::string_view name) {
-  const std::variant_alternative_t<Alternative, fact_value>* found = nullptr;
-  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size();
-       column-- > 0 && found == nullptr;) {
-    if (table.columns[column] == name) found = std::get_if<Alternative>(&row[column]);
+/// Fills the fields of a fact from the columns of their names in one row of a table.
+struct fact_reader {
+  const fact_table& table;
+  const vector<fact_value>& row;
+
+  [[gnu::cold]] void operator()(std::string_view name, std::string& field) const {
+    if (const fact_value* const found = value_of(name, 2)) field = *std::get_if<std::string>(found);
   }
-  return found;
-}
+  [[gnu::cold]] void operator()(std::string_view name, double& field) const {
+    if (const fact_value* const found = value_of(name, 1)) field = *std::get_if<double>(found);
+  }
+  [[gnu::cold]] void operator()(std::string_view name, std::int64_t& field) const {
+    if (const fact_value* const found = value_of(name, 0)) field = *std::get_if<std::int64_t>(found);
+  }
+  template <class Field>
+  void operator()(std::string_view name, Field& field) const {
+    fact_alternative<Field> value = static_cast<fact_alternative<Field>>(field);
+    (*this)(name, value);
+    field = static_cast<Field>(value);
+  }
+
+ private:
+  /// In the last column that has that name and holds that alternative of `fact_value`; null if there is none.
+  [[nodiscard, gnu::cold]] const fact_value* value_of(std::string_view name, std::size_t alternative) const noexcept {
+    for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
+      if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+    }
+    return nullptr;
+  }
+};
 
 /// Calls `visit` with each row that `rows_of` would return. Unlike it, it makes no vector, whose functions each unit would have
 /// to compile for each type of row.
@@ -103,12 +123,9 @@ template <fact T, std::same_as<fact_table> Table, class Visitor>
 void for_each_fact(const vector<Table>& tables, Visitor&& visit) {
   for (const Table& table : tables) {
     if (table.name != T::table) continue;
-    for (const auto& values : table.rows) {
+    for (const vector<fact_value>& values : table.rows) {
       T row{};
-      T::columns(row, [&]<class Field>(std::string_view name, Field& field) {
-        constexpr std::size_t alternative = std::is_same_v<Field, std::string> ? 2 : std::is_floating_point_v<Field> ? 1 : 0;
-        if (const auto* const value = value_in<alternative>(table, values, name)) field = static_cast<Field>(*value);
-      });
+      T::columns(row, fact_reader{table, values});
       visit(row);
     }
   }

@@ -105,7 +105,7 @@ struct text_unit {
 }
 
 /// A text wider than `columns` loses its middle to an ellipsis: what distinguishes paths and names is at their ends.
-[[nodiscard]] inline std::string shortened(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string shortened(std::string_view text, std::size_t columns) {
   const std::size_t width = display_width(text);
   if (width <= columns) return std::string{text};
   if (columns == 0) return {};
@@ -118,12 +118,12 @@ struct text_unit {
 }
 
 /// `text` padded with spaces after or before it to `columns`; if it is wider, its middle is cut.
-[[nodiscard]] inline std::string left_in(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string left_in(std::string_view text, std::size_t columns) {
   std::string result = shortened(text, columns);
   result.append(columns - std::min(columns, display_width(result)), ' ');
   return result;
 }
-[[nodiscard]] inline std::string right_in(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string right_in(std::string_view text, std::size_t columns) {
   const std::string result = shortened(text, columns);
   return std::string(columns - std::min(columns, display_width(result)), ' ') + result;
 }

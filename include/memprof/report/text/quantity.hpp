@@ -15,14 +15,14 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977".
-[[nodiscard]] inline std::string three_digits(double value) {
+[[nodiscard, gnu::cold]] inline std::string three_digits(double value) {
   // The bounds are where rounding would add a digit.
   const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return decimal(value, value == 0 ? 0 : decimals);
 }
 
 /// "512 B", "4.88 KiB", "17.9 MiB", "0.977 GiB", "-1.50 GiB". Less than 1 KiB is exact; more is rounded to three digits.
-[[nodiscard]] inline std::string short_bytes(double bytes) {
+[[nodiscard, gnu::cold]] inline std::string short_bytes(double bytes) {
   constexpr std::array<std::string_view, 6> units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 0) {
     const std::string text = short_bytes(-bytes);
@@ -38,35 +38,37 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return three_digits(value) + " " + std::string{units[unit]};
 }
 
-[[nodiscard]] inline std::string short_bytes(std::int64_t bytes) { return short_bytes(static_cast<double>(bytes)); }
+[[nodiscard, gnu::cold]] inline std::string short_bytes(std::int64_t bytes) { return short_bytes(static_cast<double>(bytes)); }
 
 /// The same with a sign unless it is zero: "+4.88 KiB", "-512 B", "0 B".
-[[nodiscard]] inline std::string signed_short_bytes(double bytes) {
+[[nodiscard, gnu::cold]] inline std::string signed_short_bytes(double bytes) {
   const std::string text = short_bytes(bytes);
   return bytes < 0 || text == "0 B" ? text : "+" + text;
 }
 
-[[nodiscard]] inline std::string signed_short_bytes(std::int64_t bytes) { return signed_short_bytes(static_cast<double>(bytes)); }
+[[nodiscard, gnu::cold]] inline std::string signed_short_bytes(std::int64_t bytes) {
+  return signed_short_bytes(static_cast<double>(bytes));
+}
 
 /// "18,513,664".
-[[nodiscard]] inline std::string grouped(std::int64_t count) { return with_thousands(std::to_string(count)); }
+[[nodiscard, gnu::cold]] inline std::string grouped(std::int64_t count) { return with_thousands(std::to_string(count)); }
 
 /// "1 free", "231,113 events".
-[[nodiscard]] inline std::string grouped(std::int64_t count, std::string_view singular, std::string_view plural) {
+[[nodiscard, gnu::cold]] inline std::string grouped(std::int64_t count, std::string_view singular, std::string_view plural) {
   return grouped(count) + ' ' + std::string{count == 1 ? singular : plural};
 }
 
 /// "18,513,664 B".
-[[nodiscard]] inline std::string exact_bytes(std::int64_t bytes) { return grouped(bytes) + " B"; }
+[[nodiscard, gnu::cold]] inline std::string exact_bytes(std::int64_t bytes) { return grouped(bytes) + " B"; }
 
 /// "17.7 MiB (18,513,664 B)"; the parenthesis only if the short form is rounded.
-[[nodiscard]] inline std::string short_and_exact_bytes(std::int64_t bytes) {
+[[nodiscard, gnu::cold]] inline std::string short_and_exact_bytes(std::int64_t bytes) {
   const std::string text = short_bytes(bytes);
   return bytes < 1024 && bytes > -1024 ? text : text + " (" + exact_bytes(bytes) + ")";
 }
 
 /// "850 ns", "17.9 ms", "4.21 s"; from one minute on, "2 min 05 s", "3 h 12 min", "2 d 04 h".
-[[nodiscard]] inline std::string short_time(std::int64_t time_ns) {
+[[nodiscard, gnu::cold]] inline std::string short_time(std::int64_t time_ns) {
   constexpr std::array<std::string_view, 3> units{"us", "ms", "s"};
   if (time_ns < 0) return "-" + short_time(time_ns == INT64_MIN ? INT64_MAX : -time_ns);
   if (time_ns < 1000) return std::to_string(time_ns) + " ns";
@@ -92,14 +94,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// "81.1 %", "0.4 %", "100 %"; "< 0.1 %" for what would round to zero.
-[[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
+[[nodiscard, gnu::cold]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   if (share > 0 && share < 0.05) return "< 0.1 %";
   return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
 }
 
 /// "0x7f0000000000".
-[[nodiscard]] inline std::string address_text(std::uint64_t address) {
+[[nodiscard, gnu::cold]] inline std::string address_text(std::uint64_t address) {
   std::array<char, 16> digits{};
   const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16);
   return "0x" + std::string{digits.data(), written.ptr};

@@ -81,11 +81,6 @@ inline constexpr std::size_t least_end = 6;
   return std::string{name.substr(0, bytes_within(name, room))} + std::string{ellipsis} + std::string{last};
 }
 
-/// A part of a page in at most `columns`.
-[[nodiscard, gnu::cold]] std::string shortened_part(const auto& part, std::size_t columns) {
-  return part.is_path ? shortened_name(part.text, columns) : shortened(part.text, columns);
-}
-
 /// A range of bytes in a text.
 struct text_range {
   std::size_t begin;
@@ -94,14 +89,18 @@ struct text_range {
 
 /// The range in which a name differs from others: from the first path component (between slashes) that they do not all share to
 /// the last such component. Of a long component, only `longest_common_part` characters before the first difference.
-[[nodiscard, gnu::cold]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
+[[nodiscard, gnu::cold]] inline text_range difference_of(std::string_view name, const vector<std::string_view>& others,
+                                                         std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
   for (const std::string_view other : others) {
-    const auto from_begin = std::mismatch(name.begin(), name.end(), other.begin(), other.end());
-    prefix = std::min(prefix, static_cast<std::size_t>(from_begin.first - name.begin()));
-    const auto from_end = std::mismatch(name.rbegin(), name.rend(), other.rbegin(), other.rend());
-    suffix = std::min(suffix, static_cast<std::size_t>(from_end.first - name.rbegin()));
+    const std::size_t most = std::min(name.size(), other.size());
+    std::size_t same = 0;
+    while (same < most && name[same] == other[same]) ++same;
+    prefix = std::min(prefix, same);
+    same = 0;
+    while (same < most && name[name.size() - 1 - same] == other[other.size() - 1 - same]) ++same;
+    suffix = std::min(suffix, same);
   }
   const std::size_t slash = prefix == 0 ? std::string_view::npos : name.rfind('/', prefix - 1);
   std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
@@ -130,7 +129,7 @@ struct text_range {
 }
 
 /// How much of the ends of names stays beside their difference: the last components if they take no more than half.
-[[nodiscard, gnu::cold]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::size_t kept_end_of(const vector<std::string>& names, std::size_t columns) {
   std::size_t longest = 0;
   for (const std::string& name : names) {
     const std::string_view last = last_component(name);
@@ -141,20 +140,16 @@ struct text_range {
 
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
-template <class Names = vector<std::string>>
-[[nodiscard, gnu::cold]] vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline vector<std::string> shortened_apart(const vector<std::string>& names,
+                                                                         std::size_t columns) {
   constexpr int max_rounds = 16;
   vector<std::string> shown;
   shown.reserve(names.size());
   for (const std::string& name : names) shown.push_back(shortened_name(name, columns));
   std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
-    vector<std::size_t> order(shown.size());  // those that look alike side by side
-    for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
-      const int compared = shown[left].compare(shown[right]);
-      return compared != 0 ? compared < 0 : left < right;
-    });
+    const vector<std::size_t> order =  // those that look alike side by side
+        row_order(shown.size(), [&](std::size_t left, std::size_t right) { return shown[left] < shown[right]; });
     bool has_changed = false;
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       const std::string text = shown[order[begin]];

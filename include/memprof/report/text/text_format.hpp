@@ -13,23 +13,25 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number with that many decimals, and a '.' in every locale, since existing parsers read it.
-[[nodiscard]] inline std::string decimal(double value, int decimals) {
+[[nodiscard, gnu::cold]] inline std::string decimal(double value, int decimals) {
   std::array<char, 400> text{};  // the greatest double has 309 digits before the point
   const auto written = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
   return {text.data(), written.ptr};
 }
 
 /// "12.34 MB", where MB is 2^20 bytes.
-[[nodiscard]] inline std::string megabytes(std::int64_t bytes) {
+[[nodiscard, gnu::cold]] inline std::string megabytes(std::int64_t bytes) {
   constexpr double bytes_per_megabyte = 1 << 20;
   return decimal(static_cast<double>(bytes) / bytes_per_megabyte, 2) + " MB";
 }
 
 /// The same, always with a sign: "+0.00 MB".
-[[nodiscard]] inline std::string signed_megabytes(std::int64_t bytes) { return (bytes < 0 ? "" : "+") + megabytes(bytes); }
+[[nodiscard, gnu::cold]] inline std::string signed_megabytes(std::int64_t bytes) {
+  return (bytes < 0 ? "" : "+") + megabytes(bytes);
+}
 
 /// "1 free", "2 frees".
-[[nodiscard]] inline std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
+[[nodiscard, gnu::cold]] inline std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
   return std::to_string(count) + ' ' + std::string{count == 1 ? singular : plural};
 }
 
@@ -42,7 +44,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The text on one line, as UTF-8: control characters, which could break the format or the terminal, and bytes that are not UTF-8
 /// become "\n", "\t" or "\x1b".
-[[nodiscard]] inline std::string on_one_line(std::string_view text) {
+[[nodiscard, gnu::cold]] inline std::string on_one_line(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string result;
   for (std::size_t index = 0; index < text.size();) {
@@ -66,12 +68,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// `text` padded with spaces before it to `width`.
-[[nodiscard]] inline std::string right_aligned(const std::string& text, std::size_t width) {
+[[nodiscard, gnu::cold]] inline std::string right_aligned(const std::string& text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
 /// A number with commas between groups of three digits before its decimal point.
-[[nodiscard]] inline std::string with_thousands(std::string digits) {
+[[nodiscard, gnu::cold]] inline std::string with_thousands(std::string digits) {
   const std::size_t first = digits.starts_with('-') ? 1 : 0;
   const std::size_t point = digits.find('.');
   for (std::size_t index = point == std::string::npos ? digits.size() : point; index > first + 3;) {
