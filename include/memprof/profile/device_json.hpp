@@ -48,7 +48,7 @@ struct device_document {
 }  // namespace detail
 
 template <>
-inline constexpr auto& enumeration_names<tensor_layout> = tensor_layout_names;
+inline constexpr auto& enumeration_names<tensor_layout> = detail::tensor_layout_names;
 
 template <>
 inline constexpr name_list field_names<detail::device_space_document>{"name",  "capacity",    "alignment",       "size_multiple",

@@ -178,7 +178,7 @@ template <backend... Backends>
 #else
 inline namespace disabled {
 
-inline void end_capture(std::string_view = end_segment_name) noexcept {}
+inline void end_capture(std::string_view = detail::end_segment_name) noexcept {}
 inline void discard_capture() noexcept {}
 [[nodiscard]] inline profile current_profile() { return {}; }
 
@@ -187,7 +187,7 @@ class [[nodiscard]] capture_guard {
   // Non-trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
   ~capture_guard() {}
   void snapshot(std::string_view) noexcept {}
-  void end(std::string_view = end_segment_name) noexcept {}
+  void end(std::string_view = detail::end_segment_name) noexcept {}
   [[nodiscard]] memprof::profile profile() const { return {}; }
   void release() noexcept {}
 };
