@@ -7,8 +7,8 @@ scripts/single_header.py --stand-ins DIR   writes, for each other header, one th
                                            with both folders in the include path, the tests compile against it
 
 The umbrella and every header it reaches are always included. The others come in parts, each behind a macro:
-MEMPROF_WITH_NEW_DELETE (backend/new_delete.hpp), MEMPROF_WITH_ALL (what needs no third-party header) and MEMPROF_WITH_JSON (what
-needs nlohmann/json). Headers that need other libraries remain in include/ only.
+MEMPROF_WITH_MALLOC (backend/malloc.hpp), MEMPROF_WITH_NEW_DELETE (backend/new_delete.hpp), MEMPROF_WITH_ALL (what needs no
+third-party header) and MEMPROF_WITH_JSON (what needs nlohmann/json). Headers that need other libraries remain in include/ only.
 """
 
 import pathlib
@@ -161,8 +161,14 @@ class Merger:
 def parts():
     """The roots of each part, by the part's macro."""
     in_umbrella = reached_from([UMBRELLA])
-    found = {"MEMPROF_WITH_NEW_DELETE": ["memprof/backend/new_delete.hpp"], "MEMPROF_WITH_ALL": [], "MEMPROF_WITH_JSON": []}
-    others = [name for name in HEADERS if name not in in_umbrella and name not in found["MEMPROF_WITH_NEW_DELETE"]]
+    found = {  # malloc.hpp first: it says where the operators of new_delete.hpp take memory from
+        "MEMPROF_WITH_MALLOC": ["memprof/backend/malloc.hpp"],
+        "MEMPROF_WITH_NEW_DELETE": ["memprof/backend/new_delete.hpp"],
+        "MEMPROF_WITH_ALL": [],
+        "MEMPROF_WITH_JSON": [],
+    }
+    of_heap = reached_from(["memprof/backend/malloc.hpp"])
+    others = [name for name in HEADERS if name not in in_umbrella and name not in of_heap]
     by_macro = {"MEMPROF_WITH_ALL": [], "MEMPROF_WITH_JSON": []}
     for name in others:
         libraries = libraries_of(name)
@@ -228,6 +234,7 @@ def single_header():
         "// memprof in one header, written by ./dev single-header. Do not edit: change the files under include/.",
         "//",
         "// Define before the include, where you want it; the header may be included again for more:",
+        "//   MEMPROF_WITH_MALLOC      replaces malloc and its family, and these operators; in exactly one .cpp",
         "//   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp",
         "//   MEMPROF_WITH_ALL         reading trace files, writing JSON: all that needs no other library",
         "//   MEMPROF_WITH_JSON        reading profiles, sessions: needs nlohmann/json",

@@ -99,6 +99,10 @@ memprof_add_failing_test("new_delete.hpp: in two files it names the cause" "mult
   ${CMAKE_CXX_COMPILER} -std=c++20 -fPIC -shared -I${PROJECT_SOURCE_DIR}/include -o ${CMAKE_CURRENT_BINARY_DIR}/new_delete_twice
   ${CMAKE_CURRENT_SOURCE_DIR}/language/new_delete.cpp ${CMAKE_CURRENT_SOURCE_DIR}/language/new_delete.cpp)
 
+memprof_add_failing_test("malloc.hpp: after new_delete.hpp it is refused" "in place of <memprof/backend/new_delete.hpp>, not after it"
+  ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR}/include
+  -include memprof/backend/new_delete.hpp ${PROJECT_SOURCE_DIR}/include/memprof/backend/malloc.hpp)
+
 # An older language ends each header with one #error, not with a page of them.
 memprof_add_static_test("C++17: every header ends with one #error"
   ${CMAKE_CURRENT_SOURCE_DIR}/language/expect_one_error.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/include)

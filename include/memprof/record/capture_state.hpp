@@ -56,6 +56,7 @@ struct capture_state {
   bool lacks_modules = false;  ///< some libraries record elsewhere
   bool has_ended = false;
   bool is_simulated = false;  ///< `run_mode::no_dispatch`
+  bool records_malloc = false;
   double record_ns = 0;
   trace* memory_trace;  ///< `capture_options::trace`; may be null
   live_trace file;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 
 #include <cstddef>
@@ -75,6 +76,7 @@ inline constexpr const char* registry_symbol = "_ZN7memprof5abi_116process_regis
 /// The loaded libraries that record in a registry other than this one. The executable cannot be examined. Not under the
 /// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
 [[nodiscard]] inline module_paths find_duplicate_registries() noexcept {
+  const internal_guard hidden;  // the loader allocates
   module_paths paths;
   module_query query{};
   for (std::uint32_t number = 0;; ++number) {

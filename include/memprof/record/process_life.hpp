@@ -85,6 +85,7 @@ inline void watch_forks(registry& shared) noexcept {
 /// address of a visible function may be that of another library's copy.
 [[gnu::visibility("hidden")]] inline void pin_module() noexcept {
 #if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
+  const internal_guard hidden;  // the loader allocates
   Dl_info module{};
   if (::dladdr(reinterpret_cast<void*>(&pin_module), &module) == 0 || module.dli_fname == nullptr) return;
   // Fails for the executable itself, which needs no pin. The handle is deliberately kept.

@@ -8,6 +8,7 @@
 #include <memprof/record/clock.hpp>
 #include <memprof/record/process_reading.hpp>
 #include <memprof/record/process_readings.hpp>
+#include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/fact_payload.hpp>
@@ -17,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 #include <vector>
 
@@ -34,6 +36,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   now.alignment_bytes = shared.alignment_bytes.load(std::memory_order_relaxed);
   // See `show_block_to_hooks`.
   now.records_operator_new = shared.profiler_blocks.load(std::memory_order_relaxed) != nullptr;
+  now.records_malloc = state.records_malloc;
   if (state.is_simulated) return now;  // nothing of what is recorded is in the process
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
     // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
@@ -48,12 +51,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return now;
 }
 
-/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::profiler_blocks`
-/// exists from then on. Hidden from the hooks, during a capture.
-inline void show_block_to_hooks() noexcept {
+/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::hidden` exists
+/// from then on, and looks whether its `malloc` notes one, too. Hidden from the hooks, during a capture.
+inline void show_block_to_hooks(registry& shared, capture_state& state) noexcept {
   void* block = ::operator new(1, std::nothrow);
   asm volatile("" : "+r"(block) : : "memory");  // or the compiler leaves out both calls
   ::operator delete(block);
+  block = std::malloc(1);
+  asm volatile("" : "+r"(block) : : "memory");
+  profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
+  state.records_malloc = own != nullptr && own->remove(reinterpret_cast<std::uintptr_t>(block));
+  std::free(block);
 }
 
 /// What the active or last capture knows now, before it reads: what is recorded until the reading is kept may have happened

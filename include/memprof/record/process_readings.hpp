@@ -21,6 +21,7 @@ struct capture_moment {
   std::int64_t recorded_blocks = 0;
   std::int64_t profiler_bytes = 0;
   bool records_operator_new = false;
+  bool records_malloc = false;
   std::int64_t alignment_bytes = 0;  ///< see `registry::alignment_bytes`
   std::int64_t allocated_bytes = 0;  ///< of all blocks so far that count in `recorded_bytes`, live or not
   std::int64_t allocated_blocks = 0;
@@ -60,8 +61,11 @@ class process_readings {
     row.recorded_bytes = at.recorded_bytes;
     row.profiler_bytes = at.profiler_bytes;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
-    // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
-    if (reading.heap >= 0 && reading.heap >= least_recorded(before, at) / 2) {
+    row.records_malloc = at.records_malloc ? 1 : 0;
+    if (at.records_malloc) {
+      row.unrecorded_heap_bytes = 0;
+      // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
+    } else if (reading.heap >= 0 && reading.heap >= least_recorded(before, at) / 2) {
       const std::int64_t rest =
           reading.heap - heap_before_ - recorded_heap - std::max<std::int64_t>(0, at.alignment_bytes - alignment_before_);
       row.unrecorded_heap_bytes = rest > most_cached ? rest : 0;

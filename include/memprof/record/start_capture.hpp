@@ -215,7 +215,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     if (auto* const own = shared.profiler_blocks.load(std::memory_order_relaxed); own != nullptr) own->clear();
     start_recording<no_pauses>(shared);
     connect_capture(shared);
-    show_block_to_hooks();
+    show_block_to_hooks(shared, *state);
     status.keep();
     // Release pairs with the acquire in `record_segment_end`.
     snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);

@@ -23,7 +23,8 @@ struct process_memory {
   std::int64_t recorded_bytes = 0;          ///< live blocks of the capture in the host's memory; 0 if they are simulated
   std::int64_t unrecorded_heap_bytes = -1;  ///< blocks of `malloc` since the capture began that no source recorded, at least
   std::int64_t profiler_bytes = 0;          ///< the profiler's own
-  std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program
+  std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program, or malloc.hpp
+  std::int64_t records_malloc = 0;          ///< 1: <memprof/backend/malloc.hpp> is part of the program
 
   bool operator==(const process_memory&) const = default;
 
@@ -43,6 +44,7 @@ struct process_memory {
     visit("unrecorded_heap_bytes", row.unrecorded_heap_bytes);
     visit("profiler_bytes", row.profiler_bytes);
     visit("records_operator_new", row.records_operator_new);
+    visit("records_malloc", row.records_malloc);
   }
 };
 

@@ -94,13 +94,16 @@ namespace memprof::inline MEMPROF_ABI::detail {
     line.add_bytes(of.other_anonymous).add(" not recorded: ");
   }
   if (of.reading.records_operator_new == 0) {
+    line.add("add #include <memprof/backend/malloc.hpp> to one .cpp file, which records malloc and operator new");
+  } else if (of.is_heap_known()) {
     line.add(
-        "add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new (not malloc, as in C "
-        "libraries and arenas)");
-    return;
+        "memory from malloc, calloc or posix_memalign, as in C libraries: include <memprof/backend/malloc.hpp> in place of "
+        "new_delete.hpp");
+  } else {
+    line.add(
+        "memory from malloc or mmap, as in C libraries (see <memprof/backend/malloc.hpp>) or an arena (record its blocks by an "
+        "event_sink)");
   }
-  line.add("memory from malloc, calloc or posix_memalign").add(of.is_heap_known() ? "" : ", or mmap");
-  line.add(", as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)");
 }
 
 /// Lines that say why nothing was recorded, and what to add; nothing if that is not known.

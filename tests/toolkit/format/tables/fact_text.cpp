@@ -52,8 +52,8 @@ TEST_CASE("fact text: a table of facts too wide for the page goes on below, with
         "moment           recorded_bytes  unrecorded_heap_bytes  profiler_bytes\n"
         "most_unrecorded        3.00 MiB               3.00 MiB        7.00 KiB\n"
         "\n"
-        "moment           records_operator_new\n"
-        "most_unrecorded                     1\n");
+        "moment           records_operator_new  records_malloc\n"
+        "most_unrecorded                     1               0\n");
   for (const std::size_t columns : {60U, 61U, 79U, 100U, 120U, 200U, 226U, 227U, 300U}) {
     const std::string text = memprof::to_text(table, 1, {.columns = columns});
     for (const std::string& title : table.columns) CHECK(contains(text, title));
