@@ -31,8 +31,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// A capture's trace on its way to a file.
 ///
 /// The thread that drains the rings encodes their events into one of a few buffers. A dedicated thread appends full buffers to
-/// the file. When all are full, the trace gets a gap or the drain waits; when writing fails, the trace ends. Neither throws, and
-/// the capture goes on.
+/// the file, or that thread itself (`capture_options::trace_thread`). When all are full, the trace gets a gap or the drain waits;
+/// when writing fails, the trace ends. Neither throws, and the capture goes on.
 ///
 /// Used under the registry's lock, except for calls that wait for the file system: `open`, `start`, `give_up`, `wait_for_disk`,
 /// `finish`, `close_file`.
@@ -113,6 +113,7 @@ class live_trace {
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
     if (buffers_.error() != 0) state_ = state::stopped;
+    if (!has_thread_ && is_mapped_ && state_ == state::recording) writer_.reserve_places(area_.places());
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would fill up at once: few long gaps are better than many short ones.
     return buffers_.free() >= live_layout::buffers / 2 && end_gap();
@@ -209,6 +210,7 @@ class live_trace {
   [[gnu::noinline]] void next_chunk() noexcept {
     closed_bytes_ += buffers_.used();
     buffers_.close();
+    if (!has_thread_) write_here();
     open_chunk();
   }
 
@@ -223,6 +225,9 @@ class live_trace {
 
   void write_until_end() noexcept;
 
+  /// Writes what is full, on the thread that drains, where no thread does.
+  void write_here() noexcept;
+
   void fail(int error) noexcept;
 
   /// Releases the pages.
@@ -235,7 +240,8 @@ class live_trace {
   bool is_unmapped_ = false;  ///< the file could not be mapped
   bool is_deleted_ = false;
   bool keeps_area_ = false;  ///< a ring could not be detached from the file
-  bool has_thread_ = false;
+  bool has_thread_ = true;
+  bool is_unfinished_ = false;
   own_file file_;
   trace_encoder* encoder_ = nullptr;
   live_area area_;

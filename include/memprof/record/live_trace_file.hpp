@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/errno_guard.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/live_area.hpp>
 #include <memprof/record/live_trace.hpp>
@@ -16,11 +17,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <string>
 #include <utility>
@@ -40,6 +43,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[gnu::noinline]] inline bool live_trace::open(const std::string& pattern, const capture_options& options,
                                                const process_info& process) {
   waits_ = options.on_slow_disk == slow_disk::wait;
+  has_thread_ = options.trace_thread;
   const std::string path = expand_trace_path(pattern, process);
   message_.set_path(path);
   const opened_trace_file opened = open_trace_file(path);
@@ -88,15 +92,19 @@ template <class Names, class Positions>
 
 [[gnu::noinline]] inline void live_trace::close(event_ring* rings) noexcept {
   if (state_ == state::recording && buffers_.used() != 0) buffers_.close();
-  if (has_thread_) state_ = state::closed;
+  if (is_unfinished_) state_ = state::closed;
   if (is_mapped_) keeps_area_ = !area_.places().detach_all(rings);
   buffers_.end();
 }
 
 inline bool live_trace::finish() noexcept {
-  if (!has_thread_) return false;
-  (void)::pthread_join(thread_, nullptr);
-  has_thread_ = false;
+  if (!is_unfinished_) return false;
+  is_unfinished_ = false;
+  if (has_thread_) {
+    (void)::pthread_join(thread_, nullptr);
+  } else {
+    write_here();
+  }
   int error = buffers_.error();
   if (error == 0) {
     error = writer_.complete(keeps_area_);
@@ -157,7 +165,8 @@ inline std::string live_trace::start_writing(const capture_options& options, std
   if (const int error = writer_.start(file_, area_.position()); error != 0) return text_of(error);
   state_ = state::recording;
   open_chunk();
-  if (!start_thread()) return "the system cannot start a thread for it";
+  if (has_thread_ && !start_thread()) return "the system cannot start a thread for it";
+  is_unfinished_ = true;
   return {};
 }
 
@@ -167,9 +176,9 @@ inline bool live_trace::start_thread() noexcept {
   ::sigfillset(&all);
   // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  has_thread_ = ::pthread_create(&thread_, nullptr, run, this) == 0;
+  const bool is_started = ::pthread_create(&thread_, nullptr, run, this) == 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return has_thread_;
+  return is_started;
 }
 
 inline void live_trace::open_chunk() noexcept {
@@ -214,6 +223,21 @@ inline void live_trace::write_until_end() noexcept {
     if (is_last) return;
     buffers_.wake_word().wait(seen, std::memory_order_acquire);
   }
+}
+
+[[gnu::noinline]] inline void live_trace::write_here() noexcept {
+  const errno_guard kept;
+  // The program may have closed the file, as daemons do with every descriptor.
+  if (!file_.is_there() && file_.reopen(message_.path())) writer_.use(file_);
+  const int error = buffers_.error() != 0 ? 0 : writer_.write_chunks(buffers_);
+  if (error != 0) fail(error);
+  if (error != EFBIG) return;
+  // A file beyond its size limit raises SIGXFSZ, which is blocked here and would end the program afterwards.
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  ::sigaddset(&taken, SIGXFSZ);
+  const timespec at_once{};
+  (void)::sigtimedwait(&taken, nullptr, &at_once);
 }
 
 inline void live_trace::fail(int error) noexcept {

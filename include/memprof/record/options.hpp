@@ -42,6 +42,9 @@ struct capture_options {
   /// `.old`. If the file cannot be created or written, the capture goes on and a line on stderr says why.
   std::string trace_file = {};
   slow_disk on_slow_disk = slow_disk::leave_gap;
+  /// Whether a thread of the profiler's writes `trace_file`. If not, the threads that empty the rings do, and wait for the disk;
+  /// a file that the program closes is opened again by its name.
+  bool trace_thread = true;
   /// Bytes of the newest events that `trace` and `trace_file` each keep; 0: all, otherwise at least 65,536. The state before the
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +27,17 @@ struct own_file {
   [[nodiscard]] bool is_there() const noexcept {
     const own_file now = of(number);
     return now.number >= 0 && now.device == device && now.inode == inode;
+  }
+
+  /// Opens the file again under that path; false if it is no longer there.
+  [[nodiscard]] bool reopen(const char* path) noexcept {
+    own_file found = of(::open(path, O_RDWR | O_CLOEXEC));
+    if (found.device != device || found.inode != inode) {
+      found.close();
+      return false;
+    }
+    number = found.number;
+    return true;
   }
 
   void close() noexcept {

@@ -51,8 +51,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return now;
 }
 
-/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::hidden` exists
-/// from then on, and looks whether its `malloc` notes one, too. Hidden from the hooks, during a capture.
+/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::profiler_blocks`
+/// exists from then on, and looks whether its `malloc` notes one, too. Hidden from the hooks, during a capture.
 inline void show_block_to_hooks(registry& shared, capture_state& state) noexcept {
   void* block = ::operator new(1, std::nothrow);
   asm volatile("" : "+r"(block) : : "memory");  // or the compiler leaves out both calls

@@ -41,6 +41,9 @@ class trace_file_writer {
     return write_header(header(trace_file_state::live));
   }
 
+  /// Goes on in the same file under another descriptor.
+  void use(const own_file& file) noexcept { file_ = file; }
+
   /// Whether the last generation has been started in the file.
   [[nodiscard]] bool takes_generation() const noexcept { return next_.load(std::memory_order_acquire) == nullptr; }
   /// Call before the first of its chunks is handed over. Under the registry's lock.
