@@ -11,6 +11,7 @@
 #include "plot.hpp"
 #include "profile.hpp"
 #include "report.hpp"
+#include "run.hpp"
 #include "show.hpp"
 #include "text_output.hpp"
 #include "trace.hpp"
@@ -65,7 +66,14 @@ std::vector<std::string> arguments_of(int count, char** values) {
   constexpr int first_of_script = 4;  // in "memprof tt-mlir run --output-dir= SCRIPT"
   const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
   std::vector<std::string> arguments;
+  // What follows "--" in "memprof run -- PROGRAM" is the program's.
+  const bool runs = count > 1 && std::string_view{values[1]} == "run";
+  const auto end_of_options = runs ? std::find(values, values + count, std::string_view{"--"}) - values : count;
   for (int index = count - 1; index > 0; --index) {
+    if (index > end_of_options) {
+      arguments.emplace_back(values[index]);
+      continue;
+    }
     std::string argument = has_script ? values[index] : with_hyphens(values[index]);
     // CLI11 takes the next argument for the value that is missing in "--output=".
     if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 && !(has_script && index >= first_of_script)) {
@@ -115,6 +123,7 @@ int main(int argument_count, char** argument_values) {
       "an input cannot be read completely. The help of a subcommand has its own.");
   int status = memprof_tool::success;
   // In the order in which a new user needs them, which is that of the help.
+  memprof_tool::add_run(program, status);
   memprof_tool::add_show(program, status);
   memprof_tool::add_report(program, status);
   memprof_tool::add_profile(program, status);

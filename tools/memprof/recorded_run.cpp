@@ -1,0 +1,201 @@
+#include "recorded_run.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/record/segment_end.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace memprof_tool {
+namespace {
+
+volatile ::pid_t running = 0;  // read by the signal handler
+
+void pass_on(int signal, ::siginfo_t* info, void*) {
+  // A terminal's Ctrl+C reaches the program by itself.
+  if (running > 0 && info->si_code <= 0) ::kill(running, signal);
+}
+
+/// While it lives, signals that would end this process go to the program.
+class passed_signals {
+ public:
+  passed_signals() {
+    struct sigaction action {};
+    action.sa_sigaction = pass_on;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    for (std::size_t index = 0; index < signals.size(); ++index) ::sigaction(signals[index], &action, &before_[index]);
+  }
+  passed_signals(const passed_signals&) = delete;
+  passed_signals& operator=(const passed_signals&) = delete;
+  ~passed_signals() {
+    for (std::size_t index = 0; index < signals.size(); ++index) ::sigaction(signals[index], &before_[index], nullptr);
+  }
+
+  /// What the signals did before, for the program.
+  void restore() const {
+    for (std::size_t index = 0; index < signals.size(); ++index) ::sigaction(signals[index], &before_[index], nullptr);
+  }
+
+ private:
+  static constexpr std::array signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+  std::array<struct sigaction, signals.size()> before_{};
+};
+
+void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children) {
+  const char* const others = std::getenv("LD_PRELOAD");
+  const std::string preload = library.string() + (others == nullptr || *others == '\0' ? "" : ":" + std::string{others});
+  ::setenv("LD_PRELOAD", preload.c_str(), 1);
+  ::setenv("MEMPROF_RUN_FOLDER", folder.c_str(), 1);
+  ::setenv("MEMPROF_RUN_PROCESS", std::to_string(::getpid()).c_str(), 1);
+  if (records_children) ::setenv("MEMPROF_RUN_CHILDREN", "1", 1);
+}
+
+/// Copies a trace, except for what a file needs while it is written.
+struct trace_copy {
+  memprof::trace target;
+  std::map<std::string, memprof::fact_table> tables;
+  memprof::label last_name = 0;
+
+  void info(const memprof::capture_info& info) { target.info(info); }
+  void name(memprof::label id, std::string_view text) {
+    last_name = std::max(last_name, id);
+    target.name(id, text);
+  }
+  void space(const memprof::space_definition& space) { target.space(space); }
+  void facts(memprof::fact_part&& part) {
+    memprof::fact_table& whole = tables[part.table.name];
+    if (part.first_row == 0) whole = {part.table.name, part.table.columns, {}};
+    std::move(part.table.rows.begin(), part.table.rows.end(), std::back_inserter(whole.rows));
+  }
+  void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) { target.events(first, last, ring); }
+
+  /// Ends the capture, as its process would have done had it not left by `_exit` or `exec`.
+  void end() {
+    using memprof::event_kind;
+    target.name(last_name + 1, memprof::end_segment_name);
+    const std::array<memprof::event, 2> events{{{0, 0, 0, last_name + 1, event_kind::segment_end, memprof::any_space, 0},
+                                                {0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0}}};
+    target.events(events.data(), events.data() + events.size(), memprof::no_ring_id);
+  }
+};
+
+/// Writes a trace anew if its process did not end it. False if there is nothing in it.
+[[nodiscard]] bool finish_trace(const std::filesystem::path& path, bool died) {
+  trace_copy copy;
+  memprof::trace_file_status status;
+  try {
+    status = memprof::read_trace(path, copy);
+  } catch (const memprof::error&) {
+    return false;  // the process died before it wrote the first byte
+  }
+  if (status.has_ended || status.is_being_written) return true;
+  for (const auto& [name, table] : copy.tables) copy.target.facts(table);
+  if (!died) copy.end();
+  memprof::write_trace(copy.target, path);
+  return true;
+}
+
+}  // namespace
+
+program_end run_recorded(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                         const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children) {
+  std::vector<char*> words;
+  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  const passed_signals passed;
+  const ::pid_t child = ::fork();
+  if (child < 0) memprof::detail::raise_about_file("run", program, memprof::detail::reason_in_errno());
+  if (child == 0) {
+    passed.restore();
+    set_environment(library, folder, records_children);
+    ::execv(program.c_str(), words.data());
+    std::perror(("memprof run: cannot run '" + program.string() + "'").c_str());
+    ::_exit(errno == ENOENT ? 127 : 126);
+  }
+  running = child;
+  program_end end{child, 0};
+  while (::waitpid(child, &end.status, 0) < 0 && errno == EINTR) {
+  }
+  running = 0;
+  return end;
+}
+
+int end_like(const program_end& end) {
+  if (!WIFSIGNALED(end.status)) return WEXITSTATUS(end.status);
+  const rlimit no_core{0, 0};  // the program has left one, if any
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const int signal = WTERMSIG(end.status);
+  std::fflush(nullptr);
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+  constexpr int signalled = 128;
+  return signalled + signal;
+}
+
+std::filesystem::path preload_library() {
+  std::error_code failure;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failure).parent_path();
+  for (const char* const folder : {".", MEMPROF_TOOL_PRELOAD_FOLDER}) {
+    std::filesystem::path library = (own / folder / "libmemprof_preload.so").lexically_normal();
+    if (std::filesystem::exists(library, failure)) return library;
+  }
+  return {};
+}
+
+std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end) {
+  std::vector<process_trace> found;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator{folder}) {
+    process_trace trace{entry.path(), 0, 0};
+    if (std::sscanf(entry.path().filename().c_str(), "%d.%d.memtrace", &trace.process, &trace.number) != 2) continue;
+    found.push_back(std::move(trace));
+  }
+  std::sort(found.begin(), found.end(), [](const process_trace& left, const process_trace& right) {
+    return std::tie(left.process, left.number) < std::tie(right.process, right.number);
+  });
+  std::vector<process_trace> finished;
+  for (std::size_t index = 0; index < found.size(); ++index) {
+    const bool is_last = index + 1 == found.size() || found[index + 1].process != found[index].process;
+    const bool died = is_last && found[index].process == end.process && WIFSIGNALED(end.status);
+    if (finish_trace(found[index].path, died)) finished.push_back(found[index]);
+  }
+  return finished;
+}
+
+temporary_folder::temporary_folder() {
+  std::error_code failure;
+  std::filesystem::path parent = std::filesystem::temp_directory_path(failure);
+  if (failure) parent = "/tmp";
+  std::string name = (parent / "memprof_run_XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) memprof::detail::raise_about_file("create", name, memprof::detail::reason_in_errno());
+  path_ = name;
+}
+
+temporary_folder::~temporary_folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace memprof_tool

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace memprof_tool {
+
+/// How a program ended, and where its traces are.
+struct program_end {
+  ::pid_t process = 0;
+  int status = 0;  ///< as of `waitpid`
+};
+
+/// Runs a program with the preload library, which writes the traces of its process, or of those of its children as well, into a
+/// folder. Passes on signals that are sent to this process. Throws `memprof::error` if no process can be made.
+[[nodiscard]] program_end run_recorded(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                                       const std::filesystem::path& library, const std::filesystem::path& folder,
+                                       bool records_children);
+
+/// Ends as that program did: with its status, or by its signal.
+[[nodiscard]] int end_like(const program_end& end);
+
+/// The library that goes with this program; empty if it is not there.
+[[nodiscard]] std::filesystem::path preload_library();
+
+/// The trace of one process, or of one program of several that a process ran one after the other (`exec`).
+struct process_trace {
+  std::filesystem::path path;
+  ::pid_t process = 0;
+  int number = 0;  ///< from 1, in order of time
+};
+
+/// The traces in the folder, those of a process together. A trace that its process did not end is written anew, so that it takes
+/// no more of the disk than it needs.
+[[nodiscard]] std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end);
+
+/// A folder that is removed with all that is in it.
+class temporary_folder {
+ public:
+  /// Throws `memprof::error` if it cannot be made.
+  temporary_folder();
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+  ~temporary_folder();
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace memprof_tool

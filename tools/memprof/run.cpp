@@ -1,0 +1,156 @@
+#include "run.hpp"
+
+#include "complain.hpp"
+#include "exit_status.hpp"
+#include "gzip.hpp"
+#include "help_text.hpp"
+#include "preloadable.hpp"
+#include "recorded_run.hpp"
+#include "recording.hpp"
+#include "text_output.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/profile/write_json.hpp>
+#include <memprof/report/text.hpp>
+#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/text_format.hpp>
+#include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/page/html.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+struct run_arguments {
+  std::vector<std::string> command;
+  std::string trace;
+  std::string profile;
+  std::string page;
+  bool children = false;
+};
+
+constexpr int cannot_record = 126;
+constexpr int not_found = 127;
+
+int refuse(const std::string& program, const std::string& why, int status) {
+  print_error("run", "'" + program + "' cannot be recorded: " + why);
+  return status;
+}
+
+/// Where the trace of a further process goes: "run.memtrace" becomes "run.4711.1.memtrace".
+[[nodiscard]] std::filesystem::path name_of_other(const std::filesystem::path& wanted, const process_trace& trace) {
+  std::filesystem::path name = wanted;
+  name.replace_filename(wanted.stem().string() + "." + std::to_string(trace.process) + "." + std::to_string(trace.number) +
+                        wanted.extension().string());
+  return name;
+}
+
+void copy_trace(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code failure;
+  std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, failure);
+  if (failure) memprof::detail::raise_about_file("write", to, failure.message());
+}
+
+void write_page(const std::filesystem::path& trace, const std::string& page, const std::string& program) {
+  const memprof::detail::file_handle file = open_recording(trace);
+  memprof::html_options options;
+  options.source = program;
+  options.gzip = gzip;
+  const auto no_note = [](const memprof::trace_file_status&, bool, memprof::html_options&) {};
+  (void)memprof::write_html_of_trace_file(file.get(), trace, page, options, no_note);
+}
+
+/// A line about a process that is not the one of the summary.
+[[nodiscard]] std::string line_about(const process_trace& trace, const program_end& end) {
+  const memprof::profile profile = read_recording(trace.path).profile;
+  const memprof::space_profile* const heap = profile.find_space("cpu");
+  const std::string peak = heap == nullptr ? "no allocation" : "peak " + memprof::detail::short_bytes(heap->cumulative_peak);
+  const std::string role = trace.process == end.process ? ", replaced by exec" : "";
+  return "Process " + std::to_string(trace.process) + role + ": " + peak + ", " +
+         memprof::detail::on_one_line(profile.process.command_line) + "\n";
+}
+
+/// Writes what was asked for. Throws `memprof::error`.
+void report(const run_arguments& arguments, const std::vector<process_trace>& traces, const program_end& end) {
+  const process_trace* last = nullptr;
+  for (const process_trace& trace : traces) {
+    if (trace.process == end.process) last = &trace;
+  }
+  if (last == nullptr) memprof::detail::raise("nothing was recorded: the program did not load the library, or ended at once");
+  const memprof::profile profile = read_recording(last->path).profile;
+  std::string text;
+  if (profile.spaces.empty()) {
+    try {
+      require_something(profile, arguments.command.front());
+    } catch (const memprof::error& fault) {
+      text = "memprof run: " + std::string{fault.what()} + "\n";
+    }
+  } else {
+    text = memprof::to_text(profile, memprof::detail::fitted_to(stderr, memprof::text_options{}));
+  }
+  for (const process_trace& trace : traces) {
+    if (&trace != last) text += line_about(trace, end);
+  }
+  std::fflush(stdout);
+  print(text, stderr, text_colors::own);
+  if (!arguments.trace.empty()) {
+    for (const process_trace& trace : traces) {
+      copy_trace(trace.path, &trace == last ? std::filesystem::path{arguments.trace} : name_of_other(arguments.trace, trace));
+    }
+  }
+  if (!arguments.profile.empty()) memprof::write_json(profile, arguments.profile);
+  if (!arguments.page.empty()) write_page(last->path, arguments.page, arguments.command.front());
+}
+
+int run(const run_arguments& arguments) {
+  const std::string& name = arguments.command.front();
+  const std::filesystem::path program = find_program(name);
+  if (program.empty()) return refuse(name, "there is no such program", not_found);
+  if (const std::string why = obstacle_to_preload(program); !why.empty()) return refuse(name, why, cannot_record);
+  const std::filesystem::path library = preload_library();
+  if (library.empty()) return refuse(name, "libmemprof_preload.so, which belongs to this memprof, is missing", cannot_record);
+  if (library.string().find_first_of(": ") != std::string::npos)
+    return refuse(name, "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space", cannot_record);
+  program_end end;
+  try {
+    const temporary_folder folder;
+    end = run_recorded(program, arguments.command, library, folder.path(), arguments.children);
+    report(arguments, traces_in(folder.path(), end), end);
+  } catch (const std::exception& fault) {
+    print_error("run", fault.what());
+    if (end.process == 0) return cannot_record;
+  }
+  return end_like(end);
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<run_arguments>();
+  CLI::App& command = *program.add_subcommand("run", "record a program as it is: every malloc, without building it anew");
+  set_footer(command,
+             "The summary goes to the standard error. The exit status, or the signal, is the program's own; 126 if it cannot be "
+             "recorded, 127 if it is not there.",
+             "", "an argument is invalid");
+  command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
+  command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
+  command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
+  command.add_flag("--children", arguments->children,
+                   "record the processes that it starts as well; their traces have the process in their names");
+  command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
+  command.callback([arguments, &status] { status = run(*arguments); });
+}
+
+}  // namespace memprof_tool
