@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""check_run.py MEMPROF PROGRAM CASE: runs recorded_program.cpp by `memprof run` and compares what was recorded with arithmetic, or with
+what valgrind's DHAT counts. Without CASE, prints the cases."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+PAGE = os.sysconf("SC_PAGESIZE")
+EARLY = 111  # of the program's constructor
+FAMILY = 4095  # of family(), in 12 blocks
+CHURN = 500_500  # of churn(), in 1,000 blocks
+
+
+def skip(why):
+    print("skipped: " + why)
+    sys.exit(0)
+
+
+def expect(what, seen, wanted):
+    if seen != wanted:
+        sys.exit(f"{what} is {seen}; expected {wanted}")
+
+
+class Run:
+    """A finished `memprof run`."""
+
+    def __init__(self, command, *options, wanted_status=0, needs_profile=True):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
+        try:
+            (self.folder / "temporary").mkdir()
+            profile = self.folder / "run.json"
+            ran = subprocess.run(
+                [TOOL, "run", "--profile", profile, "--trace", self.folder / "run.memtrace", *options, "--", *command],
+                capture_output=True, text=True, env={**os.environ, "TMPDIR": str(self.folder / "temporary")}, check=False)
+            self.output, self.said = ran.stdout, ran.stderr
+            if ran.returncode != wanted_status:
+                sys.exit(f"status {ran.returncode}; expected {wanted_status}\n{self.said}")
+            expect("what is left in the temporary folder", os.listdir(self.folder / "temporary"), [])
+            self.traces = sorted(each.name for each in self.folder.glob("*.memtrace"))
+            self.disk_blocks = sum(each.stat().st_blocks for each in self.folder.glob("*.memtrace")) * 512
+            self.length = sum(each.stat().st_size for each in self.folder.glob("*.memtrace"))
+            if needs_profile:
+                self.profile = json.loads(profile.read_text())
+                self.heap = next((each for each in self.profile["spaces"] if each["name"] == "cpu"), None)
+        finally:
+            shutil.rmtree(self.folder)
+
+    def expect(self, allocated, blocks, peak=None, is_whole=True):
+        expect("allocated", self.heap["allocations"], allocated)
+        expect("blocks", self.heap["allocation_count"], blocks)
+        if peak is not None:
+            expect("peak", self.heap["cumulative_peak"], peak)
+        if is_whole:
+            expect("live at the end", self.heap["cumulative_current"], 0)
+        expect("unmatched frees", self.heap["anomalies"]["unmatched_frees"]["count"], 0)
+        expect("exact", self.profile["exact"], True)
+        expect("reentrant events", self.profile["anomalies"]["reentrant_events"], 0)
+
+
+def check_family():
+    Run([PROGRAM, "family"]).expect(EARLY + FAMILY + PAGE, 14, EARLY + PAGE)
+
+
+def check_empty():
+    Run([PROGRAM]).expect(EARLY, 1, EARLY)
+
+
+def check_threads():
+    run = Run([PROGRAM, "threads"])
+    if run.heap["allocation_count"] < 2000 * 1000 or run.heap["allocation_count"] > 2000 * 1001 + 1000:
+        sys.exit(f"{run.heap['allocation_count']} blocks of 2,000 threads")
+    expect("exact", run.profile["exact"], True)
+    expect("reentrant events", run.profile["anomalies"]["reentrant_events"], 0)
+
+
+def check_forks():
+    Run([PROGRAM, "forks"]).expect(EARLY, 1, EARLY)
+
+
+def check_interrupted():
+    Run([PROGRAM, "interrupted"]).expect(EARLY + 200 * CHURN, 1 + 200 * 1000, EARLY + 1000)
+
+
+def check_closed():
+    run = Run([PROGRAM, "closed"])
+    run.expect(EARLY + 300 * CHURN, 1 + 300 * 1000, EARLY + 1000)
+    if run.length > 4 * 600_000:
+        sys.exit(f"{run.length} bytes for 600,000 events")
+
+
+def check_limited():
+    run = Run([PROGRAM, "limited"])  # the trace ends there, not the program
+    expect("exact", run.profile["exact"], False)
+
+
+def check_unshare():
+    if subprocess.run([PROGRAM, "unshare"], check=False).returncode != 0:
+        skip("the system does not let a process have a user namespace")
+    Run([PROGRAM, "unshare"]).expect(EARLY, 1, EARLY)
+
+
+def check_status():
+    Run([PROGRAM, "status"], wanted_status=7)
+
+
+def check_leave():
+    run = Run([PROGRAM, "leave"], wanted_status=3)
+    run.expect(EARLY + CHURN, 1001, EARLY + 1000, is_whole=False)
+    expect("complete", run.profile["complete"], True)
+
+
+def check_kill():
+    run = Run([PROGRAM, "kill"], wanted_status=-signal.SIGKILL)
+    run.expect(EARLY + 1234, 2, EARLY + 1234, is_whole=False)
+    expect("complete", run.profile["complete"], False)
+    if run.disk_blocks > 64 * 1024:
+        sys.exit(f"{run.disk_blocks} bytes on the disk for two events")
+
+
+def check_signal():
+    with subprocess.Popen([TOOL, "run", "--", PROGRAM, "wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        expect("the first line", running.stdout.readline(), "ready\n")
+        running.send_signal(signal.SIGTERM)
+        running.communicate()
+        expect("status", running.returncode, -signal.SIGTERM)
+
+
+def check_exec():
+    run = Run([PROGRAM, "exec"])
+    run.expect(EARLY + FAMILY + PAGE, 14, EARLY + PAGE)
+    expect("number of traces", len(run.traces), 2)
+    if not re.search(r"^Process \d+, replaced by exec: peak 1\.08 KiB, ", run.said, re.MULTILINE):  # 111 + 1,000 bytes
+        sys.exit("nothing is said about the program before exec:\n" + run.said)
+    if run.disk_blocks > 64 * 1024:
+        sys.exit(f"{run.disk_blocks} bytes on the disk for some 2,000 events")
+
+
+def check_children():
+    run = Run(["/bin/sh", "-c", f"'{PROGRAM}' family; '{PROGRAM}' leave; true"], "--children")
+    expect("number of traces", len(run.traces), 3)
+    expect("processes in the summary", len(re.findall(r"^Process \d+: peak ", run.said, re.MULTILINE)), 2)
+    forks = Run([PROGRAM, "forks"], "--children")
+    expect("number of traces", len(forks.traces), 51)
+    expect("children with 7,777 bytes", len(re.findall(r"^Process \d+: peak 7\.59 KiB, ", forks.said, re.MULTILINE)), 50)
+
+
+def check_no_children():
+    run = Run(["/bin/sh", "-c", f"'{PROGRAM}' family; '{PROGRAM}' environment"])
+    expect("number of traces", len(run.traces), 1)
+    if "libmemprof_preload" in run.output:
+        sys.exit("a child has the library in its environment:\n" + run.output)
+
+
+def check_words():
+    words = ["--trace", "--with_underscore=a_b", "", "a b", "--", "-x"]
+    expect("the program's arguments", Run([PROGRAM, "words", *words]).output.split("\n")[:-1], words)
+
+
+def check_refusals():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
+    try:
+        script = folder / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        other = folder / "other"
+        header = bytearray(pathlib.Path(PROGRAM).read_bytes())
+        header[18:20] = (243 if os.uname().machine != "riscv64" else 62).to_bytes(2, "little")  # e_machine
+        other.write_bytes(header)
+        other.chmod(0o755)
+        for name, status, why in [("no_such_program", 127, "there is no such program"),
+                                  ("/no/such/program", 127, "there is no such program"),
+                                  (str(script), 126, "No such file or directory"),
+                                  (str(folder), 126, "it is not an executable file"),
+                                  (str(other), 126, "it is for another architecture than this memprof")]:
+            said = Run([name], wanted_status=status, needs_profile=False).said
+            expect("the message", said, f"memprof run: '{name}' cannot be recorded: {why}\n")
+        static = folder / "static"
+        source = folder / "static.c"
+        source.write_text("int main(void) { return 0; }\n")
+        if subprocess.run(["cc", "-static", "-o", static, source], capture_output=True, check=False).returncode == 0:
+            if "it is linked statically" not in Run([static], wanted_status=126, needs_profile=False).said:
+                sys.exit("a static program is not refused for that")
+    finally:
+        shutil.rmtree(folder)
+
+
+def check_own_malloc():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
+    try:
+        source = folder / "own.c"
+        source.write_text("#include <stddef.h>\nstatic char store[1 << 20]; static size_t used;\n"
+                          "void* malloc(size_t n) { void* p = store + used; used += (n + 15) & ~15ul; return p; }\n"
+                          "void free(void* p) { (void)p; }\nint main(void) { return malloc(10) == NULL; }\n")
+        program = folder / "own"
+        if subprocess.run(["cc", "-fno-builtin", "-o", program, source], capture_output=True, check=False).returncode != 0:
+            skip("there is no C compiler")
+        if "malloc not captured: the program has a malloc of its own" not in Run([program]).said:
+            sys.exit("nothing is said about the program's own malloc")
+    finally:
+        shutil.rmtree(folder)
+
+
+def counted_by_dhat(command):
+    """Bytes, blocks and the greatest number of live bytes, according to valgrind."""
+    with tempfile.TemporaryDirectory() as folder:
+        ran = subprocess.run(["valgrind", "--tool=dhat", f"--dhat-out-file={folder}/out", *command], capture_output=True, text=True,
+                             check=True)
+    number = lambda pattern: int(re.search(pattern, ran.stderr)[1].replace(",", ""))
+    return number(r"Total: +([\d,]+) bytes"), number(r"Total: .* in ([\d,]+) blocks"), number(r"At t-gmax: ([\d,]+) bytes")
+
+
+def check_dhat():
+    if not shutil.which("valgrind"):
+        skip("valgrind is not installed")
+    expect("bytes, blocks and peak of a program by DHAT", counted_by_dhat([PROGRAM, "standard"]),
+           (EARLY + FAMILY, 13, EARLY + 2048))
+    rows = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 20000)"
+    query = f"create table t(a); insert into t {rows} select x from c; select sum(a) from t order by 1"
+    for command in [["sqlite3", ":memory:", query], ["ls", "-lR", "/usr/share/doc/gcc"], ["sort", "-R", "/etc/services"]]:
+        if not shutil.which(command[0]):
+            print(f"{command[0]} is not installed")
+            continue
+        heap = Run(command).heap
+        if command[0] == "sort":  # in random order, but of the same size
+            expect("blocks of sort", heap["allocation_count"], counted_by_dhat(command)[1])
+            continue
+        expect(f"bytes, blocks and peak of {command[0]}",
+               (heap["allocations"], heap["allocation_count"], heap["cumulative_peak"]), counted_by_dhat(command))
+
+
+CASES = {name.removeprefix("check_"): case for name, case in list(globals().items()) if name.startswith("check_")}
+
+if len(sys.argv) < 4:
+    print("\n".join(CASES))
+    sys.exit(0)
+TOOL, PROGRAM = sys.argv[1], sys.argv[2]
+CASES[sys.argv[3]]()

@@ -1,0 +1,142 @@
+// A program that `memprof run` records: what it allocates is known by arithmetic. It uses nothing of the C++ library, which would
+// allocate for itself. recorded_program MODE [ARGUMENT]
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+void* keep(void* block) {
+  asm volatile("" : "+r"(block) : : "memory");
+  return block;
+}
+
+void* early = nullptr;
+[[gnu::constructor]] void allocate_early() { early = keep(malloc(111)); }
+[[gnu::destructor]] void free_early() { free(early); }
+
+/// 1,000 blocks of 1 to 1,000 bytes, one after the other: 500,500 bytes.
+void churn() {
+  for (size_t bytes = 1; bytes <= 1000; ++bytes) free(keep(malloc(bytes)));
+}
+
+/// 4,095 bytes in 12 blocks, of which the last has 2,048.
+void family() {
+  free(keep(malloc(1)));
+  free(keep(calloc(2, 1)));
+  free(keep(realloc(nullptr, 4)));
+  free(keep(reallocarray(nullptr, 4, 2)));
+  void* aligned = nullptr;
+  if (posix_memalign(&aligned, 256, 16) == 0) free(keep(aligned));
+  free(keep(aligned_alloc(64, 32)));
+  free(keep(memalign(128, 64)));
+  free(keep(valloc(128)));
+  free(keep(realloc(keep(malloc(256)), 512)));
+  const volatile size_t too_much = size_t{1} << 60;
+  void* const block = keep(malloc(1024));
+  if (realloc(block, too_much) == nullptr) free(block);
+  free(keep(malloc(2048)));
+}
+
+void* in_thread(void*) {
+  churn();
+  return nullptr;
+}
+
+int threads(int count) {
+  for (int done = 0; done < count; done += 100) {
+    pthread_t started[100];
+    for (pthread_t& each : started) {
+      if (pthread_create(&each, nullptr, in_thread, nullptr) != 0) return 1;
+    }
+    for (const pthread_t each : started) pthread_join(each, nullptr);
+  }
+  return 0;
+}
+
+int forks(int count) {
+  for (int done = 0; done < count; ++done) {
+    const pid_t child = fork();
+    if (child == 0) {
+      free(keep(malloc(7777)));
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) return 1;
+  }
+  return 0;
+}
+
+volatile sig_atomic_t handled = 0;
+
+int interrupted() {
+  signal(SIGALRM, [](int) { handled = handled + 1; });
+  const itimerval often{{0, 100}, {0, 100}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  for (int round = 0; round < 200; ++round) churn();
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  return handled > 0 ? 0 : 1;
+}
+
+int limited() {
+  const rlimit limit{300'000, 300'000};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (int round = 0; round < 300; ++round) churn();
+  return 0;
+}
+
+int closed() {
+  for (int number = 3; number < 300; ++number) close(number);
+  for (int round = 0; round < 300; ++round) churn();
+  const int first = open("/proc/self/status", O_RDONLY);
+  return first < 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const char* const mode = count > 1 ? words[1] : "";
+  const auto is = [mode](const char* name) { return strcmp(mode, name) == 0; };
+  if (is("family") || is("standard")) family();
+  if (is("family")) free(keep(pvalloc(1)));  // a page, which valgrind refuses
+  if (is("threads")) return threads(2000);
+  if (is("forks")) return forks(50);
+  if (is("interrupted")) return interrupted();
+  if (is("limited")) return limited();
+  if (is("closed")) return closed();
+  if (is("unshare")) return unshare(CLONE_NEWUSER) == 0 ? 0 : 1;
+  if (is("status")) return 7;
+  if (is("leave")) {
+    churn();
+    _exit(3);
+  }
+  if (is("kill")) {
+    keep(malloc(1234));
+    raise(SIGKILL);
+  }
+  if (is("wait")) {
+    puts("ready");
+    fflush(stdout);
+    pause();
+  }
+  if (is("exec")) {
+    churn();
+    execl(words[0], words[0], "family", nullptr);
+  }
+  if (is("environment")) return system("env");
+  if (is("words")) {
+    for (int index = 2; index < count; ++index) puts(words[index]);
+  }
+  return 0;
+}
