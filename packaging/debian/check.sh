@@ -28,6 +28,7 @@ fi
 "$compiler" -std=c++20 -I"$out/root/usr/include" "$program" -o "$out/program" -pthread -ldl
 "$out/program"
 "$out/root/usr/bin/memprof" --version
+"$out/root/usr/bin/memprof" run -- /bin/ls / 2>&1 | grep -q '^Peak ' || { echo "memprof run does not find its library" >&2; exit 1; }
 for script in bash-completion/completions/memprof zsh/vendor-completions/_memprof; do
   grep -q waterfall "$out/root/usr/share/$script" || { echo "the package lacks $script" >&2; exit 1; }
 done

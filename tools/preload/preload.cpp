@@ -3,9 +3,10 @@
 // C++ library of its own inside, so that a C program gets none and a C++ program keeps its own. It starts no thread.
 //
 // What it does is in the environment:
-//   MEMPROF_RUN_FOLDER    where the traces go: PROCESS.NUMBER.memtrace, a new number after each exec in place
-//   MEMPROF_RUN_PROCESS   the process to record
-//   MEMPROF_RUN_CHILDREN  if it is there, all processes are recorded
+//   RUN_BY_MEMPROF_FOLDER    where the traces go: PROCESS.NUMBER.memtrace, a new number after each exec in place
+//   RUN_BY_MEMPROF_PROCESS   the process to record
+//   RUN_BY_MEMPROF_CHILDREN  if it is there, all processes are recorded
+// The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
 #include "next_heap.hpp"
 #include "start.hpp"
 
@@ -72,7 +73,7 @@ void leave_environment() noexcept {
 void begin() noexcept {
   const memprof::detail::errno_guard kept;
   const memprof::detail::recording_suppressor hidden;
-  const char* const folder = std::getenv("MEMPROF_RUN_FOLDER");
+  const char* const folder = std::getenv("RUN_BY_MEMPROF_FOLDER");
   if (folder == nullptr) return;
   try {
     const std::string stem = std::string{folder} + "/" + std::to_string(::getpid()) + ".";
@@ -102,9 +103,9 @@ void begin_in_child() noexcept { begin(); }
 
 void start(char** environment) noexcept {
   if (environ == nullptr) environ = environment;  // the C library has not set it yet
-  const char* const process = std::getenv("MEMPROF_RUN_PROCESS");
+  const char* const process = std::getenv("RUN_BY_MEMPROF_PROCESS");
   if (process == nullptr) return;
-  const bool records_children = std::getenv("MEMPROF_RUN_CHILDREN") != nullptr;
+  const bool records_children = std::getenv("RUN_BY_MEMPROF_CHILDREN") != nullptr;
   if (!records_children && std::strtol(process, nullptr, 10) != ::getpid()) return leave_environment();
   begin();
   if (records_children) ::pthread_atfork(nullptr, nullptr, begin_in_child);

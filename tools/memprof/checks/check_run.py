@@ -31,14 +31,15 @@ def expect(what, seen, wanted):
 class Run:
     """A finished `memprof run`."""
 
-    def __init__(self, command, *options, wanted_status=0, needs_profile=True):
+    def __init__(self, command, *options, wanted_status=0, needs_profile=True, variables=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
         try:
             (self.folder / "temporary").mkdir()
             profile = self.folder / "run.json"
             ran = subprocess.run(
                 [TOOL, "run", "--profile", profile, "--trace", self.folder / "run.memtrace", *options, "--", *command],
-                capture_output=True, text=True, env={**os.environ, "TMPDIR": str(self.folder / "temporary")}, check=False)
+                capture_output=True, text=True, check=False,
+                env={**os.environ, "TMPDIR": str(self.folder / "temporary"), **(variables or {})})
             self.output, self.said = ran.stdout, ran.stderr
             if ran.returncode != wanted_status:
                 sys.exit(f"status {ran.returncode}; expected {wanted_status}\n{self.said}")
@@ -205,6 +206,15 @@ def check_own_malloc():
             sys.exit("nothing is said about the program's own malloc")
     finally:
         shutil.rmtree(folder)
+
+
+def check_other_malloc():
+    library = "libjemalloc.so.2"
+    listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    if library not in listed:
+        skip("jemalloc is not installed")
+    run = Run([PROGRAM, "family"], variables={"LD_PRELOAD": library})
+    run.expect(EARLY + FAMILY + PAGE, 14, EARLY + PAGE)
 
 
 def counted_by_dhat(command):

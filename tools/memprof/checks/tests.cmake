@@ -42,7 +42,7 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=") # sanitizers need more address spa
 endif()
 analyze_add_check("--help lists every option" help)
 # The numbers: how many names of files each has at least.
-foreach(each "show 1" "report 2" "profile 2" "analyze 4" "plot 2" "trace 2" "fit 4" "estimate 7" "waterfall 5" "export 2" "import 3")
+foreach(each "run 3" "show 1" "report 2" "profile 2" "analyze 4" "plot 2" "trace 2" "fit 4" "estimate 7" "waterfall 5" "export 2" "import 3")
   string(REPLACE " " ";" each ${each})
   list(GET each 0 subcommand)
   list(GET each 1 names)

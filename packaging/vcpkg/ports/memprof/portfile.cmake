@@ -28,6 +28,8 @@ vcpkg_cmake_config_fixup()
 vcpkg_fixup_pkgconfig()
 if("tools" IN_LIST FEATURES)
   vcpkg_copy_tools(TOOL_NAMES memprof AUTO_CLEAN)
+  # What `memprof run` preloads, beside it.
+  file(RENAME "${CURRENT_PACKAGES_DIR}/lib/memprof/libmemprof_preload.so" "${CURRENT_PACKAGES_DIR}/tools/${PORT}/libmemprof_preload.so")
 endif()
 
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug" "${CURRENT_PACKAGES_DIR}/lib")
