@@ -1,5 +1,5 @@
 // A program that `memprof run` records: what it allocates is known by arithmetic. It uses nothing of the C++ library, which would
-// allocate for itself. recorded_program MODE [ARGUMENT]
+// allocate for itself. run_subject MODE [ARGUMENT]
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
