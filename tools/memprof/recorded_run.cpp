@@ -1,5 +1,7 @@
 #include "recorded_run.hpp"
 
+#include "complain.hpp"
+
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/record/segment_end.hpp>
@@ -132,8 +134,9 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
     passed.restore();
     set_environment(library, folder, records_children);
     ::execv(program.c_str(), words.data());
-    std::perror(("memprof run: cannot run '" + program.string() + "'").c_str());
-    ::_exit(errno == ENOENT ? 127 : 126);
+    const int fault = errno;
+    print_error("run", "cannot run '" + program.string() + "': " + memprof::detail::reason_in_errno());
+    ::_exit(fault == ENOENT ? 127 : 126);
   }
   running = child;
   program_end end{child, 0};
