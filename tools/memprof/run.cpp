@@ -3,7 +3,6 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
-#include "help_text.hpp"
 #include "preloadable.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
@@ -140,10 +139,9 @@ int run(const run_arguments& arguments) {
 void add_run(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<run_arguments>();
   CLI::App& command = *program.add_subcommand("run", "record a program as it is: every malloc, without building it anew");
-  set_footer(command,
-             "The summary goes to the standard error. The exit status, or the signal, is the program's own; 126 if it cannot be "
-             "recorded, 127 if it is not there.",
-             "", "an argument is invalid");
+  command.footer(
+      "The summary goes to the standard error. What ends the program, a status or a signal, ends this one, too.\n\n"
+      "Exit status: the program's own; 126 if it cannot be recorded; 127 if it is not there; 2 if an argument is invalid.");
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
