@@ -97,10 +97,10 @@ struct trace_copy {
   /// Ends the capture, as its process would have done had it not left by `_exit` or `exec`.
   void end() {
     using memprof::event_kind;
-    target.name(last_name + 1, memprof::end_segment_name);
+    target.name(last_name + 1, memprof::detail::end_segment_name);
     const std::array<memprof::event, 2> events{{{0, 0, 0, last_name + 1, event_kind::segment_end, memprof::any_space, 0},
                                                 {0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0}}};
-    target.events(events.data(), events.data() + events.size(), memprof::no_ring_id);
+    target.events(events.data(), events.data() + events.size(), memprof::detail::no_ring_id);
   }
 };
 
