@@ -1,0 +1,142 @@
+"""Captures, and operations as `with` and as decorators."""
+
+from __future__ import annotations
+
+import os
+
+from . import _core
+
+TYPE_CHECKING = False  # the module typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, Literal, TypeVar
+
+    Category = Literal["", "other", "parameter", "gradient", "optimizer_state", "activation", "temporary", "input", "kv_cache"]
+    Function = TypeVar("Function", bound=Callable[..., Any])
+    Tracked = TypeVar("Tracked")
+
+
+class Capture:
+    """A capture, from its construction to `end`: also as `with`, or for as long as the object lives.
+
+    `device` names a preset (`memprof.device_presets`) or a file that describes a device: limits for the memory spaces it names.
+    With `trace`, every event is kept in memory (`Capture.trace`); with `trace_file`, they are written to that file as they happen.
+    Raises `Error` while another capture is active.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str | os.PathLike[str] = "",
+        trace: bool = False,
+        trace_file: str | os.PathLike[str] = "",
+        trace_limit: int = 0,
+        timeline_points: int = 4096,
+        largest_blocks: int = 10,
+        full_segments: int = 64,
+        operations: int = 4096,
+    ) -> None:
+        self._core = _core._Capture(
+            device=os.fspath(device),
+            trace=trace,
+            trace_file=trace_file,
+            trace_limit=trace_limit,
+            timeline_points=timeline_points,
+            largest_blocks=largest_blocks,
+            full_segments=full_segments,
+            operations=operations,
+        )
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+
+    def __repr__(self) -> str:
+        return f"<memprof.Capture, {'active' if self.is_active else 'ended'}>"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has neither ended nor been followed by another."""
+        return self._core.is_active
+
+    @property
+    def profile(self) -> _core.Profile:
+        """The profile so far, made anew by each access; raises `Error` once another capture has begun."""
+        return self._core.profile()
+
+    @property
+    def trace(self) -> _core.Trace:
+        """Every event of the ended capture, if it was begun with `trace=True`."""
+        return self._core.trace()
+
+    def snapshot(self, name: str) -> None:
+        """Ends the current segment, which gets that name, and begins the next."""
+        self._core.snapshot(name)
+
+    def end(self, name: str = "END_TRACE") -> None:
+        """Ends the capture; its last segment gets that name. Does nothing if it has already ended."""
+        self._core.end(name)
+
+
+#: Begins a capture: `with memprof.capture() as c: ...`, or `c = memprof.capture()`, and later `c.end()`.
+capture = Capture
+
+
+class track_operation:
+    """Names what this thread does: `with memprof.track_operation("forward"):`, or as a decorator of a function.
+
+    Allocations count for the innermost operation. They get its category, unless an inner operation sets another.
+    """
+
+    __slots__ = ("_name", "_category", "_core")
+
+    def __init__(self, name: str, category: Category = "") -> None:
+        self._name, self._category = name, category
+        self._core = _core._Operation(name, category)
+
+    def __enter__(self) -> track_operation:
+        self._core.enter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        self._core.exit()
+
+    def __call__(self, function: Function) -> Function:
+        import functools
+
+        make, name, category = _core._Operation, self._name, self._category
+
+        @functools.wraps(function)
+        def tracked(*args: Any, **kwargs: Any) -> Any:
+            operation = make(name, category)  # one for each call: it may recurse, and run on several threads
+            operation.enter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                operation.exit()
+
+        return tracked  # type: ignore[return-value]
+
+
+def track(buffer: Tracked, *, space: str = "cpu", name: str = "", category: Category = "") -> Tracked:
+    """Counts an object's memory as a block of `space` until the object is collected, and returns the object.
+
+    For objects that have a buffer and can be referred to weakly, such as arrays of NumPy and of the module `array`. A view shares
+    the memory of another object: track that one.
+    """
+    import weakref
+
+    address, nbytes = _core._buffer_of(buffer)
+    where = _core.MemorySpace(space)
+    finalizer = weakref.finalize(buffer, where.deallocate, address, nbytes)
+    finalizer.atexit = False
+    where.allocate(address, nbytes, category)
+    shape, dtype = getattr(buffer, "shape", None), getattr(buffer, "dtype", None)
+    if name or shape is not None:
+        _core.annotate(
+            address, name=name, shape="" if shape is None else str(list(shape)), dtype="" if dtype is None else str(dtype)
+        )
+    return buffer

@@ -1,0 +1,165 @@
+#include "core.hpp"
+#include "path_argument.hpp"
+#include "traces.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <memprof/memprof.hpp>
+#include <memprof/profile/device_json.hpp>
+#include <memprof/record/memory_space.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof_python {
+namespace {
+
+using namespace nb::literals;
+using without_gil = nb::call_guard<nb::gil_scoped_release>;
+
+/// A capture and the trace that it fills.
+class capture {
+ public:
+  capture(memprof::capture_options options, bool keeps_trace) {
+    if (keeps_trace) options.trace = (trace_ = std::make_shared<memprof::trace>()).get();
+    guard_.emplace(memprof::detail::start_capture(options, options.mode));
+    number_ = memprof::detail::active_capture();
+  }
+
+  [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && memprof::detail::active_capture() == number_; }
+  void snapshot(std::string_view name) { guard_->snapshot(name); }
+  void end(std::string_view name) { guard_->end(name); }
+  [[nodiscard]] memprof::profile profile() const { return guard_->profile(); }
+  [[nodiscard]] std::shared_ptr<recorded_trace> trace() {
+    if (!trace_) memprof::detail::raise("this capture keeps no trace: begin it with capture(trace=True)");
+    if (is_active()) memprof::detail::raise("the trace can be read once the capture has ended");
+    if (!read_) read_ = std::make_shared<recorded_trace>(trace_);
+    return read_;
+  }
+
+ private:
+  std::shared_ptr<memprof::trace> trace_;  // outlives the capture, which writes to it
+  std::shared_ptr<recorded_trace> read_;
+  std::optional<memprof::capture_guard> guard_;
+  std::uint32_t number_ = 0;
+};
+
+/// An operation that `with` opens and closes.
+class operation {
+ public:
+  operation(std::string name, const std::string& category) : name_(std::move(name)), category_(category_of(category)) {}
+
+  void enter() {
+    if (scope_) memprof::detail::raise("the operation '" + name_ + "' is open: nest another track_operation('" + name_ + "')");
+    scope_.emplace([this] { return memprof::detail::find_label(name_); }, category_.tag());
+  }
+  void exit() noexcept { scope_.reset(); }
+
+ private:
+  std::string name_;
+  memprof::optional_category category_;
+  std::optional<memprof::operation_scope> scope_;
+};
+
+void annotate(std::uintptr_t address, std::string_view name, std::string_view shape, std::string_view dtype,
+              const std::string& category) {
+  memprof::annotate(reinterpret_cast<const void*>(address),
+                    {.name = name, .shape = shape, .dtype = dtype, .category = category_of(category)});
+}
+
+/// Address and size of an object's memory.
+[[nodiscard]] std::pair<std::uintptr_t, std::size_t> buffer_of(nb::handle object) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+  const std::pair found{reinterpret_cast<std::uintptr_t>(view.buf), static_cast<std::size_t>(view.len)};
+  PyBuffer_Release(&view);
+  return found;
+}
+
+}  // namespace
+
+void bind_captures(nb::module_& module) {
+  nb::class_<capture>(module, "_Capture")
+      .def(
+          "__init__",
+          [](capture* self, const std::string& device, bool trace, const path_argument& trace_file, std::uint64_t trace_limit,
+             std::uint32_t timeline_points, std::uint32_t largest_blocks, std::uint32_t full_segments, std::uint32_t operations) {
+            memprof::capture_options options;
+            if (!device.empty()) options.device = memprof::find_device(device);
+            options.trace_file = trace_file.path.string();
+            options.trace_limit = trace_limit;
+            options.timeline_points = timeline_points;
+            options.largest_blocks = largest_blocks;
+            options.full_segments = full_segments;
+            options.operations = operations;
+            new (self) capture{options, trace};
+          },
+          nb::kw_only(), "device"_a, "trace"_a, "trace_file"_a, "trace_limit"_a, "timeline_points"_a, "largest_blocks"_a,
+          "full_segments"_a, "operations"_a)
+      .def_prop_ro("is_active", &capture::is_active)
+      .def("snapshot", &capture::snapshot, "name"_a)
+      .def("end", &capture::end, "name"_a, without_gil{})
+      .def("profile", &capture::profile, without_gil{})
+      .def("trace", &capture::trace);
+
+  nb::class_<operation>(module, "_Operation")
+      .def(nb::init<std::string, const std::string&>(), "name"_a, "category"_a)
+      .def("enter", &operation::enter)
+      .def("exit", &operation::exit);
+
+  nb::class_<memprof::memory_space>(module, "MemorySpace",
+                                    "A named kind of memory whose blocks are counted together: 'cpu', 'dram', a pool. A name is "
+                                    "one space in the whole process; "
+                                    "spaces with the same `memory` also get a joint peak.")
+      .def(
+          "__init__",
+          [](memprof::memory_space* self, std::string_view name, std::string_view memory) {
+            new (self) memprof::memory_space{name, memory};
+          },
+          "name"_a, "memory"_a = "")
+      .def(
+          "allocate",
+          [](memprof::memory_space self, std::uintptr_t address, std::size_t nbytes, const std::string& category) {
+            memprof::event_sink{}.allocate(self, {address}, nbytes, category_of(category));
+          },
+          "address"_a, "nbytes"_a, "category"_a = "", "Records a block that was just allocated.")
+      .def(
+          "deallocate",
+          [](memprof::memory_space self, std::uintptr_t address, std::size_t nbytes) {
+            memprof::event_sink{}.deallocate(self, {address}, nbytes);
+          },
+          "address"_a, "nbytes"_a = 0, "Records that a block is about to be freed; `nbytes`, if given, is checked.");
+
+  module.def(
+      "snapshot", [](std::string_view name) { memprof::snapshot(name); }, "name"_a,
+      "Ends the current segment, which gets that name, and begins the next. Does nothing without a capture.");
+  module.def(
+      "memory_checkpoint", [](std::string_view name) { memprof::memory_checkpoint(name); }, "name"_a,
+      "Keeps what is live at this moment under that name (`Profile.checkpoints`), and ends no segment.");
+  module.def(
+      "end_capture", [](std::string_view name) { memprof::end_capture(name); },
+      "name"_a = std::string{memprof::detail::end_segment_name}, without_gil{},
+      "Ends the active capture, whoever began it; its last segment gets that name.");
+  module.def(
+      "discard_capture", [] { memprof::discard_capture(); }, without_gil{},
+      "Discards the last capture and its profile; ends it first if it is active.");
+  module.def(
+      "current_profile", [] { return memprof::current_profile(); }, without_gil{},
+      "The profile of the active capture so far, or of the last one; an empty profile if there is none.");
+  module.def(
+      "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
+  module.def("_buffer_of", buffer_of, "object"_a);
+  module.def("annotate", annotate, "address"_a, nb::kw_only(), "name"_a = "", "shape"_a = "", "dtype"_a = "", "category"_a = "",
+             "Describes the live block at that address, for reports. A category replaces the block's own.");
+}
+
+}  // namespace memprof_python

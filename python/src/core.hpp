@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memprof/trace/category.hpp>
+
+#include <string>
+
+/// @file
+/// The parts of the extension module `memprof._core`.
+
+namespace memprof_python {
+
+namespace nb = nanobind;
+
+/// The category with that name; none for an empty name. Raises ValueError for any other.
+[[nodiscard]] memprof::optional_category category_of(const std::string& name);
+
+/// `Profile` and the classes of its fields, reading and comparing profiles, text and JSON.
+void bind_profiles(nb::module_& module);
+
+/// `Table`: rows for data frames.
+void bind_tables(nb::module_& module);
+
+/// `Trace`: what a trace knows beyond its profile.
+void bind_traces(nb::module_& module);
+
+/// `Capture`, and the calls that mark what a program does.
+void bind_captures(nb::module_& module);
+
+}  // namespace memprof_python
