@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from . import _core
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Literal, TypeVar
+
+    from .torch._modules import ModuleScopes
 
     Category = Literal["", "other", "parameter", "gradient", "optimizer_state", "activation", "temporary", "input", "kv_cache"]
     Function = TypeVar("Function", bound=Callable[..., Any])
@@ -22,7 +25,8 @@ class Capture:
 
     `device` names a preset (`memprof.device_presets`) or a file that describes a device: limits for the memory spaces it names.
     With `trace`, every event is kept in memory (`Capture.trace`); with `trace_file`, they are written to that file as they happen.
-    Raises `Error` while another capture is active.
+    With `torch`, by default where the program has imported torch, the tensors of libtorch are recorded, and with `modules`, modules are
+    operations (`memprof.torch`). Raises `Error` while another capture is active.
     """
 
     def __init__(
@@ -36,7 +40,17 @@ class Capture:
         largest_blocks: int = 10,
         full_segments: int = 64,
         operations: int = 4096,
+        torch: bool | None = None,
+        modules: bool = True,
     ) -> None:
+        self._profile: _core.Profile | None = None
+        self._scopes: ModuleScopes | None = None
+        if torch is None:
+            torch = "torch" in sys.modules
+        if torch:
+            from .torch._library import load
+
+            load()
         self._core = _core._Capture(
             device=os.fspath(device),
             trace=trace,
@@ -46,7 +60,12 @@ class Capture:
             largest_blocks=largest_blocks,
             full_segments=full_segments,
             operations=operations,
+            torch=torch,
         )
+        if torch and modules:
+            from .torch._modules import ModuleScopes
+
+            self._scopes = ModuleScopes()
 
     def __enter__(self) -> Capture:
         return self
@@ -64,8 +83,8 @@ class Capture:
 
     @property
     def profile(self) -> _core.Profile:
-        """The profile so far, made anew by each access; raises `Error` once another capture has begun."""
-        return self._core.profile()
+        """The profile so far, made anew by each access; once the capture has ended, the whole, which lasts."""
+        return self._core.profile() if self._profile is None else self._profile
 
     @property
     def trace(self) -> _core.Trace:
@@ -78,7 +97,16 @@ class Capture:
 
     def end(self, name: str = "END_TRACE") -> None:
         """Ends the capture; its last segment gets that name. Does nothing if it has already ended."""
+        was_active = self.is_active
         self._core.end(name)
+        if was_active:
+            self._profile = self._core.profile()
+        if self._scopes is not None:
+            self._scopes.remove()
+
+    def __del__(self) -> None:
+        if getattr(self, "_scopes", None) is not None:
+            self.end()
 
 
 #: Begins a capture: `with memprof.capture() as c: ...`, or `c = memprof.capture()`, and later `c.end()`.

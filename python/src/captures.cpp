@@ -1,5 +1,6 @@
 #include "core.hpp"
 #include "path_argument.hpp"
+#include "torch_library.hpp"
 #include "traces.hpp"
 
 #include <nanobind/nanobind.h>
@@ -29,10 +30,11 @@ using without_gil = nb::call_guard<nb::gil_scoped_release>;
 /// A capture and the trace that it fills.
 class capture {
  public:
-  capture(memprof::capture_options options, bool keeps_trace) {
+  capture(memprof::capture_options options, bool keeps_trace, bool records_torch) {
     if (keeps_trace) options.trace = (trace_ = std::make_shared<memprof::trace>()).get();
     guard_.emplace(memprof::detail::start_capture(options, options.mode));
     number_ = memprof::detail::active_capture();
+    if (records_torch) (void)memprof::detail::keep_backends(number_, torch_library::attach());
   }
 
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && memprof::detail::active_capture() == number_; }
@@ -92,7 +94,8 @@ void bind_captures(nb::module_& module) {
       .def(
           "__init__",
           [](capture* self, const std::string& device, bool trace, const path_argument& trace_file, std::uint64_t trace_limit,
-             std::uint32_t timeline_points, std::uint32_t largest_blocks, std::uint32_t full_segments, std::uint32_t operations) {
+             std::uint32_t timeline_points, std::uint32_t largest_blocks, std::uint32_t full_segments, std::uint32_t operations,
+             bool torch) {
             memprof::capture_options options;
             if (!device.empty()) options.device = memprof::find_device(device);
             options.trace_file = trace_file.path.string();
@@ -101,10 +104,10 @@ void bind_captures(nb::module_& module) {
             options.largest_blocks = largest_blocks;
             options.full_segments = full_segments;
             options.operations = operations;
-            new (self) capture{options, trace};
+            new (self) capture{options, trace, torch};
           },
           nb::kw_only(), "device"_a, "trace"_a, "trace_file"_a, "trace_limit"_a, "timeline_points"_a, "largest_blocks"_a,
-          "full_segments"_a, "operations"_a)
+          "full_segments"_a, "operations"_a, "torch"_a)
       .def_prop_ro("is_active", &capture::is_active)
       .def("snapshot", &capture::snapshot, "name"_a)
       .def("end", &capture::end, "name"_a, without_gil{})
@@ -157,6 +160,9 @@ void bind_captures(nb::module_& module) {
       "The profile of the active capture so far, or of the last one; an empty profile if there is none.");
   module.def(
       "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
+  module.def("_load_torch_library", torch_library::load, "path"_a);
+  module.def("_is_torch_library_loaded", torch_library::is_loaded);
+  module.def("_annotate_tensor", torch_library::annotate, "tensor"_a, "name"_a, "category"_a);
   module.def("_buffer_of", buffer_of, "object"_a);
   module.def("annotate", annotate, "address"_a, nb::kw_only(), "name"_a = "", "shape"_a = "", "dtype"_a = "", "category"_a = "",
              "Describes the live block at that address, for reports. A category replaces the block's own.");

@@ -58,12 +58,21 @@ def test_a_second_capture_is_refused() -> None:
         memprof.capture()
 
 
-def test_the_profile_of_an_earlier_capture_is_gone() -> None:
+def test_the_profile_of_an_ended_capture_lasts() -> None:
     with memprof.capture() as first:
+        memprof.MemorySpace("dram").allocate(0x1000, 10)
+    with memprof.capture() as second:
         pass
-    with memprof.capture():
-        pass
-    with pytest.raises(memprof.Error, match="gone"):
+    memprof.discard_capture()
+    assert first.profile.space("dram").cumulative_peak == 10
+    assert second.profile.spaces == []
+
+
+def test_a_capture_that_others_ended_and_followed_has_no_profile() -> None:
+    first = memprof.capture()
+    memprof.end_capture("ENDED")
+    assert first.profile.segments[0].name == "ENDED"
+    with memprof.capture(), pytest.raises(memprof.Error, match="gone"):
         first.profile
 
 

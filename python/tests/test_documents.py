@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import pathlib
 import re
 from typing import Any
@@ -15,6 +16,7 @@ def test_the_programs_of_the_page_run(tmp_path: pathlib.Path, monkeypatch: pytes
     assert len(blocks) >= 4
     names: dict[str, Any] = {}
     for block in blocks:
-        exec(block, names)
+        if "import torch" not in block or importlib.util.find_spec("torch"):
+            exec(block, names)
     for file in ("profile.json", "run.memtrace", "run.html", "run.perfetto"):
         assert (tmp_path / file).stat().st_size > 0
