@@ -150,29 +150,59 @@ void add_operation(marked_text& cell, const waterfall_row& row) {
   if (paths > 1) cell.add(" x" + std::to_string(paths), emphasis::faint);
 }
 
-/// Each part that differs with its operations that differ, or all parts and operations; then the sum.
+/// The rows of a table that are shown: those that differ, which come first, up to `most`, or all. The others are summed up.
+struct shown_rows {
+  std::size_t count = 0;    ///< shown
+  std::int64_t others = 0;  ///< that differ, too
+  waterfall_bytes others_sum;
+  std::int64_t equal = 0;
+  waterfall_bytes equal_sum;
+};
+
+template <class Row>
+shown_rows choose_rows(const std::vector<Row>& rows, std::size_t columns, std::size_t most, bool shows_all) {
+  shown_rows chosen;
+  chosen.others_sum.bytes.resize(columns);
+  chosen.equal_sum.bytes.resize(columns);
+  const auto first_equal = std::find_if_not(rows.begin(), rows.end(), [](const Row& row) { return row.differs(); });
+  const auto differing = static_cast<std::size_t>(first_equal - rows.begin());
+  chosen.count = shows_all ? rows.size() : differing > most + 1 ? most : differing;  // one more takes the line of the others
+  for (std::size_t index = chosen.count; index < rows.size(); ++index) {
+    const bool is_equal = index >= differing;
+    ++(is_equal ? chosen.equal : chosen.others);
+    waterfall_bytes& sum = is_equal ? chosen.equal_sum : chosen.others_sum;
+    for (std::size_t column = 0; column < columns; ++column) sum.bytes[column] += rows[index].bytes[column];
+  }
+  return chosen;
+}
+
+/// Each part that differs with its operations that differ, the greatest changes first, or all parts and operations; then the sum.
 summary_section part_section(const waterfall& of, bool shows_all) {
+  constexpr std::size_t most_parts = 16;
+  constexpr std::size_t most_operations = 10;
   summary_section section;
   section.is_wide = true;
   section.table = waterfall_table(of, "Operation at the peak");
   marked_text& rows = section.table.rows;
-  waterfall_bytes equal{std::vector<std::int64_t>(of.columns.size())};
-  std::int64_t equal_parts = 0;
-  for (const waterfall_part& part : of.parts) {
-    if (!shows_all && !part.differs()) {
-      for (std::size_t column = 0; column < equal.bytes.size(); ++column) equal.bytes[column] += part.bytes[column];
-      ++equal_parts;
-      continue;
-    }
+  const std::size_t columns = of.columns.size();
+  const auto add_sum = [&](std::int64_t count, const char* one, const char* several, const waterfall_bytes& sum) {
+    if (count != 0) add_waterfall_cells(rows.add_name(grouped(count, one, several)), sum, is_everywhere);
+  };
+  const shown_rows parts = choose_rows(of.parts, columns, most_parts, shows_all);
+  for (std::size_t index = 0; index < parts.count; ++index) {
+    const waterfall_part& part = of.parts[index];
     add_waterfall_cells(rows.add_name(part.name, emphasis::strong), part, is_everywhere);
-    for (const waterfall_row& row : part.rows) {
-      if (!shows_all && !row.differs()) continue;
+    const shown_rows operations = choose_rows(part.rows, columns, most_operations, shows_all);
+    for (std::size_t shown = 0; shown < operations.count; ++shown) {
+      const waterfall_row& row = part.rows[shown];
       add_operation(rows, row);
       add_waterfall_cells(rows, row, [&](std::size_t column) { return row.paths[column] != 0; });
     }
+    if (operations.others != 0) rows.add("  ");
+    add_sum(operations.others, "other operation", "other operations", operations.others_sum);
   }
-  if (equal_parts != 0)
-    add_waterfall_cells(rows.add_name(grouped(equal_parts, "equal part", "equal parts")), equal, is_everywhere);
+  add_sum(parts.others, "other part", "other parts", parts.others_sum);
+  add_sum(parts.equal, "equal part", "equal parts", parts.equal_sum);
   add_waterfall_cells(rows.add_name("sum", emphasis::strong), of.total(), is_everywhere);
   return section;
 }

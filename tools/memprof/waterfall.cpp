@@ -242,7 +242,7 @@ void add_waterfall(CLI::App& program, int& status) {
   command.add_option("--map", arguments->rules, "assign matching operations to a part: 'encoder/*/attn/**=attention'")
       ->type_name("PATTERN=PART")
       ->allow_extra_args(false);
-  command.add_flag("--all", arguments->shows_all, "also show operations that do not differ");
+  command.add_flag("--all", arguments->shows_all, "show all operations, those too that do not differ");
   command.add_option("--space", arguments->space, "memory space of the runs (default: the one with the greatest peak)")
       ->type_name("NAME");
   command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");

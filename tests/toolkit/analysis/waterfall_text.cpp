@@ -89,6 +89,39 @@ TEST_CASE("waterfall text: the answer comes first, then every part and operation
   CHECK_THAT(to_text(sample(), {.columns = 80}, true), ContainsSubstring("\n  batch "));
 }
 
+TEST_CASE("waterfall text: of thousands of operations the greatest changes are shown, and the others' sum") {
+  // Parts of 1 to 3000 bytes that only the first column has, and one part of 3000 operations.
+  std::vector<memprof::held_bytes> held;
+  for (std::int64_t number = 1; number <= 3000; ++number) {
+    std::string name(1, 'a');  // letters, as names that differ by a number are folded
+    for (std::int64_t rest = number; rest != 0; rest /= 20) name += static_cast<char>('b' + rest % 20);
+    held.push_back({{name}, category::activation, number, 1});
+    held.push_back({{"w" + name}, category::gradient, number, 1});
+  }
+  held.push_back({{"same"}, category::activation, 7, 1});
+  const memprof::waterfall all =
+      make_waterfall({column("before", std::move(held), ""), column("after", {{{"same"}, category::activation, 7, 1}}, "")});
+  const std::vector<std::string> lines = lines_of(to_text(all, {.columns = 80}));
+  CHECK(lines.size() < 60);
+  const auto starts = [&](const std::string& begin) {
+    for (const std::string& line : lines) {
+      if (line.starts_with(begin)) return line;
+    }
+    return std::string{};
+  };
+  // The sum of 1 to n is n (n + 1) / 2. Of the part "gradients", 10 operations are shown: 2990 with 4,471,545 B are left. Of the
+  // parts, that one and 15 others: 2985 with 4,456,605 B.
+  const auto says = [&](const std::string& begin, const std::string& bytes) {
+    CHECK_THAT(starts(begin), ContainsSubstring(" " + bytes + " "));
+    CHECK_THAT(starts(begin), ContainsSubstring(" -" + bytes));
+  };
+  says("  2,990 other operations", "4.26 MiB");
+  says("2,985 other parts", "4.25 MiB");
+  says("sum", "8.59 MiB");
+  CHECK_THAT(starts("1 equal part"), ContainsSubstring(" 7 B"));
+  CHECK(lines_of(to_text(all, {.columns = 80}, true)).size() > 9000);
+}
+
 TEST_CASE("waterfall text: an operation that a column lacks is a dash there") {
   for (const std::string& line : lines_of(to_text(sample(), {.columns = 100}))) {
     if (line.find("mlp/swiglu") == std::string::npos) continue;
