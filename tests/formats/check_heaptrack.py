@@ -277,4 +277,5 @@ def main():
         globals()["check_" + what](Importer(memprof, folder), *sys.argv[3:])
 
 
-main()
+if __name__ == "__main__":
+    main()

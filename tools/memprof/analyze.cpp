@@ -3,6 +3,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"
+#include "output_file.hpp"
 #include "picture_file.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
@@ -162,7 +163,9 @@ int run_analyze(const analyze_arguments& arguments) {
   print(memprof::to_text(analyzed, arguments.sizes));
   if (!arguments.json.empty()) {
     attempt(status, "analyze", [&] {
-      keep_other_document(arguments.json, memprof::breakdown_json_format, "an analysis");
+      keep_other_file(arguments.json, {"an analysis", [](std::string_view begin) {
+                                         return begin.find(memprof::breakdown_json_format) != begin.npos;
+                                       }});
       memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(analyzed)) + '\n');
       return success;
     });

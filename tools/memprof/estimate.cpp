@@ -4,6 +4,7 @@
 #include "exit_status.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"
+#include "output_file.hpp"
 #include "picture_file.hpp"
 #include "text_output.hpp"
 #include "train_step.hpp"
@@ -31,6 +32,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -91,8 +93,19 @@ int write_summary(const memprof::shape_estimate& estimate, const std::optional<m
   return success;
 }
 
+constexpr file_kind estimate_kind{"an estimate",
+                                  [](std::string_view begin) { return begin.find("\"bucket_totals\"") != begin.npos; }};
+
+/// Throws `memprof::error` if an output would replace another file than one of its kind.
+void check_outputs(const estimate_arguments& arguments) {
+  if (!arguments.json.empty()) keep_other_file(arguments.json, estimate_kind);
+  if (!arguments.profile.empty()) keep_other_file(arguments.profile, profile_file_kind);
+  if (!arguments.trace.empty()) keep_other_file(arguments.trace, trace_file_kind);
+}
+
 int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
   int status = success;
+  check_outputs(arguments);
   const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
   const memprof::shape_estimate estimate =
       decoder.has_architecture && !arguments.is_compatible

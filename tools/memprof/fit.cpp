@@ -3,6 +3,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"
+#include "output_file.hpp"
 #include "progress.hpp"
 #include "text_output.hpp"
 #include "training_options.hpp"
@@ -31,6 +32,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace memprof_tool {
@@ -117,7 +119,11 @@ nlohmann::ordered_json document_of(const memprof::device_description& device, bo
           {"found", found}};
 }
 
+constexpr file_kind fit_kind{"an answer of memprof fit",
+                             [](std::string_view begin) { return begin.find("\"memprof-fit\"") != begin.npos; }};
+
 int run_fit(fit_arguments& arguments, const CLI::App& command) {
+  if (!arguments.json.empty()) keep_other_file(arguments.json, fit_kind);
   chosen_decoder decoder = choose_decoder(arguments.decoder, command);
   memprof::training_setup& setup = arguments.training.setup;
   setup.device = device_of(arguments.training.device);

@@ -1,6 +1,7 @@
 #include "growing_trace.hpp"
 
-#include <memprof/detail/error.hpp>
+#include "output_file.hpp"
+
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <system_error>
 
 namespace memprof_tool {
@@ -30,6 +32,13 @@ bool put_chunk(std::FILE* file, const unsigned char* bytes, std::size_t size, st
   header.checksum = memprof::detail::crc32c::extend(0, bytes, size);
   return memprof::detail::write_text(file, memprof::detail::as_text(header.encode())) &&
          memprof::detail::write_text(file, {reinterpret_cast<const char*>(bytes), size});
+}
+
+constexpr const char* temporary_name = "a temporary file";
+
+[[noreturn]] void raise_about_temporary(int error) {
+  throw output_error{std::string{"cannot write "} + temporary_name + ": " +
+                     std::error_code(error, std::generic_category()).message()};
 }
 
 /// Copies the rest of a file to another one; false on failure.
@@ -81,18 +90,19 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
       ++header.chunks;
       header.bytes += memprof::detail::chunk_header::size + size;
     });
-    std::rewind(file_.get());
-    bool is_written = memprof::detail::write_text(out, memprof::detail::as_text(header.encode())) && copy_rest(file_.get(), out);
+    bool is_written = memprof::detail::write_text(out, memprof::detail::as_text(header.encode()));
+    if (file_) {
+      std::rewind(file_.get());
+      is_written = is_written && copy_rest(file_.get(), out);
+    }
     std::uint32_t number = chunks_;
     for_each_chunk(
         [&](const unsigned char* bytes, std::size_t size) { is_written = is_written && put_chunk(out, bytes, size, number++); });
     return is_written;
   }
-  /// Raises an error if writing the temporary file has failed.
-  void check(const std::string& path) const {
-    if (error_ == 0) return;
-    memprof::detail::raise_about_file(
-        "write", path, "cannot write a temporary file: " + std::error_code(error_, std::generic_category()).message());
+  /// Throws `output_error` if writing the temporary file has failed.
+  void check() const {
+    if (error_ != 0) raise_about_temporary(error_);
   }
 
  private:
@@ -121,22 +131,31 @@ growing_trace::growing_trace() : older_{std::make_unique<older_part>()} {
 }
 growing_trace::~growing_trace() = default;
 
-void growing_trace::write(const std::string& path) const {
-  older_->check(path);
-  if (older_->empty()) return memprof::write_trace(target_, path);
-  memprof::detail::replace_file(path, [this](std::FILE* file) { return older_->write_with(target_, file); });
+bool growing_trace::write(std::FILE* file) const {
+  older_->check();
+  return older_->write_with(target_, file);
 }
 
-memprof::profile growing_trace::profile() const {
-  constexpr const char* name = "a temporary file";
-  older_->check(name);
-  if (older_->empty()) return memprof::profile_of(target_);
-  const memprof::detail::file_handle file{std::tmpfile()};
-  if (!file || !older_->write_with(target_, file.get()) || std::fflush(file.get()) != 0)
-    memprof::detail::raise_about_file("write", name, memprof::detail::reason_in_errno());
-  std::rewind(file.get());
+std::FILE* growing_trace::whole() const {
+  if (!whole_) {
+    whole_.reset(std::tmpfile());
+    if (!whole_ || !write(whole_.get()) || std::fflush(whole_.get()) != 0) raise_about_temporary(errno);
+  }
+  std::rewind(whole_.get());
+  return whole_.get();
+}
+
+memprof::profile growing_trace::profile(memprof::facets asked) const {
+  older_->check();
+  if (older_->empty()) return memprof::profile_of(target_, asked);
   memprof::trace_file_status status;
-  return memprof::profile_of(file.get(), name, status);
+  return memprof::profile_of(whole(), temporary_name, status, 0, asked);
+}
+
+void growing_trace::visit(memprof::detail::trace_visitor_view& visitor) const {
+  older_->check();
+  if (older_->empty()) return target_.visit(visitor);
+  (void)memprof::read_trace(whole(), temporary_name, visitor);
 }
 
 }  // namespace memprof_tool

@@ -1,6 +1,7 @@
 #include "analyze.hpp"
 #include "complain.hpp"
 #include "completion.hpp"
+#include "convert.hpp"
 #include "estimate.hpp"
 #include "exit_status.hpp"
 #include "export.hpp"
@@ -133,6 +134,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_fit(program, status);
   memprof_tool::add_estimate(program, status);
   memprof_tool::add_waterfall(program, status);
+  memprof_tool::add_convert(program, status);
   memprof_tool::add_export(program, status);
   memprof_tool::add_import(program, status);
   memprof_tool::add_tt_mlir(program, status);

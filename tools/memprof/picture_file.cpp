@@ -1,6 +1,7 @@
 #include "picture_file.hpp"
 
 #include "gnuplot.hpp"
+#include "output_file.hpp"
 
 #include <memprof/detail/file_io.hpp>
 
@@ -21,22 +22,14 @@ namespace memprof_tool {
 
 namespace {
 
-/// A picture may overwrite a picture, an empty file, and what is not a regular file, such as /dev/stdout.
-void require_no_other_file(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return;
-  const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
-  std::array<char, 5> begin{};
-  const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
-  const std::string_view text{begin.data(), got};
-  if (text.empty() || text.starts_with("\x89PNG") || text.starts_with("<?xml") || text.starts_with("<svg")) return;
-  memprof::detail::raise_about_file("write", path, "it exists and is not a picture; remove it or choose another name");
-}
+constexpr file_kind picture_kind{"a picture", [](std::string_view begin) {
+                                   return begin.starts_with("\x89PNG") || begin.starts_with("<?xml") || begin.starts_with("<svg");
+                                 }};
 
 }  // namespace
 
 drawing draw_picture(const std::function<std::string(const std::string& file)>& script, const std::string& path) {
-  require_no_other_file(path);
+  keep_other_file(path, picture_kind);
   std::string folder = (std::filesystem::temp_directory_path() / "memprof-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) memprof::detail::raise_about_file("create", folder, memprof::detail::reason_in_errno());
   const auto remove_folder = [](const std::string* name) { std::filesystem::remove_all(*name); };

@@ -95,24 +95,6 @@ void check_encoding(std::FILE* file, const std::string& path) {
   raise_about_file("read", path, "byte 0: it is " + name + "; expected UTF-8: convert it with iconv -f " + name + " -t UTF-8");
 }
 
-void keep_input(const std::string& input, const std::string& output) {
-  std::error_code failure;  // a missing file cannot be the input
-  if (!std::filesystem::is_regular_file(output, failure) || !std::filesystem::equivalent(input, output, failure)) return;
-  memprof::detail::raise_about_file("write", output, "it is the input file; choose another output");
-}
-
-void keep_other_document(const std::string& output, std::string_view format, const std::string& kind) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(output, ignored) || std::filesystem::file_size(output, ignored) == 0) return;
-  const memprof::detail::file_handle file{std::fopen(output.c_str(), "rb")};
-  std::array<char, 64> begin{};
-  const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
-  if (std::string_view{begin.data(), got}.find(format) != std::string_view::npos) return;
-  memprof::detail::raise_about_file("write", output, "it exists and is not " + kind + "; remove it or choose another name");
-}
-
-recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
-
 namespace {
 
 /// Raises an error if a file that is not a trace is not JSON either. The JSON reader reports damaged and foreign documents.
@@ -124,23 +106,8 @@ void check_looks_like_json(std::FILE* file, const std::string& path) {
   if (first == '{' || first == '[' || first == byte_order_mark || first == EOF) return;
   memprof::detail::raise_about_file(
       "read", path,
-      "it is neither a trace nor a profile in JSON (memprof import reads other tools' recordings, memprof analyze reads "
+      "it is neither a trace nor a profile in JSON (memprof convert reads other tools' recordings, memprof analyze reads "
       "logs of tt-train's tracker)");
-}
-
-recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t full_segments, memprof::facets asked) {
-  const progress shown{"memprof: reading " + path, file};
-  recording result;
-  result.is_trace = memprof::is_trace_file(file);
-  if (!result.is_trace) {
-    result.profile = read_profile(file, path);
-    return result;
-  }
-  memprof::trace_file_status status;
-  result.profile = memprof::profile_of(file, path, status, full_segments, asked);
-  result.complaint = complaint_about(status, path);
-  print_dropped_note(status, path);
-  return result;
 }
 
 /// Whether the content is a profile rather than a log, which may have any name and contain JSON. The file is at its beginning
@@ -171,10 +138,24 @@ memprof::profile read_profile(std::FILE* file, const std::string& path) {
   return memprof::read_json(file, path);
 }
 
-recording read_recording(std::FILE* file, const std::string& path) { return read_keeping(file, path, 0, memprof::facets::none); }
+recording read_recording(std::FILE* file, const std::string& path, std::uint32_t full_segments, memprof::facets asked) {
+  const progress shown{"memprof: reading " + path, file};
+  recording result;
+  result.is_trace = memprof::is_trace_file(file);
+  if (!result.is_trace) {
+    result.profile = read_profile(file, path);
+    return result;
+  }
+  memprof::trace_file_status status;
+  result.profile = memprof::profile_of(file, path, status, full_segments, asked);
+  result.complaint = complaint_about(status, path);
+  result.has_content = status.damage.empty() || status.chunks != 0;
+  print_dropped_note(status, path);
+  return result;
+}
 
 recording read_recording(const std::string& path, std::uint32_t full_segments, memprof::facets asked) {
-  return read_keeping(open_recording(path).get(), path, full_segments, asked);
+  return read_recording(open_recording(path).get(), path, full_segments, asked);
 }
 
 recorded_runs read_runs(const std::string& path) {

@@ -20,13 +20,6 @@ namespace memprof_tool {
 /// Throws `memprof::error` if a file is text in an encoding other than UTF-8. The file is at its beginning before and after.
 void check_encoding(std::FILE* file, const std::string& path);
 
-/// Throws `memprof::error` if `output` is the input file, which writing would destroy.
-void keep_input(const std::string& input, const std::string& output);
-
-/// Throws `memprof::error` if writing would replace a file that is neither empty nor a JSON document of that format; `kind` says
-/// what such a document is: "an analysis".
-void keep_other_document(const std::string& output, std::string_view format, const std::string& kind);
-
 /// Why a trace was not read completely, as a sentence without a final full stop; empty if it was.
 [[nodiscard]] std::string complaint_about(const memprof::trace_file_status& status, const std::string& path);
 
@@ -40,15 +33,16 @@ void print_dropped_note(const memprof::trace_file_status& status, const std::str
 struct recording {
   memprof::profile profile;
   bool is_trace = false;
-  std::string complaint;  ///< why the profile covers only the beginning of the file; empty: it covers all
+  std::string complaint;    ///< why the profile covers only the beginning of the file; empty: it covers all
+  bool has_content = true;  ///< false: even that cannot be read
 };
 
-/// Reads a trace or a JSON profile. Throws `memprof::error` if the file is neither, or has a newer version.
-[[nodiscard]] recording read_recording(const std::string& path);
+/// Reads a trace or a JSON profile. Throws `memprof::error` if the file is neither, or has a newer version. The profile of a
+/// trace keeps `full_segments` segments in full; 0: as many as the capture's options say.
+[[nodiscard]] recording read_recording(const std::string& path, std::uint32_t full_segments = 0,
+                                       memprof::facets asked = memprof::facets::none);
 /// The same for an open file at its beginning.
-[[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
-/// The same, but the profile of a trace keeps `full_segments` segments in full; 0: as many as the capture's options say.
-[[nodiscard]] recording read_recording(const std::string& path, std::uint32_t full_segments,
+[[nodiscard]] recording read_recording(std::FILE* file, const std::string& path, std::uint32_t full_segments = 0,
                                        memprof::facets asked = memprof::facets::none);
 
 /// Reads a file that is not a trace. Throws `memprof::error` if it is not a JSON profile either.

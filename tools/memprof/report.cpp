@@ -4,6 +4,7 @@
 #include "exit_status.hpp"
 #include "gzip.hpp"
 #include "help_text.hpp"
+#include "output_file.hpp"
 #include "recording.hpp"
 #include "say_written.hpp"
 
@@ -20,7 +21,6 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <system_error>
 
 namespace memprof_tool {
 namespace {
@@ -31,13 +31,6 @@ struct report_arguments {
   std::string title;
   bool force = false;
 };
-
-/// Raises an error if the output would overwrite anything but a page.
-void check_output(const std::filesystem::path& output) {
-  std::error_code failure;
-  if (!std::filesystem::is_regular_file(output, failure) || memprof::is_html_page(output)) return;
-  memprof::detail::raise_about_file("write", output, "it exists and is not a memprof page; use --force to overwrite it");
-}
 
 /// Removes the folder of the file from a text: the page may be shared with others.
 [[nodiscard]] std::string without_folder(std::string text, const std::string& file) {
@@ -81,7 +74,7 @@ int run_report(const report_arguments& arguments) {
   if (output.empty()) output = std::filesystem::path{arguments.file}.replace_extension(".html");
   try {
     keep_input(arguments.file, output);
-    if (!arguments.force) check_output(output);
+    if (!arguments.force) keep_other_file(output, page_file_kind, "use --force to overwrite it");
     const std::string complaint = write_page(arguments, output);
     say_written(output);
     if (complaint.empty()) return success;

@@ -1,6 +1,7 @@
 #include "trace.hpp"
 
 #include "complain.hpp"
+#include "conversion.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"
 #include "progress.hpp"
@@ -16,9 +17,6 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/trace_file.hpp>
-#if MEMPROF_TOOL_ZSTD
-#include <memprof/trace/trace_zstd.hpp>
-#endif
 
 #include <unistd.h>
 #include <CLI/App.hpp>
@@ -187,34 +185,21 @@ int run_trace(const trace_arguments& arguments) {
   return bad_input;
 }
 
-#if MEMPROF_TOOL_ZSTD
 int run_repack(const trace_arguments& arguments) {
-  try {
-    keep_input(arguments.file, arguments.output);
-    const memprof::detail::file_handle file = open_recording(arguments.file);
-    const progress shown{"memprof: " + std::string{arguments.packs ? "packing " : "unpacking "} + arguments.file, file.get()};
-    memprof::repack_trace(file.get(), arguments.file, arguments.output, arguments.packs);
-    return success;
-  } catch (const memprof::error& fault) {
-    print_error("trace", fault.what());
-  }
-  return bad_input;
+  conversion asked;
+  asked.subcommand = "trace";
+  asked.input = arguments.file;
+  asked.output = arguments.output;
+  asked.format = arguments.packs ? "packed-trace" : "trace";
+  return convert(asked);
 }
-#else
-int run_repack(const trace_arguments&) {
-  print_error("trace",
-              "this memprof was built without zstd, which packs traces; install libzstd (libzstd-dev on Debian) and rebuild");
-  return bad_input;
-}
-#endif
 
 }  // namespace
 
 void add_trace(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<trace_arguments>();
   CLI::App& command = *program.add_subcommand("trace", "print the events of a trace, one per line, or pack the trace");
-  set_footer(command, "", "the events cannot be printed",
-             "an argument is invalid, FILE cannot be read completely or --output cannot be written");
+  set_footer(command, "", "the output cannot be written", bad_input_text);
   command.add_option("FILE", arguments->file, "a trace")->required();
   command.add_flag("--json", arguments->as_json, "print JSON lines");
   CLI::Option* const output =

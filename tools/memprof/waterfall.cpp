@@ -5,6 +5,7 @@
 #include "gzip.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"
+#include "output_file.hpp"
 #include "progress.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
@@ -194,6 +195,9 @@ std::vector<memprof::waterfall_column> columns_of(waterfall_arguments& arguments
   return columns;
 }
 
+constexpr file_kind waterfall_kind{
+    "a waterfall", [](std::string_view begin) { return begin.find(memprof::waterfall_json_format) != begin.npos; }};
+
 /// Raises an error if an output would overwrite an input, or another file than one that this subcommand writes.
 void check_outputs(const waterfall_arguments& arguments) {
   for (const std::string& input : arguments.files) {
@@ -201,11 +205,8 @@ void check_outputs(const waterfall_arguments& arguments) {
       if (!output->empty()) keep_input(input, *output);
     }
   }
-  if (!arguments.json.empty()) keep_other_document(arguments.json, memprof::waterfall_json_format, "a waterfall");
-  std::error_code failure;
-  if (!arguments.html.empty() && std::filesystem::is_regular_file(arguments.html, failure) &&
-      !memprof::is_html_page(arguments.html))
-    memprof::detail::raise_about_file("write", arguments.html, "it exists and is not a memprof page");
+  if (!arguments.json.empty()) keep_other_file(arguments.json, waterfall_kind);
+  if (!arguments.html.empty()) keep_other_file(arguments.html, page_file_kind);
 }
 
 int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {

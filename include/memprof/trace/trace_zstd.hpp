@@ -71,33 +71,37 @@ class zstd_packer {
 
 }  // namespace detail
 
-/// Writes the trace in `source` (`name` is its name for messages) to the file `target`, with its chunks packed with zstd, or
-/// unpacked if `packs` is false. If the trace is damaged or either file fails, raises an error and leaves an existing target
-/// unchanged. The target must be a file, not a pipe. About 300 MB a second, and the memory of a few chunks.
-inline void repack_trace(std::FILE* source, const std::filesystem::path& name, const std::filesystem::path& target,
-                         bool packs = true) {
+/// Writes the trace in `source` (`name` is its name for messages) to `target`, with its chunks packed with zstd, or unpacked if
+/// `packs` is false. False if the target, which must be seekable, cannot be written; errno says why. Raises an error if the trace
+/// is damaged or has not ended. About 300 MB a second, and the memory of a few chunks.
+[[nodiscard]] inline bool repack_trace(std::FILE* source, const std::filesystem::path& name, std::FILE* target, bool packs) {
   detail::trace_file_reader from{source, name};
   if (from.live() != nullptr) detail::raise("'" + name.string() + "' was not ended by its capture, so it cannot be packed");
   detail::zstd_packer packer;
-  detail::replace_file(target, [&](std::FILE* file) {
-    detail::trace_file_header header;
-    header.bytes = detail::trace_file_header::size;
-    bool is_written = detail::write_text(file, detail::as_text(header.encode()));
-    while (const std::optional<std::string_view> payload = from.next()) {
-      const std::optional<std::string_view> packed = packs ? packer.pack(*payload) : std::nullopt;
-      const std::string_view stored = packed.value_or(*payload);
-      detail::chunk_header chunk;
-      chunk.bytes = static_cast<std::uint32_t>(stored.size());
-      chunk.number = static_cast<std::uint32_t>(header.chunks++);
-      chunk.packing = packed ? detail::packed_with_zstd : detail::not_packed;
-      chunk.checksum = detail::crc32c::extend(0, reinterpret_cast<const unsigned char*>(stored.data()), stored.size());
-      header.bytes += detail::chunk_header::size + stored.size();
-      is_written = is_written && detail::write_text(file, detail::as_text(chunk.encode())) && detail::write_text(file, stored);
-    }
-    if (!from.status().damage.empty()) detail::raise(from.status().damage + "; it was not packed");
-    // Only now is the length of the file known.
-    return is_written && std::fseek(file, 0, SEEK_SET) == 0 && detail::write_text(file, detail::as_text(header.encode()));
-  });
+  detail::trace_file_header header;
+  header.bytes = detail::trace_file_header::size;
+  bool is_written = detail::write_text(target, detail::as_text(header.encode()));
+  while (const std::optional<std::string_view> payload = from.next()) {
+    const std::optional<std::string_view> packed = packs ? packer.pack(*payload) : std::nullopt;
+    const std::string_view stored = packed.value_or(*payload);
+    detail::chunk_header chunk;
+    chunk.bytes = static_cast<std::uint32_t>(stored.size());
+    chunk.number = static_cast<std::uint32_t>(header.chunks++);
+    chunk.packing = packed ? detail::packed_with_zstd : detail::not_packed;
+    chunk.checksum = detail::crc32c::extend(0, reinterpret_cast<const unsigned char*>(stored.data()), stored.size());
+    header.bytes += detail::chunk_header::size + stored.size();
+    is_written = is_written && detail::write_text(target, detail::as_text(chunk.encode())) && detail::write_text(target, stored);
+  }
+  if (!from.status().damage.empty()) detail::raise(from.status().damage + "; it was not packed");
+  // Only now is the length of the file known.
+  return is_written && std::fseek(target, 0, SEEK_SET) == 0 && detail::write_text(target, detail::as_text(header.encode()));
+}
+
+/// The same for the name of the target, which must be a file, not a pipe. On failure, raises an error and leaves an existing
+/// target unchanged.
+inline void repack_trace(std::FILE* source, const std::filesystem::path& name, const std::filesystem::path& target,
+                         bool packs = true) {
+  detail::replace_file(target, [&](std::FILE* file) { return repack_trace(source, name, file, packs); });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -36,6 +36,7 @@ expect_completion("memprof show --format=t" tracker)
 expect_completion("memprof show --format=" summary tracker)
 expect_completion("memprof show --top 3 --col" --color)
 expect_completion("memprof show --space show --markd" --markdown)
+expect_completion("memprof convert run.memtrace --format pp" pprof)
 expect_completion("memprof import heap" heaptrack)
 expect_completion("memprof import heaptrack heap") # a file
 expect_completion("memprof show ")

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace memprof_tool {
+
+/// Adds `memprof convert`: any recording in any other format. If chosen, it runs while `program` parses its arguments and stores
+/// its exit status in `status`.
+void add_convert(CLI::App& program, int& status);
+
+}  // namespace memprof_tool

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memprof/toolkit/format/function_name.hpp>
+#include <memprof/toolkit/format/recorded_event_writer.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Other tools' recordings, read into a trace.
+
+namespace memprof_tool {
+
+/// The names of their formats.
+inline const std::vector<std::string> foreign_formats{"torch-snapshot", "rmm", "heaptrack", "xplane", "tt-mlir", "ttnn-graph"};
+
+/// How another tool's recording is read.
+struct reading_options {
+  std::string format = "auto";   ///< one of `foreign_formats`, or auto: by its content
+  std::string module;            ///< the program in an XLA profile; empty: all
+  std::string classes;           ///< a file of class rules for XLA profiles
+  bool per_core = false;         ///< for a ttnn graph trace
+  std::string frames;            ///< "all" or "own"; empty: own
+  std::uint32_t operations = 0;  ///< that have a row of their own in the profile; 0: `memprof::imported_operations`
+};
+
+/// What there is to report about a recording after reading it.
+struct reading_result {
+  std::string damage;    ///< why the end is missing, as a sentence without a final full stop; empty: it is not
+  bool is_whole = true;  ///< false: the end is missing, or some of it could not be read
+};
+
+/// Whether the content of a file that is not memprof's own trace is a profile in JSON. The file is at its beginning before and
+/// after.
+[[nodiscard]] bool is_memprof_profile(std::FILE* file);
+
+/// Reads a recording into `trace`. Prints remarks about it as lines of `subcommand`. Throws `memprof::error` if it cannot be read
+/// at all.
+[[nodiscard]] reading_result read_foreign(std::FILE* file, const std::string& path, const reading_options& options,
+                                          memprof::trace& trace, const std::string& subcommand);
+
+}  // namespace memprof_tool
