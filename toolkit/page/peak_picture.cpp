@@ -214,7 +214,8 @@ std::string peak_picture_script(const std::vector<analyzed_space>& bars, std::st
   script += "set yrange [0:" + detail::decimal(axis.unit.of(axis.end), 6) + "]\n";
   std::string names;
   const std::size_t letters = letters_a_line * static_cast<std::size_t>(detail::gnuplot_most_lines - 1);  // lines may break early
-  const vector<std::string> titles = detail::shortened_apart(titles_of(bars), letters);
+  const std::vector<std::string> whole = titles_of(bars);
+  const vector<std::string> titles = detail::shortened_apart({whole.begin(), whole.end()}, letters);
   for (std::size_t position = 0; position < bars.size(); ++position) {
     detail::append_labels(script, bars[position], position, axis);
     names +=
