@@ -44,7 +44,7 @@ class vector_storage {
   }
 
   /// Gives it room for `count` elements. Elements are moved as bytes if `relocate` is null.
-  [[gnu::noinline]] void set_capacity(std::size_t count, std::size_t element_bytes, relocation relocate) {
+  [[gnu::cold, gnu::noinline]] void set_capacity(std::size_t count, std::size_t element_bytes, relocation relocate) {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = SIZE_MAX;  // for which `operator new` throws
     void* const data = ::operator new(bytes);
@@ -60,7 +60,7 @@ class vector_storage {
 
   /// Makes room for `count` more elements, and for at least as many as there is now, so that adding elements one by one takes
   /// linear time.
-  [[gnu::noinline]] void make_room(std::size_t count, std::size_t element_bytes, relocation relocate) {
+  [[gnu::cold, gnu::noinline]] void make_room(std::size_t count, std::size_t element_bytes, relocation relocate) {
     if (count <= capacity_ - size_) return;
     std::size_t least = 0;
     if (__builtin_add_overflow(size_, count, &least)) least = SIZE_MAX;
@@ -117,12 +117,12 @@ class vector : public detail::vector_storage {
   /// `count` elements with their default values.
   explicit vector(std::size_t count) : vector() { resize(count); }
   vector(std::size_t count, const T& value) : vector() { resize(count, value); }
-  vector(std::initializer_list<T> values) : vector() { append(values.begin(), values.end()); }
+  [[gnu::cold, gnu::noinline]] vector(std::initializer_list<T> values) : vector() { append(values.begin(), values.end()); }
   template <std::forward_iterator Iterator>
   vector(Iterator first, Iterator last) : vector() {
     append(first, last);
   }
-  vector(const vector& other) : vector() { append(other.begin(), other.end()); }
+  [[gnu::cold, gnu::noinline]] vector(const vector& other) : vector() { append(other.begin(), other.end()); }
   [[gnu::always_inline]] vector(vector&& other) noexcept : vector_storage(std::move(other)) {}
   vector& operator=(const vector& other) {
     vector copy(other);
@@ -271,7 +271,7 @@ class vector : public detail::vector_storage {
       return relocate;
     }
   }
-  static void relocate(void* to, void* from, std::size_t count) noexcept {
+  [[gnu::cold]] static void relocate(void* to, void* from, std::size_t count) noexcept {
     T* target = static_cast<T*>(to);
     for (T* source = static_cast<T*>(from); count != 0; --count, ++source, ++target) {
       ::new (static_cast<void*>(target)) T(std::move(*source));
@@ -280,7 +280,7 @@ class vector : public detail::vector_storage {
   }
 
   /// Adds an element that takes over `value`.
-  [[gnu::noinline]] void push(T& value) {
+  [[gnu::cold, gnu::noinline]] void push(T& value) {
     T* source = &value;
     if (size_ == capacity_) {
       const std::size_t index = static_cast<std::size_t>(source - begin());
@@ -306,7 +306,7 @@ class vector : public detail::vector_storage {
     }
   }
 
-  [[gnu::noinline]] void release() noexcept {
+  [[gnu::cold, gnu::noinline]] void release() noexcept {
     truncate(0);
     free_elements(sizeof(T));
   }
