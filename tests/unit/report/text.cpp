@@ -681,7 +681,7 @@ TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is
   CHECK(text.find("Process   100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap), 10.0 MiB "
                   "code and files\n") != std::string::npos);
   CHECK(text.find("Accuracy  incomplete: exact for what was captured") != std::string::npos);
-  CHECK(text.find("          60.0 MiB not recorded: add #include <memprof/backend/new_delete.hpp>") != std::string::npos);
+  CHECK(text.find("          60.0 MiB not recorded: add #include <memprof/backend/malloc.hpp>") != std::string::npos);
   const auto is_incomplete = [&](const memprof::vector<memprof::process_memory>& readings) {
     profile.facts = {memprof::to_table<memprof::process_memory>(readings)};
     return to_text(profile).find("incomplete") != std::string::npos;
