@@ -14,6 +14,9 @@
 
 namespace memprof::test {
 
+using detail::label_table;
+using detail::scope_address;
+
 /// Where an event happens. A tag is a category's value plus one; 0 is none.
 struct where {
   std::uint8_t space = 0;
