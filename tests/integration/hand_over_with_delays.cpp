@@ -102,7 +102,7 @@ class delayed_path {
     CHECK(space.replaced_allocations.count == 0);
     CHECK(space.mismatched_sizes.count == 0);
     CHECK(consumer_.events.rejected_events() == 0);
-    return {space.open_segment().live_at_peak, space.live(), space.allocated(),
+    return {space.open_segment().peak_live_bytes, space.live(), space.allocated(),
             static_cast<std::int64_t>(space.allocation_count())};
   }
 

@@ -305,7 +305,7 @@ TEST_CASE("process memory: live capture, kept trace and trace file say the same"
   capture.end();
   const memprof::profile live = capture.profile();
   const auto rows = memprof::rows_of<process_memory>(live.facts);
-  CHECK(rows.size() == std::size(memprof::detail::process_moments));
+  CHECK(rows.size() == std::size(memprof::process_moments));
   CHECK(memprof::rows_of<process_memory>(memprof::profile_of(kept).facts) == rows);
   CHECK(memprof::rows_of<process_memory>(memprof::profile_of(file).facts) == rows);
 }

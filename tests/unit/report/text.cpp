@@ -10,6 +10,7 @@
 #include <memprof/profile/process_account.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
