@@ -3,8 +3,8 @@
 #include "exit_status.hpp"
 #include "option_values.hpp"
 #include "progress.hpp"
-#if MEMPROF_TOOL_TORCH
 #include "text_output.hpp"
+#if MEMPROF_TOOL_TORCH
 #include "torch_step.hpp"
 #endif
 
