@@ -1,6 +1,7 @@
 // memprof in one header, written by ./dev single-header. Do not edit: change the files under include/.
 //
 // Define before the include, where you want it; the header may be included again for more:
+//   MEMPROF_WITH_MALLOC      replaces malloc and its family, and these operators; in exactly one .cpp
 //   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp
 //   MEMPROF_WITH_ALL         reading trace files, writing JSON: all that needs no other library
 //   MEMPROF_WITH_JSON        reading profiles, sessions: needs nlohmann/json
@@ -778,6 +779,7 @@ class thread_claim {
 
 // ---- <memprof/trace/event.hpp>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -847,6 +849,8 @@ static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::ch
   return event_kind_names[index < event_kind_names.size() ? index : 0];
 }
 
+namespace detail {
+
 /// The ring of events recorded by no thread: those about the capture itself.
 inline constexpr std::uint32_t no_ring_id = 0;
 
@@ -856,19 +860,41 @@ inline constexpr std::uint32_t no_ring_id = 0;
          (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
+}  // namespace detail
+
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
 inline constexpr std::uint8_t cpu_space = 0;
+
+namespace detail {
 
 /// The address of a `scope_begin` or `scope_end`: the operation's number on its thread, from 1, and a second number.
 [[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
   return std::uint64_t{other} << 32 | number;
 }
 
+}  // namespace detail
+
 /// The address of an `out_of_memory` for which the device's free bytes are unknown.
 inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
 
 /// No particular memory space; an `annotate` with it searches all of them.
 inline constexpr std::uint8_t any_space = 255;
+
+/// A memory space's number within one process or one trace: see `memory_space`, `trace_writer::space`.
+struct space_id {
+  std::uint8_t value = 0;
+
+  bool operator==(const space_id&) const = default;
+};
+
+/// The start of a block: in this process, in another one, or in a device's memory.
+struct block_address {
+  std::uint64_t value;
+
+  constexpr block_address(std::uint64_t address) noexcept : value(address) {}                        // implicit
+  block_address(const void* address) noexcept : value(reinterpret_cast<std::uintptr_t>(address)) {}  // implicit
+  bool operator==(const block_address&) const = default;
+};
 
 /// One thing that happened to memory: the only form in which sources report to the ledger.
 ///
@@ -887,6 +913,17 @@ struct event {
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
 
+namespace detail {
+
+/// The last fields of an event, packed as they lie in memory: label, kind, space, tag.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t packed_tail(const event& described) noexcept {
+  // By shifts: from a struct, compilers assemble the word field by field and do not hoist the constants out of a loop.
+  return described.label | std::uint64_t{static_cast<std::uint8_t>(described.kind)} << 32 | std::uint64_t{described.space} << 40 |
+         std::uint64_t{described.tag} << 48;
+}
+static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
+              offsetof(event, space) == 29 && offsetof(event, tag) == 30);
+
 /// One of a sequence of events of several threads, in their order.
 struct ordered_event {
   const event* recorded;
@@ -903,6 +940,8 @@ void for_each_run(const ordered_event* first, const ordered_event* last, Visitor
     first = end;
   }
 }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -922,6 +961,8 @@ using label = std::uint32_t;
 /// Stands for every name beyond the process's limit; the greatest label that a block's annotation can have. It has no text in any
 /// table.
 inline constexpr label other_names = (label{1} << 24) - 1;
+
+namespace detail {
 
 /// Separates the parts of a compound name, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
@@ -1052,6 +1093,8 @@ class label_table {
   char* next_ = nullptr;
   std::size_t free_ = 0;
 };
+
+}  // namespace detail
 
 /// Maps ids to texts, for any kind of table. Valid while its source stays in place.
 class name_view {
@@ -1196,6 +1239,7 @@ using abi_1::thread_slot;
 // ---- <memprof/record/own_file.hpp>
 #include <cstdint>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -1218,6 +1262,17 @@ struct own_file {
   [[nodiscard]] bool is_there() const noexcept {
     const own_file now = of(number);
     return now.number >= 0 && now.device == device && now.inode == inode;
+  }
+
+  /// Opens the file again under that path; false if it is no longer there.
+  [[nodiscard]] bool reopen(const char* path) noexcept {
+    own_file found = of(::open(path, O_RDWR | O_CLOEXEC));
+    if (found.device != device || found.inode != inode) {
+      found.close();
+      return false;
+    }
+    number = found.number;
+    return true;
   }
 
   void close() noexcept {
@@ -1269,7 +1324,7 @@ namespace memprof::inline MEMPROF_ABI {
 struct fact_table;
 
 namespace detail {
-class hidden_blocks;
+class profiler_blocks;
 class phantom_addresses;
 struct ring_places;
 }  // namespace detail
@@ -1316,7 +1371,7 @@ struct registry {
   // Changes of the order word; read by tests and `stats`.
   std::uint64_t drains = 0;
   std::uint64_t order_epoch = 0;
-  std::uint64_t lone_ring = 0;  ///< id of the ring that was alone in the last drain
+  std::uint64_t sole_ring = 0;  ///< id of the ring that was alone in the last drain
   std::uint32_t grants = 0;
   std::atomic<std::uint32_t> revocations{0};
   bool can_grant = false;  ///< whether the system has `membarrier`
@@ -1348,12 +1403,12 @@ struct registry {
   std::atomic<detail::phantom_addresses*> phantom{nullptr};
 
   /// The profiler's own blocks that the program may free; null before the first.
-  std::atomic<detail::hidden_blocks*> hidden{nullptr};
+  std::atomic<detail::profiler_blocks*> profiler_blocks{nullptr};
 
   /// Bytes that `malloc` may take for the alignment of the program's live aligned blocks, beside their own.
   std::atomic<std::int64_t> alignment_bytes{0};
 
-  label_table* labels = nullptr;
+  detail::label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
   label space_memories[max_spaces + 1] = {host_memory};  ///< by id; 0: the space has a memory to itself
   std::uint32_t space_count = 0;
@@ -1392,7 +1447,7 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
   if (shared.labels == nullptr) {
     void* const pages = detail::map_pages(sizeof(label_table));
     if (pages == nullptr) return 0;
-    shared.labels = new (pages) label_table;
+    shared.labels = new (pages) detail::label_table;
     shared.space_names[cpu_space] = shared.labels->intern("cpu");
     shared.space_count = 1;
   }
@@ -1400,6 +1455,11 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
   const label id = shared.labels->intern(text, max_interned_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
+}
+
+/// The number of the active capture; 0: there is none.
+[[nodiscard]] inline std::uint32_t active_capture() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
 }
 
 /// Holds the registry's lock until the end of the scope. A thread that is forking already holds it.
@@ -1775,23 +1835,14 @@ class [[nodiscard]] control_guard {
   activity_guard hidden_;
 };
 
-/// The last fields of an event, packed as they lie in memory.
-[[nodiscard, gnu::always_inline]] inline std::uint64_t rest_of(const event& described) noexcept {
-  // By shifts: from a struct, compilers assemble the word field by field and do not hoist the constants out of a loop.
-  return described.label | std::uint64_t{static_cast<std::uint8_t>(described.kind)} << 32 | std::uint64_t{described.space} << 40 |
-         std::uint64_t{described.tag} << 48;
-}
-static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
-              offsetof(event, space) == 29 && offsetof(event, tag) == 30);
-
 /// Writes the event after the ring's last and publishes it.
 template <class Pauses>
 [[gnu::always_inline]] inline void publish(event_ring& ring, event* slot, std::uint64_t stamp, std::uint64_t address,
-                                           std::uint64_t bytes, std::uint64_t rest) noexcept {
+                                           std::uint64_t bytes, std::uint64_t tail) noexcept {
   slot->stamp = stamp;
   slot->address = address;
   slot->bytes = bytes;
-  __builtin_memcpy(&slot->label, &rest, sizeof rest);
+  __builtin_memcpy(&slot->label, &tail, sizeof tail);
   Pauses::reach(path_step::slot_written);
   ring.cursor.store(slot + 1, std::memory_order_relaxed);
   // Release pairs with the acquire load of the head in a drain.
@@ -1805,18 +1856,18 @@ template <class Pauses>
 /// Continues with an event that needs a stamp: several threads record, or this one has not yet shown that it is alone.
 template <class Pauses>
 [[gnu::noinline]] void record_stamped(registry& shared, event_ring& ring, std::uint64_t address, std::uint64_t bytes,
-                                      std::uint64_t rest, std::uint64_t word) noexcept {
+                                      std::uint64_t tail, std::uint64_t word) noexcept {
   const std::uint64_t stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, ring, word);
-  publish<Pauses>(ring, ring.cursor.load(std::memory_order_relaxed), stamp, address, bytes, rest);
+  publish<Pauses>(ring, ring.cursor.load(std::memory_order_relaxed), stamp, address, bytes, tail);
 }
 
 template <class Pauses>
-void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t rest) noexcept;
+void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t tail) noexcept;
 
 /// Records the first event of a thread in a capture, or one that finds its ring full.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_slot& self, std::uint64_t address,
-                                                      std::uint64_t bytes, std::uint64_t rest) noexcept {
+                                                      std::uint64_t bytes, std::uint64_t tail) noexcept {
   const errno_guard kept;  // locking and mapping make system calls
   room found = room::none;
   label thread_name = 0;
@@ -1841,9 +1892,9 @@ template <class Pauses>
   }
   if (found == room::made_for_new_thread) {
     record_words<Pauses>(shared, self, self.ring->thread, thread_id(),
-                         rest_of({0, 0, 0, thread_name, event_kind::thread_begin, any_space, 0}));
+                         packed_tail({0, 0, 0, thread_name, event_kind::thread_begin, any_space, 0}));
   }
-  record_words<Pauses>(shared, self, address, bytes, rest);
+  record_words<Pauses>(shared, self, address, bytes, tail);
 }
 
 /// Handles an allocation while this thread is inside the profiler: by the profiler itself, the upstream of a tracked resource, or
@@ -1908,12 +1959,12 @@ template <class Pauses>
 /// in its own space.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
-                                                std::uint64_t rest) noexcept {
+                                                std::uint64_t tail) noexcept {
   const activity doing = self.doing().load(std::memory_order_relaxed);
   if (doing != activity::nested && doing != activity::idle) return note_reentrant(shared, doing);
   const activity_guard outside{self, activity::idle};
-  if (!self.has_ring()) return record_without_room<Pauses>(shared, self, address, bytes, rest);
-  record_words<Pauses>(shared, self, address, bytes, rest);
+  if (!self.has_ring()) return record_without_room<Pauses>(shared, self, address, bytes, tail);
+  record_words<Pauses>(shared, self, address, bytes, tail);
 }
 
 /// A thread that records alone still stamps one event in this many, so that timelines know when things happened.
@@ -1923,7 +1974,7 @@ inline constexpr std::uintptr_t stamp_interval = 64;
 /// departure from the usual path is a tail call, so that this path saves no registers and has no stack frame.
 template <class Pauses>
 [[gnu::always_inline]] inline void record_idle(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
-                                               std::uint64_t rest) noexcept {
+                                               std::uint64_t tail) noexcept {
   event_ring& ring = *self.ring;
   // Set before the word is read: `is_in_flight` relies on it. The store may still wait in this core's buffer when the word is
   // read; the process-wide barrier on the draining side handles that, so nothing is needed here.
@@ -1933,31 +1984,31 @@ template <class Pauses>
   // Relaxed: the barrier in `start_recording` makes a new limit visible. A null limit takes this branch too.
   if (slot >= ring.limit.load(std::memory_order_relaxed)) [[unlikely]] {
     ring.doing.store(activity::idle, std::memory_order_relaxed);
-    return record_without_room<Pauses>(shared, self, address, bytes, rest);
+    return record_without_room<Pauses>(shared, self, address, bytes, tail);
   }
   // Acquire pairs with the exchange in `claim_order`: an event that depends on another thread's stamped one sees `shared`.
   const std::uint64_t word = shared.order_word.load(std::memory_order_acquire);
   Pauses::reach(path_step::word_read);
   if (word != ring.order_word) [[unlikely]]
-    return record_stamped<Pauses>(shared, ring, address, bytes, rest, word);
+    return record_stamped<Pauses>(shared, ring, address, bytes, tail, word);
   if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) [[unlikely]]
-    return record_stamped<Pauses>(shared, ring, address, bytes, rest, order_shared);
-  publish<Pauses>(ring, slot, 0, address, bytes, rest);
+    return record_stamped<Pauses>(shared, ring, address, bytes, tail, order_shared);
+  publish<Pauses>(ring, slot, 0, address, bytes, tail);
 }
 
 /// Records one event and sets its stamp.
 template <class Pauses>
 [[gnu::always_inline]] inline void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
-                                                std::uint64_t rest) noexcept {
+                                                std::uint64_t tail) noexcept {
   if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
-    return record_inside<Pauses>(shared, self, address, bytes, rest);
-  record_idle<Pauses>(shared, self, address, bytes, rest);
+    return record_inside<Pauses>(shared, self, address, bytes, tail);
+  record_idle<Pauses>(shared, self, address, bytes, tail);
 }
 
 /// Records one event and sets its stamp. For the process's own registry, use `memprof::detail::record_event`.
 template <class Pauses>
 [[gnu::always_inline]] inline void record(registry& shared, thread_slot& self, const event& described) noexcept {
-  record_words<Pauses>(shared, self, described.address, described.bytes, rest_of(described));
+  record_words<Pauses>(shared, self, described.address, described.bytes, packed_tail(described));
 }
 
 /// Records one event of the calling thread if a capture is active.
@@ -2028,6 +2079,15 @@ class optional_category {
   }
   return {};
 }
+
+namespace detail {
+
+/// Whether an event's tag names a category; 0 does not, and out-of-range values count as 0.
+[[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
+/// The category's number, from 0; that of `other` if the tag names none.
+[[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -2218,20 +2278,6 @@ namespace detail {
 #endif
 
 }  // namespace detail
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/space_id.hpp>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// A memory space's number within one process or one trace: see `memory_space`, `trace_writer::space`.
-struct space_id {
-  std::uint8_t value = 0;
-
-  bool operator==(const space_id&) const = default;
-};
-
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/memory_space.hpp>
@@ -2450,7 +2496,7 @@ class stream_and_pool {
     pool = pool.substr(0, longest);
     char text[2 * longest + 1];
     stream.copy(text, stream.size());
-    text[stream.size()] = name_separator;
+    text[stream.size()] = detail::name_separator;
     pool.copy(text + stream.size() + 1, pool.size());
     const detail::control_guard control;
     const char* const both = text;
@@ -2463,22 +2509,6 @@ class stream_and_pool {
 
  private:
   label name_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/block_address.hpp>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The start of a block: in this process, in another one, or in a device's memory.
-struct block_address {
-  std::uint64_t value;
-
-  constexpr block_address(std::uint64_t address) noexcept : value(address) {}                        // implicit
-  block_address(const void* address) noexcept : value(reinterpret_cast<std::uintptr_t>(address)) {}  // implicit
-  bool operator==(const block_address&) const = default;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -2536,6 +2566,319 @@ inline constexpr core_range any_core{0, 0, 255, 255};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/detail/vector.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <iterator>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// The part of a `vector` that does not depend on the type of its elements, so that it is compiled only once.
+class vector_storage {
+ public:
+  [[nodiscard, gnu::always_inline]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard, gnu::always_inline]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard, gnu::always_inline]] std::size_t capacity() const noexcept { return capacity_; }
+
+ protected:
+  /// Moves elements into other memory, and ends those that it moved from.
+  using relocation = void (*)(void* to, void* from, std::size_t count) noexcept;
+
+  vector_storage() = default;
+  [[gnu::always_inline]] vector_storage(vector_storage&& other) noexcept
+      : data_(other.data_), size_(other.size_), capacity_(other.capacity_) {
+    other.data_ = nullptr;
+    other.size_ = other.capacity_ = 0;
+  }
+  ~vector_storage() = default;
+
+  void swap(vector_storage& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+
+  /// Gives it room for `count` elements. Elements are moved as bytes if `relocate` is null.
+  [[gnu::cold, gnu::noinline]] void set_capacity(std::size_t count, std::size_t element_bytes, relocation relocate) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = SIZE_MAX;  // for which `operator new` throws
+    void* const data = ::operator new(bytes);
+    if (relocate != nullptr) {
+      relocate(data, data_, size_);
+    } else if (size_ != 0) {
+      std::memcpy(data, data_, size_ * element_bytes);
+    }
+    free_elements(element_bytes);
+    data_ = data;
+    capacity_ = count;
+  }
+
+  /// Makes room for `count` more elements, and for at least as many as there is now, so that adding elements one by one takes
+  /// linear time.
+  [[gnu::cold, gnu::noinline]] void make_room(std::size_t count, std::size_t element_bytes, relocation relocate) {
+    if (count <= capacity_ - size_) return;
+    std::size_t least = 0;
+    if (__builtin_add_overflow(size_, count, &least)) least = SIZE_MAX;
+    const std::size_t doubled = capacity_ <= SIZE_MAX / 2 ? 2 * capacity_ : SIZE_MAX;
+    set_capacity(least < doubled ? doubled : least, element_bytes, relocate);
+  }
+
+  void check_index(std::size_t index) const {
+    if (index < size_) return;
+#if defined(__cpp_exceptions)
+    throw std::out_of_range("memprof::vector::at: the index is not below the size");
+#else
+    std::abort();
+#endif
+  }
+
+  void free_elements([[maybe_unused]] std::size_t element_bytes) noexcept {
+#if defined(__cpp_sized_deallocation)
+    if (data_ != nullptr) ::operator delete(data_, capacity_* element_bytes);
+#else
+    ::operator delete(data_);
+#endif
+  }
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace detail
+
+/// A growing array in one allocation from `operator new`, with the interface of `std::vector` as far as profiles need it.
+///
+/// It exists because of what `std::vector` costs programs that use memprof header-only: for each of some 60 types of elements,
+/// a unit that prints a profile compiled 80 functions. Here iterators are pointers, and what moves bytes is compiled once. To
+/// get a standard vector: `std::vector<T>(rows.begin(), rows.end())`.
+///
+/// Constructors that run out of memory, and whatever makes it grow, throw `std::bad_alloc`; a size beyond what fits into memory
+/// is no exception. `push_back` and `emplace_back` then change nothing. Moving and destroying elements must not throw.
+template <class T>
+class vector : public detail::vector_storage {
+ public:
+  using value_type = T;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using reference = T&;
+  using const_reference = const T&;
+  using pointer = T*;
+  using const_pointer = const T*;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  vector() = default;
+  /// `count` elements with their default values.
+  explicit vector(std::size_t count) : vector() { resize(count); }
+  vector(std::size_t count, const T& value) : vector() { resize(count, value); }
+  [[gnu::cold, gnu::noinline]] vector(std::initializer_list<T> values) : vector() { append(values.begin(), values.end()); }
+  template <std::forward_iterator Iterator>
+  vector(Iterator first, Iterator last) : vector() {
+    append(first, last);
+  }
+  [[gnu::cold, gnu::noinline]] vector(const vector& other) : vector() { append(other.begin(), other.end()); }
+  [[gnu::always_inline]] vector(vector&& other) noexcept : vector_storage(std::move(other)) {}
+  vector& operator=(const vector& other) {
+    vector copy(other);
+    swap(copy);
+    return *this;
+  }
+  [[gnu::always_inline]] vector& operator=(vector&& other) noexcept {
+    vector taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  [[gnu::always_inline]] ~vector() {
+    if constexpr (std::is_trivially_destructible_v<T>) {
+      free_elements(sizeof(T));
+    } else if (data_ != nullptr) {
+      release();
+    }
+  }
+  void swap(vector& other) noexcept { vector_storage::swap(other); }
+
+  [[nodiscard, gnu::always_inline]] T* data() noexcept { return static_cast<T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T* data() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] T* begin() noexcept { return static_cast<T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T* begin() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T* cbegin() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] T* end() noexcept { return static_cast<T*>(data_) + size_; }
+  [[nodiscard, gnu::always_inline]] const T* end() const noexcept { return static_cast<const T*>(data_) + size_; }
+  [[nodiscard, gnu::always_inline]] const T* cend() const noexcept { return static_cast<const T*>(data_) + size_; }
+  [[nodiscard, gnu::always_inline]] T& operator[](std::size_t index) noexcept { return static_cast<T*>(data_)[index]; }
+  [[nodiscard, gnu::always_inline]] const T& operator[](std::size_t index) const noexcept {
+    return static_cast<const T*>(data_)[index];
+  }
+  /// Throws `std::out_of_range` if there is none.
+  [[nodiscard]] T& at(std::size_t index) {
+    check_index(index);
+    return (*this)[index];
+  }
+  [[nodiscard]] const T& at(std::size_t index) const {
+    check_index(index);
+    return (*this)[index];
+  }
+  [[nodiscard, gnu::always_inline]] T& front() noexcept { return *static_cast<T*>(data_); }
+  [[nodiscard, gnu::always_inline]] const T& front() const noexcept { return *static_cast<const T*>(data_); }
+  [[nodiscard, gnu::always_inline]] T& back() noexcept { return static_cast<T*>(data_)[size_ - 1]; }
+  [[nodiscard, gnu::always_inline]] const T& back() const noexcept { return static_cast<const T*>(data_)[size_ - 1]; }
+
+  void reserve(std::size_t count) {
+    if (count > capacity_) set_capacity(count, sizeof(T), relocator());
+  }
+
+  /// New elements have their default values.
+  void resize(std::size_t count) {
+    truncate(count);
+    make_room(count - size_, sizeof(T), relocator());
+    for (; size_ < count; ++size_) ::new (static_cast<void*>(end())) T();
+  }
+  /// New elements are copies of `value`, which is not in this vector.
+  void resize(std::size_t count, const T& value) {
+    truncate(count);
+    make_room(count - size_, sizeof(T), relocator());
+    while (size_ < count) add(value);
+  }
+  void clear() noexcept { truncate(0); }
+  template <std::forward_iterator Iterator>
+  void assign(Iterator first, Iterator last) {
+    *this = vector(first, last);
+  }
+
+  /// The value may lie in this vector, here and below.
+  [[gnu::always_inline]] void push_back(const T& value) {
+    T copy(value);
+    push(copy);
+  }
+  [[gnu::always_inline]] void push_back(T&& value) { push(value); }
+  template <class... Arguments>
+  [[gnu::always_inline]] T& emplace_back(Arguments&&... arguments) {
+    T made(std::forward<Arguments>(arguments)...);
+    push(made);
+    return back();
+  }
+  void pop_back() noexcept { truncate(size_ - 1); }
+
+  /// Puts the value before `position`.
+  T* insert(const T* position, T value) {
+    const std::size_t index = static_cast<std::size_t>(position - begin());
+    push(value);
+    for (std::size_t at = size_ - 1; at > index; --at) std::swap((*this)[at], (*this)[at - 1]);
+    return begin() + index;
+  }
+  /// Copies of the elements from `first` to `last`, which are not in this vector, go behind the last.
+  template <std::forward_iterator Iterator>
+  void append(Iterator first, Iterator last) {
+    make_room(static_cast<std::size_t>(std::distance(first, last)), sizeof(T), relocator());
+    for (; first != last; ++first) add(*first);
+  }
+  T* erase(const T* first, const T* last) noexcept {
+    T* const kept = begin() + (first - begin());
+    if (first == last) return kept;
+    T* target = kept;
+    for (T* source = begin() + (last - begin()); source != end(); ++source, ++target) *target = std::move(*source);
+    truncate(static_cast<std::size_t>(target - begin()));
+    return kept;
+  }
+  T* erase(const T* position) noexcept { return erase(position, position + 1); }
+
+  /// Erases the elements that it applies to, and returns their number.
+  template <class Predicate>
+  friend std::size_t erase_if(vector& values, Predicate applies) {
+    T* kept = values.begin();
+    for (T& value : values) {
+      if (applies(std::as_const(value))) continue;
+      if (kept != &value) *kept = std::move(value);
+      ++kept;
+    }
+    const auto erased = static_cast<std::size_t>(values.end() - kept);
+    values.erase(kept, values.end());
+    return erased;
+  }
+
+  friend bool operator==(const vector& left, const vector& right) {
+    if (left.size() != right.size()) return false;
+    for (std::size_t index = 0; index < left.size(); ++index) {
+      if (!(left[index] == right[index])) return false;
+    }
+    return true;
+  }
+  /// With the elements of another container, such as `std::vector`.
+  template <class Other>
+  requires std::same_as<typename Other::value_type, T> &&(!std::same_as<Other, vector>)friend bool operator==(
+      const vector& left, const Other& right) {
+    if (left.size() != right.size()) return false;
+    auto other = right.begin();
+    for (const T& value : left) {
+      if (!(value == *other++)) return false;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] static constexpr relocation relocator() noexcept {
+    static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+    static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      return nullptr;
+    } else {
+      return relocate;
+    }
+  }
+  [[gnu::cold]] static void relocate(void* to, void* from, std::size_t count) noexcept {
+    T* target = static_cast<T*>(to);
+    for (T* source = static_cast<T*>(from); count != 0; --count, ++source, ++target) {
+      ::new (static_cast<void*>(target)) T(std::move(*source));
+      source->~T();
+    }
+  }
+
+  /// Adds an element that takes over `value`.
+  [[gnu::cold, gnu::noinline]] void push(T& value) {
+    T* source = &value;
+    if (size_ == capacity_) {
+      const std::size_t index = static_cast<std::size_t>(source - begin());
+      const bool is_inside = source >= begin() && source < end();
+      make_room(1, sizeof(T), relocator());
+      if (is_inside) source = begin() + index;
+    }
+    add(std::move(*source));
+  }
+
+  /// Where there is room.
+  template <class Value>
+  void add(Value&& value) {
+    ::new (static_cast<void*>(end())) T(std::forward<Value>(value));
+    ++size_;
+  }
+
+  void truncate(std::size_t count) noexcept {
+    if constexpr (std::is_trivially_destructible_v<T>) {
+      size_ = count < size_ ? count : size_;
+    } else {
+      while (size_ > count) (*this)[--size_].~T();
+    }
+  }
+
+  [[gnu::cold, gnu::noinline]] void release() noexcept {
+    truncate(0);
+    free_elements(sizeof(T));
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/trace/fact_table.hpp>
 #include <concepts>
 #include <cstddef>
@@ -2545,7 +2888,6 @@ inline constexpr core_range any_core{0, 0, 255, 255};
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 /// @file
 /// What a source knows besides memory over time: rows of named tables, typed where they are made and where they are read, and
@@ -2559,11 +2901,13 @@ using fact_value = std::variant<std::int64_t, double, std::string>;
 /// A named table with its rows.
 struct fact_table {
   std::string name;
-  std::vector<std::string> columns;
-  std::vector<std::vector<fact_value>> rows;  ///< each has a value for each column
+  vector<std::string> columns;
+  vector<vector<fact_value>> rows;  ///< each has a value for each column
 
   bool operator==(const fact_table&) const = default;
 };
+
+namespace detail {
 
 /// Limits of a table, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
@@ -2571,6 +2915,8 @@ inline constexpr std::size_t max_fact_tables = 1024;                   ///< per 
 inline constexpr std::size_t max_fact_bytes = std::size_t{128} << 20;  ///< about, of all rows of a trace in memory; likewise
 inline constexpr std::size_t max_fact_text = 4096;                     ///< bytes of a text value, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;               ///< bytes
+
+}  // namespace detail
 
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
 /// every field is an integer, `double` or `std::string`.
@@ -2608,8 +2954,8 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
   table.name = T::table;
   T model{};
   T::columns(model, [&](std::string_view name, const auto&) { table.columns.emplace_back(name); });
-  table.rows = std::vector<std::vector<fact_value>>(static_cast<std::size_t>(last - first));
-  for (std::vector<fact_value>& values : table.rows) {
+  table.rows = vector<vector<fact_value>>(static_cast<std::size_t>(last - first));
+  for (vector<fact_value>& values : table.rows) {
     T::columns(*first++, [&]<class Field>(std::string_view, const Field& field) {
       values.emplace_back(static_cast<fact_alternative<Field>>(field));
     });
@@ -2617,47 +2963,88 @@ template <fact T, std::same_as<fact_table> Table = fact_table>
   return table;
 }
 
-/// The value in the last column that has that name and that alternative of `fact_value`; null if there is none.
-template <std::size_t Alternative, std::same_as<fact_table> Table>
-[[nodiscard]] const auto* value_in(const Table& table, const std::vector<fact_value>& row, std::string_view name) {
-  const std::variant_alternative_t<Alternative, fact_value>* found = nullptr;
-  for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size();
-       column-- > 0 && found == nullptr;) {
-    if (table.columns[column] == name) found = std::get_if<Alternative>(&row[column]);
+/// Fills the fields of a fact from the columns of their names in one row of a table.
+struct fact_reader {
+  const fact_table& table;
+  const vector<fact_value>& row;
+
+  [[gnu::cold]] void operator()(std::string_view name, std::string& field) const {
+    if (const fact_value* const found = value_of(name, 2)) field = *std::get_if<std::string>(found);
   }
-  return found;
-}
+  [[gnu::cold]] void operator()(std::string_view name, double& field) const {
+    if (const fact_value* const found = value_of(name, 1)) field = *std::get_if<double>(found);
+  }
+  [[gnu::cold]] void operator()(std::string_view name, std::int64_t& field) const {
+    if (const fact_value* const found = value_of(name, 0)) field = *std::get_if<std::int64_t>(found);
+  }
+  template <class Field>
+  void operator()(std::string_view name, Field& field) const {
+    fact_alternative<Field> value = static_cast<fact_alternative<Field>>(field);
+    (*this)(name, value);
+    field = static_cast<Field>(value);
+  }
+
+ private:
+  /// In the last column that has that name and holds that alternative of `fact_value`; null if there is none.
+  [[nodiscard, gnu::cold]] const fact_value* value_of(std::string_view name, std::size_t alternative) const noexcept {
+    for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
+      if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+    }
+    return nullptr;
+  }
+};
 
 /// Calls `visit` with each row that `rows_of` would return. Unlike it, it makes no vector, whose functions each unit would have
 /// to compile for each type of row.
 template <fact T, std::same_as<fact_table> Table, class Visitor>
-void for_each_fact(const std::vector<Table>& tables, Visitor&& visit) {
+void for_each_fact(const vector<Table>& tables, Visitor&& visit) {
   for (const Table& table : tables) {
     if (table.name != T::table) continue;
-    for (const auto& values : table.rows) {
+    for (const vector<fact_value>& values : table.rows) {
       T row{};
-      T::columns(row, [&]<class Field>(std::string_view name, Field& field) {
-        constexpr std::size_t alternative = std::is_same_v<Field, std::string> ? 2 : std::is_floating_point_v<Field> ? 1 : 0;
-        if (const auto* const value = value_in<alternative>(table, values, name)) field = static_cast<Field>(*value);
-      });
+      T::columns(row, fact_reader{table, values});
       visit(row);
     }
   }
+}
+
+/// The table with overlong texts cut, and each row filled up with 0 to the number of columns.
+[[nodiscard]] inline fact_table fitted(fact_table table) {
+  const auto cut = [](std::string& text, std::size_t size) {
+    if (text.size() > size) text.resize(size);
+  };
+  cut(table.name, max_fact_text);
+  if (table.columns.size() > max_fact_columns) table.columns.resize(max_fact_columns);
+  for (std::string& column : table.columns) cut(column, max_fact_column_name);
+  if (table.columns.empty()) table.rows.clear();
+  for (vector<fact_value>& row : table.rows) {
+    row.resize(table.columns.size());
+    for (fact_value& value : row) {
+      if (auto* const text = std::get_if<std::string>(&value)) cut(*text, max_fact_text);
+    }
+  }
+  return table;
 }
 
 }  // namespace detail
 
 /// The rows as a table.
 template <fact T, std::same_as<fact_table> Table = fact_table>
-[[nodiscard]] Table to_table(const std::vector<T>& rows) {
-  return detail::table_of<T, Table>(rows.data(), rows.data() + rows.size());
+[[nodiscard]] Table to_table(const vector<T>& rows) {
+  return detail::table_of<T, Table>(rows.begin(), rows.end());
+}
+/// The same for rows that lie one behind the other in a container, such as `vector`.
+template <class Rows, std::same_as<fact_table> Table = fact_table>
+requires fact<typename Rows::value_type>
+[[nodiscard]] Table to_table(const Rows& rows) {
+  return detail::table_of<typename Rows::value_type, Table>(rows.data(), rows.data() + rows.size());
 }
 
 /// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
 /// type, the field keeps its default.
 template <fact T, std::same_as<fact_table> Table>
-[[nodiscard]] std::vector<T> rows_of(const std::vector<Table>& tables) {
-  std::vector<T> rows;
+[[nodiscard]] vector<T> rows_of(const vector<Table>& tables) {
+  vector<T> rows;
   detail::for_each_fact<T>(tables, [&](T& row) { rows.push_back(std::move(row)); });
   return rows;
 }
@@ -2851,7 +3238,7 @@ class event_sink {
   /// The text of such an id; it never moves. Takes a lock.
   [[nodiscard]] std::string_view text_of(label id) const noexcept {
     const detail::control_guard control;
-    const label_table* const labels = abi_1::process_registry.labels;
+    const detail::label_table* const labels = abi_1::process_registry.labels;
     return labels == nullptr ? std::string_view{} : labels->text(id);
   }
 
@@ -3168,6 +3555,8 @@ inline constexpr std::array<std::string_view, 0> signed_fields{};
 template <class T>
 inline constexpr std::array<std::string_view, 0> nullable_fields{};
 
+namespace detail {
+
 /// A list of types as a value, to iterate over: `list.each([]<class T>() { ... })`.
 template <class... Types>
 struct type_list {
@@ -3181,84 +3570,11 @@ struct type_list {
 template <class... Left, class... Right>
 type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
 
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/live_set.hpp>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-/// @file
-/// Who held what at one moment, as reported by profiles and facets.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Bytes and blocks of one owner: an operation's path (`append_operation`), empty for those allocated outside every operation, or
-/// a category's name.
-struct owned_bytes {
-  std::string owner;
-  std::int64_t bytes = 0;
-  std::int64_t blocks = 0;
-
-  bool operator==(const owned_bytes&) const = default;
-};
-
-/// A block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` come from `annotate`; empty and unknown if it
-/// was never called.
-struct live_block {
-  std::uint64_t address = 0;
-  std::int64_t bytes = 0;
-  std::string operation;
-  memprof::category category = category::other;
-  std::string name;
-  std::string shape;
-  std::string dtype;
-  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
-
-  bool operator==(const live_block&) const = default;
-};
-
-/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
-/// those of `by_category`. Rows are sorted by bytes, greatest first.
-struct live_set {
-  std::int64_t bytes = 0;
-  std::int64_t blocks = 0;
-  std::vector<owned_bytes> by_operation;
-  std::int64_t remaining_bytes = 0;       ///< bytes of operations beyond `capture_options::owners_per_segment`
-  std::int64_t remaining_operations = 0;  ///< number of those operations
-  std::vector<owned_bytes> by_category;
-  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
-
-  bool operator==(const live_set&) const = default;
-};
-
-template <>
-inline constexpr name_list field_names<owned_bytes>{"owner", "bytes", "blocks"};
-
-template <>
-inline constexpr name_list nullable_fields<owned_bytes>{"owner"};
-
-template <>
-inline constexpr name_list field_names<live_block>{"address", "bytes", "operation", "category",
-                                                   "name",    "shape", "dtype",     "requires_grad"};
-
-template <>
-inline constexpr name_list nullable_fields<live_block>{"operation"};
-
-template <>
-inline constexpr name_list later_fields<live_block>{"requires_grad"};
-
-template <>
-inline constexpr name_list field_names<live_set>{
-    "bytes", "blocks", "by_operation", "remaining_bytes", "remaining_operations", "by_category", "largest_blocks"};
-
-template <>
-inline constexpr name_list signed_fields<live_set>{"remaining_bytes"};
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/ledger/tally.hpp>
+// ---- <memprof/ledger/event_tally.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -3271,29 +3587,18 @@ struct event_tally {
   std::int64_t count = 0;
   std::int64_t bytes = 0;
 
+  /// Counts an event about any number of bytes; their sum stops at the greatest value.
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));
+  }
+
   bool operator==(const event_tally&) const = default;
 };
 
 template <>
 inline constexpr name_list field_names<event_tally>{"count", "bytes"};
-
-namespace detail {
-
-/// An `event_tally` during counting.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // a caller may pass any number
-  }
-};
-
-[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
-
-}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -3306,7 +3611,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 __extension__ using int128 = __int128;
 __extension__ using uint128 = unsigned __int128;
 
-struct frame_parts;
+struct saved_values;
 
 /// A signed 256-bit integer, for sums of squares that must stay exact because only their small differences matter. Arithmetic is
 /// modulo 2^256. All-zero bytes represent zero.
@@ -3361,7 +3666,7 @@ class wide_integer {
   }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_values;
 
   [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
 
@@ -3371,6 +3676,161 @@ class wide_integer {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/linear_fit.hpp>
+#include <algorithm>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Least-squares line through a number over the steps.
+struct linear_fit {
+  double per_step = 0;  ///< slope in bytes per step; 0 if all segments were in one step
+  /// Share of the variation that the line explains, 0 to 1; 1 if there is none. Means little for fewer than three segments.
+  double r_squared = 0;
+
+  bool operator==(const linear_fit&) const = default;
+};
+
+template <>
+inline constexpr name_list field_names<linear_fit>{"per_step", "r_squared"};
+
+namespace detail {
+
+/// The steps of the segments of one name: the x values of a fitted line. Counted from the first, so that sums are small. Trivial;
+/// all-zero bytes mean empty.
+struct exact_fit_steps {
+  std::uint64_t first;
+  std::uint64_t count;
+  int128 sum;
+  int128 squares;
+
+  void add(std::uint64_t step) noexcept {
+    if (count++ == 0) first = step;
+    const auto distance = static_cast<int128>(step - first);
+    sum += distance;
+    squares += distance * distance;
+  }
+};
+
+/// A number in the segments of one name: the y values. Sums are exact for up to 2^40 segments and any 63-bit numbers, so the line
+/// does not depend on the magnitude of the numbers, nor on how far the first is from the others.
+struct exact_fit_sums {
+  std::int64_t first;
+  int128 sum;
+  wide_integer squares;
+  wide_integer products;  ///< of values and steps
+
+  /// Adds the number, at least 0, for the segment whose step was last added to `steps`.
+  void add(std::int64_t value, std::uint64_t step, const exact_fit_steps& steps) noexcept {
+    const int128 rise = static_cast<int128>(value) - first;
+    if (rise == 0) return;
+    sum += rise;
+    squares += wide_integer{rise * rise};
+    products += wide_integer{rise * static_cast<int128>(step - steps.first)};
+  }
+
+  /// Adds the number for as many further segments, whose distances from the first step sum to `distances`.
+  void repeat(std::int64_t value, std::uint64_t times, int128 distances) noexcept {
+    const int128 rise = static_cast<int128>(value) - first;
+    if (rise == 0) return;
+    const auto count = static_cast<int128>(times);
+    sum += rise * count;
+    squares += wide_integer{rise * rise} * wide_integer{count};
+    products += wide_integer{rise} * wide_integer{distances};
+  }
+
+  /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), where each S is n times the sum of products of deviations from
+  /// the means. Constant numbers lie exactly on a level line, so R^2 is then 1.
+  [[nodiscard]] linear_fit fit(const exact_fit_steps& steps) const noexcept {
+    const wide_integer count{static_cast<int128>(steps.count)};
+    const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};
+    const wide_integer vertical = count * squares - wide_integer{sum} * wide_integer{sum};
+    const wide_integer both = count * products - wide_integer{steps.sum} * wide_integer{sum};
+    if (horizontal == wide_integer{}) return {0, vertical == wide_integer{} ? 1.0 : 0.0};
+    const double slope = both.to_double() / horizontal.to_double();
+    if (vertical == wide_integer{}) return {0, 1};
+    return {slope, std::clamp(slope * (both.to_double() / vertical.to_double()), 0.0, 1.0)};
+  }
+};
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/live_set.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Who held what at one moment, as reported by profiles and facets.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Bytes and blocks of one owner: an operation's path (`append_operation`), empty for those allocated outside every operation, or
+/// a category's name.
+struct owned_bytes {
+  std::string owner;
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+
+  bool operator==(const owned_bytes&) const = default;
+};
+
+/// A block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` come from `annotate`; empty and unknown if it
+/// was never called.
+struct live_block {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::string operation;
+  memprof::category category = category::other;
+  std::string name;
+  std::string shape;
+  std::string dtype;
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
+
+  bool operator==(const live_block&) const = default;
+};
+
+/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
+/// those of `by_category`. Rows are sorted by bytes, greatest first.
+struct live_set {
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+  vector<owned_bytes> by_operation;
+  std::int64_t remaining_bytes = 0;       ///< bytes of operations beyond `capture_options::owners_per_segment`
+  std::int64_t remaining_operations = 0;  ///< number of those operations
+  vector<owned_bytes> by_category;
+  vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
+
+  bool operator==(const live_set&) const = default;
+};
+
+template <>
+inline constexpr name_list field_names<owned_bytes>{"owner", "bytes", "blocks"};
+
+template <>
+inline constexpr name_list nullable_fields<owned_bytes>{"owner"};
+
+template <>
+inline constexpr name_list field_names<live_block>{"address", "bytes", "operation", "category",
+                                                   "name",    "shape", "dtype",     "requires_grad"};
+
+template <>
+inline constexpr name_list nullable_fields<live_block>{"operation"};
+
+template <>
+inline constexpr name_list later_fields<live_block>{"requires_grad"};
+
+template <>
+inline constexpr name_list field_names<live_set>{
+    "bytes", "blocks", "by_operation", "remaining_bytes", "remaining_operations", "by_category", "largest_blocks"};
+
+template <>
+inline constexpr name_list signed_fields<live_set>{"remaining_bytes"};
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/running_summary.hpp>
 #include <cstdint>
@@ -3461,12 +3921,68 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/profile/operation_profile.hpp>
+#include <cstdint>
+#include <string>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// One invocation of an operation in one memory space. Delta and peak are inclusive, as in `operation_usage`.
+struct operation_invocation {
+  std::int64_t thread = -1;  ///< number of the thread; -1: no such invocation
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t delta = 0;
+  std::int64_t peak = 0;
+
+  bool operator==(const operation_invocation&) const = default;
+};
+
+/// What one operation did in one memory space. Inclusive values contain nested operations; self values do not, so a table of self
+/// values sums to the total. Deltas and peaks count what the operation's own thread allocated and freed while it was open.
+struct operation_usage {
+  std::string space;
+  std::int64_t total_delta = 0;  ///< inclusive: allocated - freed, over all invocations
+  std::int64_t self_delta = 0;
+  std::int64_t max_delta = 0;  ///< inclusive: greatest delta of one finished invocation
+  std::int64_t allocated = 0;  ///< inclusive, bytes
+  std::int64_t freed = 0;      ///< inclusive, bytes, regardless of who allocated them
+  std::int64_t self_allocated = 0;
+  std::int64_t self_freed = 0;
+  std::int64_t allocation_count = 0;    ///< self
+  std::int64_t deallocation_count = 0;  ///< self
+  std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
+  std::int64_t self_peak = 0;           ///< the same, excluding nested operations
+  std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
+  /// Among the finished invocations whose delta and peak are not both 0: the first and last to end, and the one with the greatest
+  /// peak (the first if equal). A trace has all of them.
+  operation_invocation first_invocation;
+  operation_invocation last_invocation;
+  operation_invocation largest_invocation;
+
+  bool operator==(const operation_usage&) const = default;
+};
+
+/// One node of the operation tree. `path` joins the names from the outermost operation, as `append_operation` does.
+struct operation_profile {
+  std::string path;
+  std::string name;
+  std::int64_t parent = -1;  ///< index into `profile::operations`, -1 for an outermost operation
+  std::int64_t invocations = 0;
+  vector<operation_usage> usage;   ///< one for each space it used
+  bool stands_for_others = false;  ///< for the operations in `parent` beyond `capture_options::operations`
+
+  bool operator==(const operation_profile&) const = default;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/detail/heap.hpp>
 #include <cstddef>
 
 /// @file
-/// A binary heap for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
-/// includes the library would pay for instantiating them: tens of milliseconds per row type.
+/// A binary heap for rows of plain values, and sorting by it. The standard's `push_heap` and `sort` would do, but every
+/// translation unit that includes the library would pay for instantiating them: tens of milliseconds per row type.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -3510,6 +4026,25 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
     values[count] = last;
     sift_into_heap(values, count, 0, before);
   }
+}
+
+/// Sorts row numbers. `before` compares two of them, and is given `rows`.
+[[gnu::cold]] inline void sort_row_numbers(std::size_t* numbers, std::size_t count, const void* rows,
+                                           bool (*before)(const void* rows, std::size_t left, std::size_t right)) noexcept {
+  sort_rows(numbers, count, [&](std::size_t left, std::size_t right) { return before(rows, left, right); });
+}
+
+/// The numbers below `count`, sorted by `before` or else from the lowest: a stable order of rows that are too large to move, or
+/// are sorted so rarely that each sort had better not be compiled for its type.
+template <class Before>
+[[nodiscard]] vector<std::size_t> row_order(std::size_t count, const Before& before) {
+  vector<std::size_t> numbers(count);
+  for (std::size_t number = 0; number < count; ++number) numbers[number] = number;
+  sort_row_numbers(numbers.data(), count, &before, [](const void* rows, std::size_t left, std::size_t right) {
+    const Before& is_before = *static_cast<const Before*>(rows);
+    return is_before(left, right) || (left < right && !is_before(right, left));
+  });
+  return numbers;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -3794,77 +4329,6 @@ template <class IsBefore>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/ledger/running_line.hpp>
-#include <algorithm>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The steps of the segments of one name: the x values of a fitted line. Counted from the first, so that sums are small. Trivial;
-/// all-zero bytes mean empty.
-struct running_steps {
-  std::uint64_t first;
-  std::uint64_t count;
-  int128 sum;
-  int128 squares;
-
-  void add(std::uint64_t step) noexcept {
-    if (count++ == 0) first = step;
-    const auto distance = static_cast<int128>(step - first);
-    sum += distance;
-    squares += distance * distance;
-  }
-};
-
-/// A straight line through points: its slope, and the share of the variation that it explains.
-struct fitted_line {
-  double slope;
-  double r_squared;
-};
-
-/// A number in the segments of one name: the y values. Sums are exact for up to 2^40 segments and any 63-bit numbers, so the line
-/// does not depend on the magnitude of the numbers, nor on how far the first is from the others.
-struct running_line {
-  std::int64_t first;
-  int128 sum;
-  wide_integer squares;
-  wide_integer products;  ///< of values and steps
-
-  /// Adds the number, at least 0, for the segment whose step was last added to `steps`.
-  void add(std::int64_t value, std::uint64_t step, const running_steps& steps) noexcept {
-    const int128 rise = static_cast<int128>(value) - first;
-    if (rise == 0) return;
-    sum += rise;
-    squares += wide_integer{rise * rise};
-    products += wide_integer{rise * static_cast<int128>(step - steps.first)};
-  }
-
-  /// Adds the number for as many further segments, whose distances from the first step sum to `distances`.
-  void repeat(std::int64_t value, std::uint64_t times, int128 distances) noexcept {
-    const int128 rise = static_cast<int128>(value) - first;
-    if (rise == 0) return;
-    const auto count = static_cast<int128>(times);
-    sum += rise * count;
-    squares += wide_integer{rise * rise} * wide_integer{count};
-    products += wide_integer{rise} * wide_integer{distances};
-  }
-
-  /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), where each S is n times the sum of products of deviations from
-  /// the means. Constant numbers lie exactly on a level line, so R^2 is then 1.
-  [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
-    const wide_integer count{static_cast<int128>(steps.count)};
-    const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};
-    const wide_integer vertical = count * squares - wide_integer{sum} * wide_integer{sum};
-    const wide_integer both = count * products - wide_integer{steps.sum} * wide_integer{sum};
-    if (horizontal == wide_integer{}) return {0, vertical == wide_integer{} ? 1.0 : 0.0};
-    const double slope = both.to_double() / horizontal.to_double();
-    if (vertical == wide_integer{}) return {0, 1};
-    return {slope, std::clamp(slope * (both.to_double() / vertical.to_double()), 0.0, 1.0)};
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/ledger/segment_history.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -3873,7 +4337,7 @@ struct running_line {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_segments;
 
 /// A finished segment that is kept in full; its end is the start of the next.
 struct segment_mark {
@@ -3898,7 +4362,7 @@ struct named_segment_row {
   std::uint64_t last_number;
   std::uint64_t last_step;
   running_summary duration;  ///< in stamps
-  running_steps steps;
+  exact_fit_steps steps;
 };
 
 /// Removes the entries at positions that are not kept.
@@ -4022,7 +4486,7 @@ class segment_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_segments;
 
   [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
 
@@ -4081,7 +4545,7 @@ class segment_history {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_values;
 
 /// Numbers over the segments of each name, with one record for each row of a `segment_history`. For a space that first occurs
 /// later, earlier segments count as zeros.
@@ -4127,7 +4591,7 @@ class summaries_by_name {
   [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_values;
 
   page_array<char> known_;
   page_array<record> records_;
@@ -4135,81 +4599,13 @@ class summaries_by_name {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/ledger/facet/cores.hpp>
-#include <array>
+// ---- <memprof/ledger/core_ledger.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
-/// @file
-/// The facet "cores": usage of memory that each core of a device has to itself. It observes `allocate_on_cores`,
-/// `deallocate_on_cores` and `deallocate_circular_buffers`.
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace memprof::inline MEMPROF_ABI {
-
-/// The greatest bytes on any core that has its own memory. The three need not be on the same core or at the same moment, so
-/// `total` is at most the sum of the others.
-struct core_peaks {
-  std::int64_t circular_buffers = 0;
-  std::int64_t buffers = 0;
-  std::int64_t total = 0;    ///< peak of both together on a core
-  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
-
-  bool operator==(const core_peaks&) const = default;
-};
-
-/// One of the core rectangles that blocks were on, with the peaks on its cores, from all blocks whatever their rectangle.
-struct core_range_peaks {
-  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
-  core_peaks peaks;
-
-  bool operator==(const core_range_peaks&) const = default;
-};
-
-/// Peaks on cores over all segments of one name.
-struct named_core_peaks {
-  std::string segment;
-  value_summary circular_buffers;
-  value_summary buffers;
-  value_summary total;
-
-  bool operator==(const named_core_peaks&) const = default;
-};
-
-/// Usage of single cores. Empty for a space without blocks on cores (`event_sink::allocate_on_cores`); the other numbers of the
-/// space count such a block with its bytes on all its cores together.
-struct core_profile {
-  core_peaks peaks;                                ///< over the whole capture
-  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`, including blocks of earlier segments
-  std::vector<core_range_peaks> ranges;            ///< over the whole capture, greatest total first
-  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
-
-  bool operator==(const core_profile&) const = default;
-};
-
-template <>
-inline constexpr name_list field_names<core_peaks>{"circular_buffers", "buffers", "total", "busiest_core"};
-
-template <>
-inline constexpr name_list field_names<core_range_peaks>{"range", "peaks"};
-
-template <>
-inline constexpr name_list field_names<named_core_peaks>{"segment", "circular_buffers", "buffers", "total"};
-
-template <>
-inline constexpr name_list field_names<core_profile>{"peaks", "segments", "ranges", "segments_by_name"};
-
-template <>
-inline constexpr name_list later_fields<core_profile>{"segments_by_name"};
-
-/// The structs of the facet, for code that visits every field of a profile.
-using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
-
-namespace detail {
-
-struct frame_parts;
+struct saved_facets;
 
 /// Bytes on one core, or their peaks.
 struct core_usage {
@@ -4356,7 +4752,7 @@ class core_ledger {
   }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_facets;
 
   struct core_state {
     core_usage live;
@@ -4435,6 +4831,81 @@ class core_ledger {
   page_array<core_maxima> segments_;
   summaries_by_name<3> by_name_;
 };
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/facet/cores.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The facet "cores": usage of memory that each core of a device has to itself. It observes `allocate_on_cores`,
+/// `deallocate_on_cores` and `deallocate_circular_buffers`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The greatest bytes on any core that has its own memory. The three need not be on the same core or at the same moment, so
+/// `total` is at most the sum of the others.
+struct core_peaks {
+  std::int64_t circular_buffers = 0;
+  std::int64_t buffers = 0;
+  std::int64_t total = 0;    ///< peak of both together on a core
+  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
+
+  bool operator==(const core_peaks&) const = default;
+};
+
+/// One of the core rectangles that blocks were on, with the peaks on its cores, from all blocks whatever their rectangle.
+struct core_range_peaks {
+  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
+  core_peaks peaks;
+
+  bool operator==(const core_range_peaks&) const = default;
+};
+
+/// Peaks on cores over all segments of one name.
+struct named_core_peaks {
+  std::string segment;
+  value_summary circular_buffers;
+  value_summary buffers;
+  value_summary total;
+
+  bool operator==(const named_core_peaks&) const = default;
+};
+
+/// Usage of single cores. Empty for a space without blocks on cores (`event_sink::allocate_on_cores`); the other numbers of the
+/// space count such a block with its bytes on all its cores together.
+struct core_profile {
+  core_peaks peaks;                           ///< over the whole capture
+  vector<core_peaks> segments;                ///< one for each of `profile::segments`, including blocks of earlier segments
+  vector<core_range_peaks> ranges;            ///< over the whole capture, greatest total first
+  vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
+
+  bool operator==(const core_profile&) const = default;
+};
+
+template <>
+inline constexpr name_list field_names<core_peaks>{"circular_buffers", "buffers", "total", "busiest_core"};
+
+template <>
+inline constexpr name_list field_names<core_range_peaks>{"range", "peaks"};
+
+template <>
+inline constexpr name_list field_names<named_core_peaks>{"segment", "circular_buffers", "buffers", "total"};
+
+template <>
+inline constexpr name_list field_names<core_profile>{"peaks", "segments", "ranges", "segments_by_name"};
+
+template <>
+inline constexpr name_list later_fields<core_profile>{"segments_by_name"};
+
+namespace detail {
+
+/// The structs of the facet, for code that visits every field of a profile.
+using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
 
 /// An event about blocks on cores, and how it is applied to a space.
 ///
@@ -4530,12 +5001,12 @@ template <class Maxima>
 
 /// The rows of all rectangles, greatest total first.
 template <class Cores, class Peaks = core_range_peaks>
-[[nodiscard]] std::vector<Peaks> build_core_ranges(const Cores& cores) {
+[[nodiscard]] vector<Peaks> build_core_ranges(const Cores& cores) {
   struct row {
     std::uint32_t packed;
     core_maxima greatest;
   };
-  std::vector<row> rows(cores.ranges().size());
+  vector<row> rows(cores.ranges().size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const std::uint32_t packed = cores.ranges()[index];
     rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
@@ -4545,7 +5016,7 @@ template <class Cores, class Peaks = core_range_peaks>
     const core_usage& of_right = right.greatest.peak;
     return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
   });
-  std::vector<Peaks> result(rows.size());
+  vector<Peaks> result(rows.size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
   }
@@ -4607,7 +5078,7 @@ struct category_at_peak {
 struct segment_record {
   std::int64_t live_at_start;
   std::int64_t live_at_end;
-  std::int64_t live_at_peak;
+  std::int64_t peak_live_bytes;
   std::int64_t allocated;
   std::int64_t allocation_count;
   std::int64_t blocks_at_start;
@@ -4624,6 +5095,20 @@ struct segment_record {
   std::array<category_at_peak, category_names.size()> categories;
 };
 
+/// The numbers summed over all segments of a name, in the order of a space's `by_name`.
+enum class segment_number : std::uint8_t {
+  segment_peak,
+  peak_live_bytes,
+  allocated,
+  freed,
+  change,
+  live_at_end,
+  allocation_count,
+  deallocation_count
+};
+/// How many `segment_number` there are.
+inline constexpr std::size_t segment_number_count = 8;
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/top_blocks.hpp>
@@ -4632,7 +5117,7 @@ struct segment_record {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_spaces;
 
 /// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
 [[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
@@ -4712,7 +5197,7 @@ class top_blocks_of_segments {
   }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_spaces;
 
   static constexpr std::size_t max_levels = 32;
 
@@ -4751,7 +5236,7 @@ class top_blocks_of_segments {
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
-struct frame_parts;
+struct saved_segments;
 }
 
 /// Maps event stamps to time, by linear interpolation between readings of both clocks.
@@ -4807,7 +5292,7 @@ class clock_readings {
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct detail::saved_segments;
 
   __extension__ using wide = __int128;
 
@@ -4834,7 +5319,6 @@ class clock_readings {
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// The facet "capacity": the first allocation that exceeded the capacity of a device or one of its cores. It observes every
@@ -4862,7 +5346,7 @@ struct capacity_shortfall {
   live_set held;               ///< who held the rest: everything live except the requested block, with all operations
   /// The least that would have had to be freed: the smallest owner that alone held `shortfall` bytes, or else the fewest owners
   /// that together did, largest first. Empty if all together did not, because the request alone exceeded the capacity.
-  std::vector<owned_bytes> remedy;
+  vector<owned_bytes> remedy;
 
   bool operator==(const capacity_shortfall&) const = default;
 };
@@ -4877,10 +5361,10 @@ inline constexpr name_list nullable_fields<capacity_shortfall>{"operation"};
 template <>
 inline constexpr name_list signed_fields<capacity_shortfall>{"segment"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using capacity_structs = type_list<capacity_shortfall>;
-
-namespace detail {
 
 /// A space ledger's record of the first allocation that made its live bytes exceed its capacity: the requested block, and who
 /// held the rest at that moment. Categories and annotations are those known then.
@@ -4906,7 +5390,7 @@ struct shortfall_record {
   [[gnu::cold]] void take_out_asked() noexcept {
     stamp = moment.peak_stamp;
     const auto bytes = static_cast<std::int64_t>(asked.bytes);
-    moment.live_at_peak -= bytes;
+    moment.peak_live_bytes -= bytes;
     --moment.blocks_at_peak;
     moment.categories[asked.category()].bytes -= bytes;
     --moment.categories[asked.category()].blocks;
@@ -4951,7 +5435,7 @@ struct shortfall_record {
   /// `largest_count` entries of `largest` are a heap.
   [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
     const auto bytes = static_cast<std::int64_t>(held.bytes);
-    moment.live_at_peak += bytes;
+    moment.peak_live_bytes += bytes;
     ++moment.blocks_at_peak;
     moment.categories[held.category()].bytes += bytes;
     ++moment.categories[held.category()].blocks;
@@ -4997,8 +5481,8 @@ template <class Owners>
 
 /// The first shortfall of a space that had one. `held` was live besides the requested block.
 template <class Space, class Rows, class LiveSet, class Shortfall = capacity_shortfall>
-[[nodiscard]] Shortfall build_first_shortfall(const Space& space, const clock_readings& time,
-                                              const std::vector<std::string>& paths, LiveSet held, const Rows& rows) {
+[[nodiscard]] Shortfall build_first_shortfall(const Space& space, const clock_readings& time, const vector<std::string>& paths,
+                                              LiveSet held, const Rows& rows) {
   const shortfall_record& shortfall = space.first_shortfall();
   Shortfall result;
   result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
@@ -5022,14 +5506,13 @@ template <class Space, class Rows, class LiveSet, class Shortfall = capacity_sho
 // ---- <memprof/ledger/facet_names.hpp>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Translates a ledger's ids for a facet.
 struct facet_names {
-  const std::vector<std::string>& operations;  ///< paths, by node
-  const std::vector<std::string>& segments;    ///< by row of the history, followed by that of the open one, if there is one
+  const vector<std::string>& operations;  ///< paths, by node
+  const vector<std::string>& segments;    ///< by row of the history, followed by that of the open one, if there is one
   bool has_open;
   const clock_readings& time;
   std::uint64_t begin_stamp;
@@ -5042,91 +5525,11 @@ struct facet_names {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/ledger/facet/lifetimes.hpp>
+// ---- <memprof/ledger/passing_peak.hpp>
 #include <algorithm>
-#include <bit>
-#include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <vector>
 
-/// @file
-/// How long blocks live, by size and operation, and which come and go within one segment: how much an arena or a reused buffer
-/// would save.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// How long blocks lived, over a set of blocks. All 0 if there were none.
-struct lifetime_summary {
-  std::int64_t least = 0;
-  std::int64_t greatest = 0;
-  std::int64_t mean = 0;    ///< rounded down
-  std::int64_t median = 0;  ///< the lower median, rounded down to a power of two in the unit of the events
-
-  bool operator==(const lifetime_summary&) const = default;
-};
-
-/// The blocks of one size class that one operation allocated itself, whichever thread freed them.
-struct lifetime_usage {
-  std::string operation;        ///< its path; empty for blocks allocated outside every operation
-  std::int64_t least_size = 0;  ///< a power of two; the blocks have less than twice as many bytes; 0: blocks of 0 bytes
-  std::int64_t allocation_count = 0;
-  std::int64_t allocations = 0;  ///< bytes
-  std::int64_t deallocation_count = 0;
-  std::int64_t deallocations = 0;  ///< bytes
-  std::int64_t peak_blocks = 0;    ///< most live at once: this many reused buffers would suffice
-  std::int64_t passing_count = 0;  ///< blocks that came and went within one segment
-  std::int64_t passing_bytes = 0;
-  lifetime_summary in_allocations;  ///< of freed blocks: allocations in the space between allocation and free
-  lifetime_summary in_ns;           ///< of freed blocks, nanoseconds
-  bool stands_for_others = false;   ///< the row of all sizes and operations beyond the first 4096
-
-  bool operator==(const lifetime_usage&) const = default;
-};
-
-/// The blocks that came and went within one segment, over all segments of a name.
-struct passing_usage {
-  std::string segment;     ///< the name
-  std::int64_t count = 0;  ///< blocks
-  std::int64_t bytes = 0;  ///< sum over all of them
-  std::int64_t peak = 0;   ///< greatest bytes of them live at once in one segment: the size of an arena for it
-
-  bool operator==(const passing_usage&) const = default;
-};
-
-/// How long blocks lived. Empty unless lifetimes were requested when the profile was made from a trace.
-struct lifetime_profile {
-  std::vector<lifetime_usage> rows;             ///< most allocated bytes first
-  std::vector<passing_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
-  std::int64_t untracked_count = 0;             ///< frees of blocks whose allocation the trace lacks; in no row
-
-  bool operator==(const lifetime_profile&) const = default;
-};
-
-template <>
-inline constexpr name_list field_names<lifetime_summary>{"least", "greatest", "mean", "median"};
-
-template <>
-inline constexpr name_list field_names<lifetime_usage>{
-    "operation",     "least_size",    "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
-    "passing_count", "passing_bytes", "in_allocations",   "in_ns",       "stands_for_others"};
-
-template <>
-inline constexpr name_list nullable_fields<lifetime_usage>{"operation"};
-
-template <>
-inline constexpr name_list field_names<passing_usage>{"segment", "count", "bytes", "peak"};
-
-template <>
-inline constexpr name_list field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
-
-/// The structs of the facet, nested ones first, for code that visits every field of a profile.
-using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
-
-namespace detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The greatest sum of bytes, at one moment, of those blocks of a segment that are also freed in it.
 ///
@@ -5209,6 +5612,93 @@ class passing_peak {
   std::int64_t level_ = 0;  ///< of the last stretch
 };
 
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/facet/lifetimes.hpp>
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How long blocks live, by size and operation, and which come and go within one segment: how much an arena or a reused buffer
+/// would save.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// How long blocks lived, over a set of blocks. All 0 if there were none.
+struct lifetime_summary {
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+  std::int64_t mean = 0;    ///< rounded down
+  std::int64_t median = 0;  ///< the lower median, rounded down to a power of two in the unit of the events
+
+  bool operator==(const lifetime_summary&) const = default;
+};
+
+/// The blocks of one size class that one operation allocated itself, whichever thread freed them.
+struct lifetime_usage {
+  std::string operation;        ///< its path; empty for blocks allocated outside every operation
+  std::int64_t least_size = 0;  ///< a power of two; the blocks have less than twice as many bytes; 0: blocks of 0 bytes
+  std::int64_t allocation_count = 0;
+  std::int64_t allocations = 0;  ///< bytes
+  std::int64_t deallocation_count = 0;
+  std::int64_t deallocations = 0;  ///< bytes
+  std::int64_t peak_blocks = 0;    ///< most live at once: this many reused buffers would suffice
+  std::int64_t passing_count = 0;  ///< blocks that came and went within one segment
+  std::int64_t passing_bytes = 0;
+  lifetime_summary in_allocations;  ///< of freed blocks: allocations in the space between allocation and free
+  lifetime_summary in_ns;           ///< of freed blocks, nanoseconds
+  bool stands_for_others = false;   ///< the row of all sizes and operations beyond the first 4096
+
+  bool operator==(const lifetime_usage&) const = default;
+};
+
+/// The blocks that came and went within one segment, over all segments of a name.
+struct passing_usage {
+  std::string segment;     ///< the name
+  std::int64_t count = 0;  ///< blocks
+  std::int64_t bytes = 0;  ///< sum over all of them
+  std::int64_t peak = 0;   ///< greatest bytes of them live at once in one segment: the size of an arena for it
+
+  bool operator==(const passing_usage&) const = default;
+};
+
+/// How long blocks lived. Empty unless lifetimes were requested when the profile was made from a trace.
+struct lifetime_profile {
+  vector<lifetime_usage> rows;             ///< most allocated bytes first
+  vector<passing_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
+  std::int64_t untracked_count = 0;        ///< frees of blocks whose allocation the trace lacks; in no row
+
+  bool operator==(const lifetime_profile&) const = default;
+};
+
+template <>
+inline constexpr name_list field_names<lifetime_summary>{"least", "greatest", "mean", "median"};
+
+template <>
+inline constexpr name_list field_names<lifetime_usage>{
+    "operation",     "least_size",    "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
+    "passing_count", "passing_bytes", "in_allocations",   "in_ns",       "stands_for_others"};
+
+template <>
+inline constexpr name_list nullable_fields<lifetime_usage>{"operation"};
+
+template <>
+inline constexpr name_list field_names<passing_usage>{"segment", "count", "bytes", "peak"};
+
+template <>
+inline constexpr name_list field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
+
+namespace detail {
+
+/// The structs of the facet, nested ones first, for code that visits every field of a profile.
+using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
+
 /// The lifetimes in one memory space. Memory is bounded by live blocks, operations and segment names. Blocks for which there is
 /// no memory count as untracked.
 class space_lifetimes {
@@ -5276,7 +5766,7 @@ class space_lifetimes {
     struct ranked {
       const row* of;
     };
-    std::vector<ranked> order;
+    vector<ranked> order;
     for (const row& each : rows_) order.push_back({&each});
     std::sort(order.begin(), order.end(), [](const ranked& one, const ranked& other) {
       const row& left = *one.of;
@@ -5404,7 +5894,6 @@ class space_lifetimes {
 #include <limits>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The facet "out of memory": failed allocations. It observes `out_of_memory`.
@@ -5438,12 +5927,12 @@ inline constexpr name_list nullable_fields<out_of_memory_failure>{"operation"};
 template <>
 inline constexpr name_list signed_fields<out_of_memory_failure>{"device_free", "segment", "time_ns", "segment_number"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using out_of_memory_structs = type_list<out_of_memory_failure>;
 
-namespace detail {
-
-struct frame_parts;
+struct saved_facets;
 
 /// An allocation for which a device had no memory, and what was held then, in bytes.
 struct out_of_memory_record {
@@ -5466,15 +5955,15 @@ class out_of_memory_ledger {
   }
 
   [[nodiscard]] const page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
-  [[nodiscard]] const tally& further() const noexcept { return further_; }
+  [[nodiscard]] const event_tally& further() const noexcept { return further_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_facets;
 
   page_array<out_of_memory_record> kept_;
-  tally further_;
+  event_tally further_;
 };
 
 /// Applies such an event. False if it must be rejected.
@@ -5491,9 +5980,9 @@ class out_of_memory_ledger {
 
 /// The failed allocations of a space.
 template <class Failed, class Rows, class Failure = out_of_memory_failure>
-[[nodiscard]] std::vector<Failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
-                                                       const std::vector<std::string>& paths, const Rows& segments) {
-  std::vector<Failure> rows(failed.kept().size());
+[[nodiscard]] vector<Failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
+                                                  const vector<std::string>& paths, const Rows& segments) {
+  vector<Failure> rows(failed.kept().size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const out_of_memory_record& record = failed.kept()[index];
     rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
@@ -5508,6 +5997,192 @@ template <class Failed, class Rows, class Failure = out_of_memory_failure>
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/ledger/address_ranges.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The addresses [begin, end).
+struct address_range {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+/// Disjoint ranges of addresses, in memory of its own. A change moves a few hundred of them at most, however many there are: they
+/// lie in chunks, whose order is kept apart.
+class address_ranges {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes() + chunks_.bytes(); }
+
+  /// Makes room for one `erase` and one `insert`. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool make_room() noexcept {
+    return rows_.reserve(rows_.size() + 2 * chunk_rows) && chunks_.reserve(chunks_.size() + 2);
+  }
+
+  /// Adds a range that overlaps with none. Requires room.
+  void insert(const address_range& added) noexcept {
+    place at = place_for(added);
+    if (chunks_[at.chunk].size == chunk_rows) at = split(at);
+    chunk& target = chunks_[at.chunk];
+    address_range* const row = rows_of(target) + at.row;
+    std::memmove(row + 1, row, (target.size - at.row) * sizeof(address_range));
+    *row = added;
+    ++target.size;
+    ++size_;
+  }
+
+  /// Removes [begin, end) from the ranges and returns how many bytes of it they covered. Requires room.
+  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
+    place at = first_behind(begin);
+    if (at.chunk == chunks_.size()) return 0;
+    std::uint64_t erased = 0;
+    if (address_range& first = row_at(at); first.begin < begin) {
+      const std::uint64_t first_end = first.end;
+      first.end = begin;
+      if (first_end > end) {
+        insert({end, first_end});
+        return end - begin;
+      }
+      erased += first_end - begin;
+      ++at.row;
+    }
+    bool is_through = false;
+    while (at.chunk != chunks_.size() && !is_through) {
+      address_range* const rows = rows_of(chunks_[at.chunk]);
+      const std::size_t size = chunks_[at.chunk].size;
+      std::size_t last = at.row;
+      for (; last != size && rows[last].end <= end; ++last) erased += rows[last].end - rows[last].begin;
+      is_through = last != size;
+      if (is_through && rows[last].begin < end) {
+        erased += end - rows[last].begin;
+        rows[last].begin = end;
+      }
+      const bool is_dropped = !remove(at, last);
+      at = {is_dropped ? at.chunk : at.chunk + 1, 0};
+    }
+    return erased;
+  }
+
+  /// The size of the range that begins at `address`, or 0.
+  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
+    const place at = first_behind(address);
+    if (at.chunk == chunks_.size()) return 0;
+    const address_range& found = rows_of(chunks_[at.chunk])[at.row];
+    return found.begin == address ? found.end - address : 0;
+  }
+
+  /// In the order of addresses.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const noexcept {
+    for (const chunk& part : chunks_) {
+      for (std::size_t row = 0; row < part.size; ++row) visit(rows_of(part)[row]);
+    }
+  }
+
+  void clear() noexcept {
+    rows_.clear();
+    chunks_.clear();
+    free_chunk_ = none;
+    size_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t chunk_rows = 256;
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  struct chunk {
+    std::uint32_t number;  ///< its rows are `rows_[number * chunk_rows]` and those behind
+    std::uint32_t size;    ///< of them in use; not 0, but for one that `insert` is about to fill
+  };
+  struct place {
+    std::size_t chunk;  ///< index in `chunks_`
+    std::size_t row;
+  };
+
+  [[nodiscard]] address_range* rows_of(const chunk& part) noexcept { return rows_.data() + part.number * chunk_rows; }
+  [[nodiscard]] const address_range* rows_of(const chunk& part) const noexcept { return rows_.data() + part.number * chunk_rows; }
+  [[nodiscard]] address_range& row_at(const place& at) noexcept { return rows_of(chunks_[at.chunk])[at.row]; }
+
+  /// The place of the first range that ends behind `address`; in the chunk after the last if there is none.
+  [[nodiscard]] place first_behind(std::uint64_t address) const noexcept {
+    const std::size_t found = partition_point(
+        chunks_.size(), [&](std::size_t index) { return rows_of(chunks_[index])[chunks_[index].size - 1].end <= address; });
+    if (found == chunks_.size()) return {found, 0};
+    const address_range* const rows = rows_of(chunks_[found]);
+    return {found, partition_point(chunks_[found].size, [&](std::size_t row) { return rows[row].end <= address; })};
+  }
+
+  /// Where a range belongs; if between two chunks, in one that has room.
+  [[nodiscard]] place place_for(const address_range& added) noexcept {
+    if (chunks_.empty()) {
+      add_chunk(0);
+      return {0, 0};
+    }
+    const place at = first_behind(added.begin);
+    const bool may_be_before = at.row == 0 && at.chunk != 0;
+    if (at.chunk == chunks_.size() || (may_be_before && chunks_[at.chunk - 1].size < chunk_rows)) {
+      return {at.chunk - 1, chunks_[at.chunk - 1].size};
+    }
+    return at;
+  }
+
+  /// Makes room in a full chunk; where the place is then. At its ends, as where addresses rise or fall, nothing moves.
+  [[nodiscard]] place split(const place& at) noexcept {
+    if (at.row == 0 || at.row == chunk_rows) {
+      const std::size_t added = at.row == 0 ? at.chunk : at.chunk + 1;
+      add_chunk(added);
+      return {added, 0};
+    }
+    constexpr std::size_t half = chunk_rows / 2;
+    add_chunk(at.chunk + 1);
+    chunk& full = chunks_[at.chunk];
+    chunk& next = chunks_[at.chunk + 1];
+    std::memcpy(rows_of(next), rows_of(full) + half, half * sizeof(address_range));
+    full.size = next.size = half;
+    return at.row <= half ? at : place{at.chunk + 1, at.row - half};
+  }
+
+  /// Adds an empty chunk before the one at `index`.
+  void add_chunk(std::size_t index) noexcept {
+    std::uint32_t number = free_chunk_;
+    if (number == none) {
+      number = static_cast<std::uint32_t>(rows_.size() / chunk_rows);
+      (void)rows_.resize(rows_.size() + chunk_rows);  // `make_room` has reserved it
+    } else {
+      free_chunk_ = static_cast<std::uint32_t>(rows_[number * chunk_rows].begin);
+    }
+    (void)chunks_.push_back({});
+    chunk* const added = chunks_.data() + index;
+    std::memmove(added + 1, added, (chunks_.size() - 1 - index) * sizeof(chunk));
+    *added = {number, 0};
+  }
+
+  /// Removes the rows of a chunk from `first` to `last`. False if it was dropped, because none is left.
+  bool remove(const place& first, std::size_t last) noexcept {
+    chunk& from = chunks_[first.chunk];
+    address_range* const rows = rows_of(from);
+    std::memmove(rows + first.row, rows + last, (from.size - last) * sizeof(address_range));
+    from.size -= static_cast<std::uint32_t>(last - first.row);
+    size_ -= last - first.row;
+    if (from.size != 0) return true;
+    rows->begin = free_chunk_;
+    free_chunk_ = from.number;
+    chunks_.erase(first.chunk);
+    return false;
+  }
+
+  page_array<address_range> rows_;   ///< of all chunks
+  page_array<chunk> chunks_;         ///< in the order of their addresses
+  std::uint32_t free_chunk_ = none;  ///< a chunk without ranges, whose first row begins with the next one's number
+  std::size_t size_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/byte_level.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -5515,7 +6190,7 @@ template <class Failed, class Rows, class Failure = out_of_memory_failure>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_facets;
 
 /// A number of bytes in one segment: its peak, and its value at the end.
 struct level_record {
@@ -5565,7 +6240,7 @@ class byte_level {
   [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_facets;
 
   page_array<level_record> segments_;
   summaries_by_name<2> by_name_;
@@ -5599,11 +6274,9 @@ void fill_level(Result& result, const Level& from, const Rows& rows, const Names
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The facet "reserved": what a caching allocator holds on the device. It observes `reserve` and `release`.
@@ -5631,11 +6304,11 @@ struct named_reserved_usage {
 /// program allocated from it. Zero and empty without such an allocator (`event_sink::reserve`).
 struct reserved_profile {
   std::int64_t peak = 0;
-  std::int64_t current = 0;                            ///< at the end
-  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_releases;                      ///< of ranges, or parts, taken before the capture or never seen
-  event_tally replaced_reservations;  ///< reservations of addresses already held; the older range counts as returned
+  std::int64_t current = 0;                       ///< at the end
+  vector<reserved_usage> segments;                ///< one for each of `profile::segments`
+  vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_releases;                 ///< of ranges, or parts, taken before the capture or never seen
+  event_tally replaced_reservations;              ///< reservations of addresses already held; the older range counts as returned
 
   bool operator==(const reserved_profile&) const = default;
 };
@@ -5653,27 +6326,27 @@ inline constexpr name_list field_names<reserved_profile>{
 template <>
 inline constexpr name_list later_fields<reserved_profile>{"segments_by_name"};
 
+namespace detail {
+
 /// The structs of the facet, for code that visits every field of a profile.
 using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
 
-namespace detail {
-
-struct frame_parts;
+struct saved_facets;
 
 /// What a caching allocator has taken from the device and not returned, as address ranges: it may return other ranges than it
-/// took, as expandable segments do. An event moves the ranges behind its own: few, as addresses mostly rise.
+/// took, as expandable segments do.
 class reserved_ledger {
  public:
   /// Whatever already lies in the range counts as returned. False if the event must be rejected: zero bytes, a range past the
   /// last address, or no room for it in the totals or the system's memory.
   [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
     const std::uint64_t end = address + bytes;
-    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
+    if (bytes == 0 || end < address || !ranges_.make_room()) return false;
     if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current())) return false;
     is_used_ = true;
     const std::uint64_t replaced = erase(address, end);
     if (replaced != 0) replaced_reservations.add(replaced);
-    insert(first_behind(address), {address, end});
+    ranges_.insert({address, end});
     level_.change(static_cast<std::int64_t>(bytes));
     return true;
   }
@@ -5681,9 +6354,9 @@ class reserved_ledger {
   /// Returns the held part of the range; the rest is counted as unmatched. `bytes` 0: the whole range that begins at `address`.
   /// False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
-    if (!ranges_.reserve(ranges_.size() + 1)) return false;
+    if (!ranges_.make_room()) return false;
     is_used_ = true;
-    if (bytes == 0) bytes = bytes_from(address);
+    if (bytes == 0) bytes = ranges_.bytes_from(address);
     const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
     const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
     if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
@@ -5703,11 +6376,6 @@ class reserved_ledger {
 
   /// Whether there was any event.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  /// The cost of `reserve` or `release` at an address in steps of `ledger::limit_work`: the ranges behind it move.
-  [[nodiscard]] std::uint64_t steps(std::uint64_t address) const noexcept {
-    constexpr std::size_t ranges_a_step = 16;  // 256 bytes
-    return (ranges_.size() - first_behind(address)) / ranges_a_step;
-  }
   [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
   [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
   /// The held bytes, for each segment.
@@ -5715,59 +6383,20 @@ class reserved_ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + level_.bytes(); }
 
-  tally unmatched_releases;
-  tally replaced_reservations;
+  event_tally unmatched_releases;
+  event_tally replaced_reservations;
 
  private:
-  friend struct frame_parts;
+  friend struct saved_facets;
 
-  struct range {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-
-  /// Index of the first range that ends after `address`.
-  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
-  }
-
-  /// The size of the range that begins at `address`, or 0.
-  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
-    const std::size_t index = first_behind(address);
-    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
-  }
-
-  /// Removes [begin, end) from the ranges and returns how many bytes of it they covered. Requires room for one more range.
+  /// Removes [begin, end) from the ranges and returns how many bytes of it they covered. Requires room.
   std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
-    std::uint64_t erased = 0;
-    const std::size_t first = first_behind(begin);
-    std::size_t last = first;
-    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
-      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
-    }
-    if (first == last) return 0;
-    const range left{ranges_[first].begin, begin};
-    const range right{end, ranges_[last - 1].end};
-    remove(first, last);
-    if (right.begin < right.end) insert(first, right);
-    if (left.begin < left.end) insert(first, left);
+    const std::uint64_t erased = ranges_.erase(begin, end);
     level_.change(-static_cast<std::int64_t>(erased));
     return erased;
   }
 
-  void insert(std::size_t index, const range& added) noexcept {
-    (void)ranges_.push_back(added);  // the callers have made room
-    range* const place = ranges_.data() + index;
-    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
-    *place = added;
-  }
-
-  void remove(std::size_t first, std::size_t last) noexcept {
-    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
-    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
-  }
-
-  page_array<range> ranges_;  ///< disjoint, by address
+  address_ranges ranges_;
   byte_level level_;
   bool is_used_ = false;
 };
@@ -5788,8 +6417,8 @@ template <class Reserved, class Rows, class Names, class Profile = reserved_prof
   Profile result;
   if (!held.is_used()) return result;
   fill_level(result, held.level(), rows, names);
-  result.unmatched_releases = to_event_tally(held.unmatched_releases);
-  result.replaced_reservations = to_event_tally(held.replaced_reservations);
+  result.unmatched_releases = held.unmatched_releases;
+  result.replaced_reservations = held.replaced_reservations;
   return result;
 }
 
@@ -5819,158 +6448,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/ledger/facet/streams.hpp>
+// ---- <memprof/ledger/active_ledger.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
-/// @file
-/// The facet "streams": which streams and pools blocks are for, and which freed blocks streams still use. It observes
-/// `allocate_on_stream`, `deallocate_on_stream` and `complete_deallocation`, and is notified of `reserve` and `release`.
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace memprof::inline MEMPROF_ABI {
-
-/// What one stream of a device held of a space, from one pool of its allocator; in bytes.
-struct stream_usage {
-  std::string stream;  ///< the source's name for it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
-  /// Empty: the allocator's own; "unknown": libtorch does not say (2.6, for example); otherwise a private one, such as a CUDA
-  /// graph's: "0:1".
-  std::string pool;
-  std::int64_t cumulative_peak = 0;     ///< greatest live bytes
-  std::int64_t cumulative_current = 0;  ///< live bytes at the end
-  std::int64_t allocation_count = 0;
-  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held on the device
-  std::int64_t reserved_current = 0;  ///< likewise, at the end
-  /// The last row may stand for all streams and pools beyond the first 64: `stream` is then "other streams".
-  bool stands_for_others = false;
-
-  bool operator==(const stream_usage&) const = default;
-};
-
-/// What streams used of a space in one segment: peak, and value at the end.
-struct active_usage {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;
-
-  bool operator==(const active_usage&) const = default;
-};
-
-/// The same over all segments of one name.
-struct named_active_usage {
-  std::string segment;
-  value_summary peak;
-  value_summary current;
-
-  bool operator==(const named_active_usage&) const = default;
-};
-
-/// The bytes of blocks allocated on streams, until no stream uses them any more: live blocks, and freed blocks that work on a
-/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, but in requested bytes. Zero and empty if
-/// no block was allocated on a stream.
-struct active_profile {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;                          ///< at the end
-  std::vector<active_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_completions;  ///< for blocks freed before the capture or never seen; bytes as passed, if any
-  event_tally missing_completions;    ///< for freed blocks whose address was reused; they count as completed by then
-
-  bool operator==(const active_profile&) const = default;
-};
-
-template <>
-inline constexpr name_list field_names<stream_usage>{
-    "stream",           "pool",          "cumulative_peak",  "cumulative_current",
-    "allocation_count", "reserved_peak", "reserved_current", "stands_for_others"};
-
-template <>
-inline constexpr name_list later_fields<stream_usage>{"stands_for_others"};
-
-template <>
-inline constexpr name_list field_names<active_usage>{"peak", "current"};
-
-template <>
-inline constexpr name_list field_names<named_active_usage>{"segment", "peak", "current"};
-
-template <>
-inline constexpr name_list field_names<active_profile>{
-    "peak", "current", "segments", "segments_by_name", "unmatched_completions", "missing_completions"};
-
-/// The structs of the facet, for code that visits every field of a profile.
-using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
-
-namespace detail {
-
-struct frame_parts;
-
-/// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
-struct stream_record {
-  label name;  ///< made by `stream_and_pool`; 0: all streams and pools beyond `stream_ledger::max_rows`
-  std::int64_t live;
-  std::int64_t peak_live;
-  std::int64_t allocation_count;
-  std::int64_t reserved;
-  std::int64_t peak_reserved;
-};
-
-/// A row for each stream and pool with blocks or ranges, up to `max_rows`, and one for all others. Events that name no stream are
-/// in none.
-class stream_ledger {
- public:
-  static constexpr std::size_t max_rows = 64;
-
-  void allocate(label name, std::int64_t bytes) noexcept {
-    if (name == 0) return;
-    stream_record& row = row_of(name);
-    row.live = add_saturating(row.live, bytes);
-    row.peak_live = std::max(row.peak_live, row.live);
-    ++row.allocation_count;
-  }
-  /// Frees more than is live if the block had another name before; no row becomes negative.
-  void deallocate(label name, std::int64_t bytes) noexcept {
-    if (name == 0 || bytes == 0) return;
-    stream_record& row = row_of(name);
-    row.live -= std::min(row.live, bytes);
-  }
-  /// The bytes held for the stream grew or, if `change` is negative, shrank.
-  void change_reserved(label name, std::int64_t change) noexcept {
-    if (name == 0 || change == 0) return;
-    stream_record& row = row_of(name);
-    row.reserved = std::max(add_saturating(row.reserved, change), std::int64_t{0});
-    row.peak_reserved = std::max(row.peak_reserved, row.reserved);
-  }
-
-  /// In order of first occurrence.
-  [[nodiscard]] const page_array<stream_record>& rows() const noexcept { return rows_; }
-  /// Those without a row of their own; all 0 if there are none.
-  [[nodiscard]] const stream_record& further() const noexcept { return further_; }
-  [[nodiscard]] bool has_further() const noexcept { return has_further_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
-
- private:
-  friend struct frame_parts;
-
-  [[nodiscard]] stream_record& row_of(label name) noexcept {
-    if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
-    for (std::size_t index = 0; index < rows_.size(); ++index) {
-      if (rows_[index].name != name) continue;
-      last_ = index;
-      return rows_[index];
-    }
-    if (rows_.size() < max_rows && rows_.push_back({name, 0, 0, 0, 0, 0})) return rows_.back();
-    has_further_ = true;
-    return further_;
-  }
-
-  page_array<stream_record> rows_;
-  stream_record further_{};
-  std::size_t last_ = 0;  ///< most events have the same name as their predecessor
-  bool has_further_ = false;
-};
+struct saved_facets;
 
 /// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block stays
 /// active from the request of its deallocation to the completion; only for that time is it kept here, by its address.
@@ -6022,11 +6507,11 @@ class active_ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return pending_.bytes() + level_.bytes(); }
 
-  tally unmatched_completions;
-  tally missing_completions;
+  event_tally unmatched_completions;
+  event_tally missing_completions;
 
  private:
-  friend struct frame_parts;
+  friend struct saved_facets;
 
   void end(const live_blocks::place& found) noexcept {
     deallocate(static_cast<std::int64_t>(found->bytes));
@@ -6043,6 +6528,160 @@ class active_ledger {
   live_blocks pending_;
   byte_level level_;
   bool is_used_ = false;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/facet/streams.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The facet "streams": which streams and pools blocks are for, and which freed blocks streams still use. It observes
+/// `allocate_on_stream`, `deallocate_on_stream` and `complete_deallocation`, and is notified of `reserve` and `release`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What one stream of a device held of a space, from one pool of its allocator; in bytes.
+struct stream_usage {
+  std::string stream;  ///< the source's name for it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
+  /// Empty: the allocator's own; "unknown": libtorch does not say (2.6, for example); otherwise a private one, such as a CUDA
+  /// graph's: "0:1".
+  std::string pool;
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t allocation_count = 0;
+  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held on the device
+  std::int64_t reserved_current = 0;  ///< likewise, at the end
+  /// The last row may stand for all streams and pools beyond the first 64: `stream` is then "other streams".
+  bool stands_for_others = false;
+
+  bool operator==(const stream_usage&) const = default;
+};
+
+/// What streams used of a space in one segment: peak, and value at the end.
+struct active_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const active_usage&) const = default;
+};
+
+/// The same over all segments of one name.
+struct named_active_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_active_usage&) const = default;
+};
+
+/// The bytes of blocks allocated on streams, until no stream uses them any more: live blocks, and freed blocks that work on a
+/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, but in requested bytes. Zero and empty if
+/// no block was allocated on a stream.
+struct active_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;                     ///< at the end
+  vector<active_usage> segments;                ///< one for each of `profile::segments`
+  vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_completions;            ///< for blocks freed before the capture or never seen; bytes as passed, if any
+  event_tally missing_completions;              ///< for freed blocks whose address was reused; they count as completed by then
+
+  bool operator==(const active_profile&) const = default;
+};
+
+template <>
+inline constexpr name_list field_names<stream_usage>{
+    "stream",           "pool",          "cumulative_peak",  "cumulative_current",
+    "allocation_count", "reserved_peak", "reserved_current", "stands_for_others"};
+
+template <>
+inline constexpr name_list later_fields<stream_usage>{"stands_for_others"};
+
+template <>
+inline constexpr name_list field_names<active_usage>{"peak", "current"};
+
+template <>
+inline constexpr name_list field_names<named_active_usage>{"segment", "peak", "current"};
+
+template <>
+inline constexpr name_list field_names<active_profile>{
+    "peak", "current", "segments", "segments_by_name", "unmatched_completions", "missing_completions"};
+
+namespace detail {
+
+/// The structs of the facet, for code that visits every field of a profile.
+using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
+
+struct saved_facets;
+
+/// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
+struct stream_record {
+  label name;  ///< made by `stream_and_pool`; 0: all streams and pools beyond `stream_ledger::max_rows`
+  std::int64_t live;
+  std::int64_t peak_live;
+  std::int64_t allocation_count;
+  std::int64_t reserved;
+  std::int64_t peak_reserved;
+};
+
+/// A row for each stream and pool with blocks or ranges, up to `max_rows`, and one for all others. Events that name no stream are
+/// in none.
+class stream_ledger {
+ public:
+  static constexpr std::size_t max_rows = 64;
+
+  void allocate(label name, std::int64_t bytes) noexcept {
+    if (name == 0) return;
+    stream_record& row = row_of(name);
+    row.live = add_saturating(row.live, bytes);
+    row.peak_live = std::max(row.peak_live, row.live);
+    ++row.allocation_count;
+  }
+  /// Frees more than is live if the block had another name before; no row becomes negative.
+  void deallocate(label name, std::int64_t bytes) noexcept {
+    if (name == 0 || bytes == 0) return;
+    stream_record& row = row_of(name);
+    row.live -= std::min(row.live, bytes);
+  }
+  /// The bytes held for the stream grew or, if `change` is negative, shrank.
+  void change_reserved(label name, std::int64_t change) noexcept {
+    if (name == 0 || change == 0) return;
+    stream_record& row = row_of(name);
+    row.reserved = std::max(add_saturating(row.reserved, change), std::int64_t{0});
+    row.peak_reserved = std::max(row.peak_reserved, row.reserved);
+  }
+
+  /// In order of first occurrence.
+  [[nodiscard]] const page_array<stream_record>& rows() const noexcept { return rows_; }
+  /// Those without a row of their own; all 0 if there are none.
+  [[nodiscard]] const stream_record& further() const noexcept { return further_; }
+  [[nodiscard]] bool has_further() const noexcept { return has_further_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
+
+ private:
+  friend struct saved_facets;
+
+  [[nodiscard]] stream_record& row_of(label name) noexcept {
+    if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
+    for (std::size_t index = 0; index < rows_.size(); ++index) {
+      if (rows_[index].name != name) continue;
+      last_ = index;
+      return rows_[index];
+    }
+    if (rows_.size() < max_rows && rows_.push_back({name, 0, 0, 0, 0, 0})) return rows_.back();
+    has_further_ = true;
+    return further_;
+  }
+
+  page_array<stream_record> rows_;
+  stream_record further_{};
+  std::size_t last_ = 0;  ///< most events have the same name as their predecessor
+  bool has_further_ = false;
 };
 
 /// The size of the live block at the event's address; 0 if there is none.
@@ -6093,12 +6732,12 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 
 /// The streams of a space, most reserved first; if equal, by live bytes, then by first occurrence.
 template <class Streams, class Usage = stream_usage>
-[[nodiscard]] std::vector<Usage> build_streams(const Streams& streams, name_view labels) {
+[[nodiscard]] vector<Usage> build_streams(const Streams& streams, name_view labels) {
   const std::size_t count = streams.rows().size();
   struct ranked {
     std::size_t row;
   };
-  std::vector<ranked> order(count);
+  vector<ranked> order(count);
   for (std::size_t index = 0; index < count; ++index) order[index].row = index;
   sort_rows(order.data(), count, [&](ranked left, ranked right) {
     const stream_record& a = streams.rows()[left.row];
@@ -6106,7 +6745,7 @@ template <class Streams, class Usage = stream_usage>
     if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
     return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left.row < right.row;
   });
-  std::vector<Usage> rows(count + (streams.has_further() ? 1 : 0));
+  vector<Usage> rows(count + (streams.has_further() ? 1 : 0));
   for (std::size_t row = 0; row < count; ++row) {
     rows[row] = to_stream_usage(streams.rows()[order[row].row]);
     name_stream(rows[row], labels.text(streams.rows()[order[row].row].name));
@@ -6125,8 +6764,8 @@ template <class Active, class Rows, class Names, class Profile = active_profile>
   Profile result;
   if (!used.is_used()) return result;
   fill_level(result, used.level(), rows, names);
-  result.unmatched_completions = to_event_tally(used.unmatched_completions);
-  result.missing_completions = to_event_tally(used.missing_completions);
+  result.unmatched_completions = used.unmatched_completions;
+  result.missing_completions = used.missing_completions;
   return result;
 }
 
@@ -6154,6 +6793,8 @@ struct space_facets {
 template <>
 inline constexpr name_list field_names<space_facets>{"lifetimes"};
 
+namespace detail {
+
 /// The structs of all facets, each before those that contain it.
 using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_structs{} + out_of_memory_structs{} +
                                reserved_structs{} + stream_structs{} + type_list<space_facets>{});
@@ -6161,18 +6802,20 @@ using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_st
 /// For one space, the folds of the facets that follow blocks.
 class space_facet_folds {
  public:
-  void allocated(const detail::block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
-  void freed(const detail::block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
+  void allocated(const block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
+  void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
   /// `name` is its row in the history.
   void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
-  template <class Names = detail::facet_names>
+  template <class Names = facet_names>
   [[nodiscard]] space_facets build(const Names& names) const {
     return {lifetimes_.build(names)};
   }
 
  private:
-  detail::space_lifetimes lifetimes_;
+  space_lifetimes lifetimes_;
 };
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -6217,11 +6860,15 @@ struct process_info {
   bool operator==(const process_info&) const = default;
 };
 
+namespace detail {
+
 /// The default name of the segment that ends with the capture.
 inline constexpr std::string_view end_segment_name = "END_TRACE";
 
 /// Maximum of `capture_info::largest_blocks`.
 inline constexpr std::uint32_t max_largest_blocks = 4096;
+
+}  // namespace detail
 
 /// What a trace says about itself: where and when it was made, and how detailed its profile is.
 struct capture_info {
@@ -6233,7 +6880,7 @@ struct capture_info {
   std::uint32_t timeline_points = 4096;  ///< from here on as in `capture_options`
   std::uint32_t largest_blocks = 10;
   std::uint32_t owners_per_segment = 32;
-  std::uint32_t kept_segments = 64;
+  std::uint32_t full_segments = 64;
   std::uint32_t segment_names = 64;
   std::uint32_t operations = 4096;
   process_info process;
@@ -6248,7 +6895,6 @@ struct capture_info {
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The result of a capture, as plain structs with integer bytes. Everything after the ledger (reports, files, analyses) is a
@@ -6269,15 +6915,6 @@ struct segment {
   bool operator==(const segment&) const = default;
 };
 
-/// Least-squares line through a number over the steps.
-struct growth_line {
-  double per_step = 0;  ///< slope in bytes per step; 0 if all segments were in one step
-  /// Share of the variation that the line explains, 0 to 1; 1 if there is none. Means little for fewer than three segments.
-  double r_squared = 0;
-
-  bool operator==(const growth_line&) const = default;
-};
-
 /// All segments of one name, whether or not they are kept in full.
 struct named_segments {
   std::string name;
@@ -6293,19 +6930,19 @@ struct named_segments {
 
 /// All segments of one name in one memory space. The numbers are those of `segment_usage`; their sums over all names are the
 /// space's totals.
-struct named_segments_usage {
+struct segment_summary {
   std::string segment;  ///< the name
   value_summary segment_peak;
-  value_summary live_at_peak;  ///< bytes live at the segment's peak, including blocks from earlier segments
+  value_summary peak_live_bytes;  ///< bytes live at the segment's peak, including blocks from earlier segments
   value_summary allocations;
   value_summary deallocations;
   value_summary segment_change;
   value_summary cumulative_current;
   value_summary allocation_count;
   value_summary deallocation_count;
-  growth_line growth;  ///< of `cumulative_current`; reveals a leak
+  linear_fit growth;  ///< of `cumulative_current`; reveals a leak
 
-  bool operator==(const named_segments_usage&) const = default;
+  bool operator==(const segment_summary&) const = default;
 };
 
 /// One memory space in one segment.
@@ -6339,7 +6976,7 @@ struct timeline_point {
 /// Live bytes over time. Every point covers the same number of events (the last may cover fewer), so no maximum is lost.
 struct memory_timeline {
   std::int64_t events_per_point = 1;
-  std::vector<timeline_point> points;
+  vector<timeline_point> points;
 
   bool operator==(const memory_timeline&) const = default;
 };
@@ -6373,22 +7010,22 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
-  std::int64_t capacity = 0;                     ///< bytes, from `capture_options::device`; 0: no limit
-  bool capacity_is_per_core = false;             ///< applies to each core: only blocks on cores are compared with it
+  vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
+  std::int64_t capacity = 0;                ///< bytes, from `capture_options::device`; 0: no limit
+  bool capacity_is_per_core = false;        ///< applies to each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
-  std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
-  std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
+  vector<segment_usage> segments;            ///< one for each of `profile::segments`, in the same order
+  vector<segment_summary> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
-  core_profile cores;                 ///< usage of single cores, if the space belongs to cores
-  reserved_profile reserved;          ///< what its allocator reserved on the device, if it is a caching allocator
-  active_profile active;              ///< what streams use, including freed blocks, if blocks were allocated on streams
-  std::vector<stream_usage> streams;  ///< most reserved first; empty without streams
-  std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 allocations for which the device had no memory
-  event_tally further_out_of_memory;                 ///< the failures after those
-  bool stands_for_others = false;                    ///< stands for all spaces beyond the limit
-  space_facets facets;                               ///< additional results from a trace, if requested
+  core_profile cores;                           ///< usage of single cores, if the space belongs to cores
+  reserved_profile reserved;                    ///< what its allocator reserved on the device, if it is a caching allocator
+  active_profile active;                        ///< what streams use, including freed blocks, if blocks were allocated on streams
+  vector<stream_usage> streams;                 ///< most reserved first; empty without streams
+  vector<out_of_memory_failure> out_of_memory;  ///< the first 32 allocations for which the device had no memory
+  event_tally further_out_of_memory;            ///< the failures after those
+  bool stands_for_others = false;               ///< stands for all spaces beyond the limit
+  space_facets facets;                          ///< additional results from a trace, if requested
 
   bool operator==(const space_profile&) const = default;
 };
@@ -6401,60 +7038,12 @@ struct memory_profile {
   std::int64_t cumulative_current = 0;  ///< live bytes at the end
   std::int64_t peak_segment = -1;       ///< index into `profile::segments` of the one with the peak; -1: none
   std::int64_t peak_time_ns = 0;
-  std::string peak_space;           ///< the space whose allocation reached the peak
-  std::string peak_operation;       ///< path of the operation that reached it, empty if none was open
-  std::vector<owned_bytes> spaces;  ///< live bytes of each of its spaces at the peak, greatest first
-  live_set live_at_peak;            ///< of all its spaces together
+  std::string peak_space;      ///< the space whose allocation reached the peak
+  std::string peak_operation;  ///< path of the operation that reached it, empty if none was open
+  vector<owned_bytes> spaces;  ///< live bytes of each of its spaces at the peak, greatest first
+  live_set live_at_peak;       ///< of all its spaces together
 
   bool operator==(const memory_profile&) const = default;
-};
-
-/// One invocation of an operation in one memory space. Delta and peak are inclusive, as in `operation_usage`.
-struct operation_invocation {
-  std::int64_t thread = -1;  ///< number of the thread; -1: no such invocation
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  std::int64_t delta = 0;
-  std::int64_t peak = 0;
-
-  bool operator==(const operation_invocation&) const = default;
-};
-
-/// What one operation did in one memory space. Inclusive values contain nested operations; self values do not, so a table of self
-/// values sums to the total. Deltas and peaks count what the operation's own thread allocated and freed while it was open.
-struct operation_usage {
-  std::string space;
-  std::int64_t total_delta = 0;  ///< inclusive: allocated - freed, over all invocations
-  std::int64_t self_delta = 0;
-  std::int64_t max_delta = 0;  ///< inclusive: greatest delta of one finished invocation
-  std::int64_t allocated = 0;  ///< inclusive, bytes
-  std::int64_t freed = 0;      ///< inclusive, bytes, regardless of who allocated them
-  std::int64_t self_allocated = 0;
-  std::int64_t self_freed = 0;
-  std::int64_t allocation_count = 0;    ///< self
-  std::int64_t deallocation_count = 0;  ///< self
-  std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
-  std::int64_t self_peak = 0;           ///< the same, excluding nested operations
-  std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
-  /// Among the finished invocations whose delta and peak are not both 0: the first and last to end, and the one with the greatest
-  /// peak (the first if equal). A trace has all of them.
-  operation_invocation first_invocation;
-  operation_invocation last_invocation;
-  operation_invocation largest_invocation;
-
-  bool operator==(const operation_usage&) const = default;
-};
-
-/// One node of the operation tree. `path` joins the names from the outermost operation, as `append_operation` does.
-struct operation_profile {
-  std::string path;
-  std::string name;
-  std::int64_t parent = -1;  ///< index into `profile::operations`, -1 for an outermost operation
-  std::int64_t invocations = 0;
-  std::vector<operation_usage> usage;  ///< one for each space it used
-  bool stands_for_others = false;      ///< for the operations in `parent` beyond `capture_options::operations`
-
-  bool operator==(const operation_profile&) const = default;
 };
 
 /// One memory space at a checkpoint.
@@ -6462,7 +7051,7 @@ struct checkpoint_usage {
   std::string space;
   std::int64_t live_bytes = 0;
   std::int64_t live_blocks = 0;
-  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`, greatest first, as then described
+  vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`, greatest first, as then described
 
   bool operator==(const checkpoint_usage&) const = default;
 };
@@ -6474,7 +7063,7 @@ struct checkpoint {
   std::int64_t time_ns = 0;  ///< since the capture began
   std::int64_t live_bytes = 0;
   std::int64_t live_blocks = 0;
-  std::vector<checkpoint_usage> spaces;  ///< those with events so far; their bytes and blocks sum to those above
+  vector<checkpoint_usage> spaces;  ///< those with events so far; their bytes and blocks sum to those above
 
   bool operator==(const checkpoint&) const = default;
 };
@@ -6520,8 +7109,8 @@ struct provenance {
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about this many
   bool planned = false;       ///< planned by a compiler for its output; nothing was measured
   /// Names of fields, of any struct, that the source does not report; they keep their defaults.
-  std::vector<std::string> absent;
-  std::vector<std::string> remarks;  ///< what is missing or inconsistent in the source, one sentence each
+  vector<std::string> absent;
+  vector<std::string> remarks;  ///< what is missing or inconsistent in the source, one sentence each
 
   /// Whether the source does not report that field.
   [[nodiscard]] bool lacks(std::string_view field) const noexcept;
@@ -6542,20 +7131,20 @@ struct profile {
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the start of the capture
   process_info process;
   std::int64_t duration_ns = 0;
-  /// The segments kept in full, in chronological order: all while there are few (`capture_options::kept_segments`), otherwise the
+  /// The segments kept in full, in chronological order: all while there are few (`capture_options::full_segments`), otherwise the
   /// newest, the first of each name, and those that hold an extreme.
-  std::vector<segment> segments;
-  std::vector<named_segments> segments_by_name;  ///< all segments, one row per name, in order of first occurrence
-  std::int64_t segment_count = 0;                ///< number of segments in the capture
-  std::int64_t step_count = 0;                   ///< number of rounds of repeating names
-  std::vector<space_profile> spaces;
-  std::vector<memory_profile> memories;       ///< those shared by more than one space
-  std::vector<operation_profile> operations;  ///< parents before children
+  vector<segment> segments;
+  vector<named_segments> segments_by_name;  ///< all segments, one row per name, in order of first occurrence
+  std::int64_t segment_count = 0;           ///< number of segments in the capture
+  std::int64_t step_count = 0;              ///< number of rounds of repeating names
+  vector<space_profile> spaces;
+  vector<memory_profile> memories;       ///< those shared by more than one space
+  vector<operation_profile> operations;  ///< parents before children
   /// In chronological order, at most 128: all while there are few, then every second, fourth, and so on, and always the newest,
   /// the first of each name (up to 32 names), and those with the most and the fewest live bytes.
-  std::vector<checkpoint> checkpoints;
+  vector<checkpoint> checkpoints;
   std::int64_t checkpoint_count = 0;  ///< number of checkpoints taken
-  std::vector<fact_table> facts;      ///< what sources report besides memory over time (`rows_of`)
+  vector<fact_table> facts;           ///< what sources report besides memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
   memprof::provenance provenance;  ///< the file the numbers come from, what is absent, and the rounding
@@ -6893,8 +7482,12 @@ namespace memprof::inline MEMPROF_ABI {
 /// How a device stores a matrix: row by row, or in tiles of 32 x 32 elements, with the last ones padded.
 enum class tensor_layout : std::uint8_t { row_major, tile };
 
+namespace detail {
+
 /// Names of the `tensor_layout` values, in order.
 inline constexpr std::array<std::string_view, 2> tensor_layout_names{"row_major", "tile"};
+
+}  // namespace detail
 
 /// One of a device's kinds of memory.
 struct device_space {
@@ -6984,7 +7577,7 @@ struct capture_options {
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
-  std::uint32_t kept_segments = 64;  ///< kept in full; at least 4: the newest, the first of each name, and those with an extreme
+  std::uint32_t full_segments = 64;  ///< kept in full; at least 4: the newest, the first of each name, and those with an extreme
   std::uint32_t segment_names = 64;  ///< names whose segments get a summary row of their own; all others share one
   std::uint32_t operations = 4096;   ///< operations with a row of their own; the others within each operation share one
   memprof::trace* trace = nullptr;   ///< records all events, to be read after the capture has ended; must be empty
@@ -6993,6 +7586,9 @@ struct capture_options {
   /// `.old`. If the file cannot be created or written, the capture goes on and a line on stderr says why.
   std::string trace_file = {};
   slow_disk on_slow_disk = slow_disk::leave_gap;
+  /// Whether a thread of the profiler's writes `trace_file`. If not, the threads that empty the rings do, and wait for the disk;
+  /// a file that the program closes is opened again by its name.
+  bool trace_thread = true;
   /// Bytes of the newest events that `trace` and `trace_file` each keep; 0: all, otherwise at least 65,536. The state before the
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
@@ -7006,7 +7602,7 @@ struct capture_options {
 #if !defined(MEMPROF_SINGLE_HEADER_4) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_4
 
-// ---- <memprof/record/kept_backends.hpp>
+// ---- <memprof/record/capture_backends.hpp>
 #include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -7020,21 +7616,21 @@ struct backend_calls {
 
 /// Owns the backends of a capture, which outlive it for as long as its profile can be read. Call none of its functions under the
 /// registry's lock: backends may call back.
-class kept_backends {
+class capture_backends {
  public:
-  kept_backends() noexcept = default;
-  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
-  kept_backends(kept_backends&& other) noexcept
+  capture_backends() noexcept = default;
+  capture_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
+  capture_backends(capture_backends&& other) noexcept
       : backends_(other.backends_), calls_(other.calls_), is_attached_(other.is_attached_) {
     other.backends_ = nullptr;
   }
-  kept_backends& operator=(kept_backends&& other) noexcept {
+  capture_backends& operator=(capture_backends&& other) noexcept {
     std::swap(backends_, other.backends_);
     std::swap(calls_, other.calls_);
     std::swap(is_attached_, other.is_attached_);
     return *this;
   }
-  ~kept_backends() {
+  ~capture_backends() {
     if (backends_ == nullptr) return;
     const recording_suppressor hidden;
     if (is_attached_) calls_->detach(backends_);
@@ -7073,12 +7669,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// resources do not. Throws `memprof::error` if a capture is active or an option is out of range.
 [[nodiscard]] MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode);
 
-[[nodiscard]] inline std::uint32_t active_capture() noexcept {
-  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
 /// Hands the backends over to capture `number`; returns them if another thread has already ended it.
-[[nodiscard]] MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept;
+[[nodiscard]] MEMPROF_SEPARABLE capture_backends keep_backends(std::uint32_t number, capture_backends backends) noexcept;
 
 /// Ends capture `number`; its last segment gets `name`. False if it is not the active one.
 MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept;
@@ -7106,6 +7698,23 @@ void for_each_live_block(space_id space, Visitor&& visit) {
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/ledger_options.hpp>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
+struct ledger_options {
+  std::uint32_t timeline_points = 4096;   ///< per space, at least 2
+  std::uint32_t largest_blocks = 10;      ///< kept for each peak
+  std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
+  std::uint32_t full_segments = 64;       ///< kept in full; at least 4
+  std::uint32_t segment_names = 64;       ///< names with a row of their own
+  std::uint32_t operations = 4096;        ///< operations with a node of their own
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/operation_stats.hpp>
 #include <cstdint>
@@ -7139,7 +7748,7 @@ struct owner_stats {
     live_before_change += bytes;
     blocks_before_change += count;
   }
-  [[nodiscard]] std::int64_t live_at_peak(std::uint64_t epoch) const noexcept {
+  [[nodiscard]] std::int64_t bytes_at_peak(std::uint64_t epoch) const noexcept {
     return changed_epoch == epoch ? live_before_change : live;
   }
   [[nodiscard]] std::int64_t blocks_at_peak(std::uint64_t epoch) const noexcept {
@@ -7195,7 +7804,7 @@ struct operation_stats {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_threads;
 class spare_scope_stacks;
 
 /// One open operation of a thread.
@@ -7342,7 +7951,7 @@ class scope_stack {
   [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_threads;
   friend class spare_scope_stacks;
 
   struct space_table {
@@ -7428,7 +8037,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 class space_ledger;
 
-struct frame_parts;
+struct saved_spaces;
 
 /// A memory shared by two or more spaces, with its joint peak: the greatest sum of what they hold at one moment.
 ///
@@ -7463,7 +8072,7 @@ class shared_memory {
   /// The only space when the peak was reached, whose own overall peak says everything about it. `any_space`: there were several,
   /// or none.
   std::uint8_t sole_space = any_space;
-  bool is_known = true;    ///< false: a key frame of an older memprof lacked it
+  bool is_known = true;    ///< false: a saved state of an older memprof lacked it
   bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
   space_ledger* active = nullptr;
   int128 others = 0;  ///< live bytes of all spaces except the active one
@@ -7535,7 +8144,7 @@ class memory_share {
   [[nodiscard]] std::size_t bytes() const noexcept { return by_operation_.bytes() + freed_largest_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_spaces;
 
   /// Valid only for the peak with that `epoch`.
   struct freed_bytes {
@@ -7576,7 +8185,7 @@ class memory_share {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_segments;
 
 /// Live bytes over time in a bounded number of points, each covering the same number of events.
 ///
@@ -7614,7 +8223,7 @@ class timeline {
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_segments;
 
   /// Handles a point's first event, which begins it, or its last, which ends it: `remaining_` counts down to either, so that
   /// events in between need no test.
@@ -7662,37 +8271,9 @@ class timeline {
 #include <cstdint>
 #include <limits>
 
-namespace memprof::inline MEMPROF_ABI {
-
-/// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
-struct ledger_options {
-  std::uint32_t timeline_points = 4096;   ///< per space, at least 2
-  std::uint32_t largest_blocks = 10;      ///< kept for each peak
-  std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
-  std::uint32_t kept_segments = 64;       ///< kept in full; at least 4
-  std::uint32_t segment_names = 64;       ///< names with a row of their own
-  std::uint32_t operations = 4096;        ///< operations with a node of their own
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
-
-/// The numbers summed over all segments of a name, in the order of a space's `by_name`.
-enum class segment_number : std::uint8_t {
-  segment_peak,
-  live_at_peak,
-  allocated,
-  freed,
-  change,
-  live_at_end,
-  allocation_count,
-  deallocation_count
-};
-/// How many `segment_number` there are.
-inline constexpr std::size_t segment_number_count = 8;
+struct saved_spaces;
 
 /// Everything the ledger knows about one memory space.
 ///
@@ -7716,89 +8297,26 @@ class space_ledger {
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
 
   /// Gives the space, or each of its cores, a capacity in bytes; 0: none. Call before its first event.
-  void limit(std::int64_t capacity, bool is_per_core) noexcept {
-    if (capacity <= 0) return;
-    capacity_ = capacity;
-    capacity_is_per_core_ = is_per_core;
-    (is_per_core ? core_shortfall_above_ : shortfall_above_) = capacity;
-  }
+  void limit(std::int64_t capacity, bool is_per_core) noexcept;
 
   /// Sets the space's part of a shared memory; null if it has a memory to itself. The part outlives the space.
   void share(memory_share* part) noexcept { share_ = part; }
   [[nodiscard]] memory_share* shared() const noexcept { return share_; }
   /// Makes the space the active one in its shared memory: from now on it may raise the joint peak.
-  void become_active() noexcept {
-    share_->settle(ordinal_, live_, live_blocks_.size());
-    joint_peak_above_ = share_->memory().room_of_active();
-    watch_above_ = std::min(peak_live_, joint_peak_above_);
-    watched_ordinal_ = std::max(peak_ordinal_, share_->ordinal());
-  }
+  void become_active() noexcept;
 
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Fills a new table entry: an allocation with the operation and category in `owner`; `here` is the operation's statistics.
   [[gnu::always_inline]] void add(block* entry, const event& recorded, operation_stats& stats, std::uint64_t owner,
-                                  std::uint32_t thread, std::uint64_t stamp) noexcept {
-    const auto bytes = static_cast<std::int64_t>(recorded.bytes);
-    entry->bytes = recorded.bytes;
-    entry->born_thread = ++ordinal_ << block::thread_bits | thread;
-    entry->owner = owner;
-    // "No operation" and "other" are the remainder of the sum, so they cost nothing here.
-    if (entry->operation() != 0) stats.owned.change(epoch_, bytes, 1);
-    if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
-    room_ -= bytes;
-    live_ += bytes;
-    if (live_ > watch_above_) {
-      watch_above_ = live_;
-      watched_ordinal_ = ordinal_;
-      if (live_ > joint_peak_above_) [[unlikely]]
-        raise_joint_peak(stamp, entry->operation());
-      if (live_ > peak_live_) [[likely]] {
-        peak_live_ = live_;
-        peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
-        peak_ordinal_ = ordinal_;
-        peak_stamp_ = stamp;
-        peak_operation_ = entry->operation();
-        freed_count_ = 0;
-        ++epoch_;
-        // Only a new peak can be the first to exceed the capacity: until then, every peak was within it.
-        if (live_ > shortfall_above_) [[unlikely]]
-          note_shortfall(*entry);
-      }
-    }
-    line_.raise(live_);
-    line_.add(live_, stamp);
-  }
+                                  std::uint32_t thread, std::uint64_t stamp) noexcept;
 
   /// Removes a live block. The caller updates the timeline, by `mark_event` or by the allocation that replaces the block.
-  [[gnu::always_inline]] void remove(const live_blocks::place& found) noexcept {
-    const auto bytes = static_cast<std::int64_t>(found->bytes);
-    if (found->operation() != 0) operations_[found->operation()].owned.change(epoch_, -bytes, -1);
-    if (found->category() != 0) categories_[found->category()].change(epoch_, -bytes, -1);
-    live_ -= bytes;
-    if (found->born() <= watched_ordinal_) remember_freed(*found.entry);
-    live_blocks_.erase(found);
-  }
+  [[gnu::always_inline]] void remove(const live_blocks::place& found) noexcept;
 
   /// Gives a live block another category and a name. Both have applied since its allocation, so the categories at the open
   /// segment's peak change too; finished segments keep theirs.
-  void annotate(const event& recorded) noexcept {
-    block* const entry = live_blocks_.find(recorded.address).entry;
-    if (entry == nullptr) {
-      unknown_annotations.add(0);
-      return;
-    }
-    const label description =
-        recorded.label == 0 || recorded.label > block::max_annotation ? entry->annotation() : recorded.label;
-    const std::uint32_t category = recorded.tag == 0 ? entry->category() : recorded.tag - 1U;
-    if (category != entry->category()) {
-      const auto bytes = static_cast<std::int64_t>(entry->bytes);
-      const auto move = entry->born() <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
-      if (entry->category() != 0) (categories_[entry->category()].*move)(epoch_, -bytes, -1);
-      if (category != 0) (categories_[category].*move)(epoch_, bytes, 1);
-    }
-    entry->owner = block::owner_word(entry->operation(), category, description);
-  }
+  void annotate(const event& recorded) noexcept;
 
   [[nodiscard, gnu::always_inline]] live_blocks::insertion insert(std::uint64_t address) noexcept {
     return live_blocks_.insert(address);
@@ -7820,12 +8338,7 @@ class space_ledger {
 
   /// Checks whether a block on cores, just added here and to `cores()`, is the first to exceed the capacity of a core. Costs a
   /// step for each of its cores until one has.
-  void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
-    if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
-    const core_maxima fullest = cores_.fullest(cores);
-    if (fullest.peak.total <= core_shortfall_above_) return;
-    note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
-  }
+  void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept;
 
   /// The usage of each core, in addition to the space's totals.
   [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
@@ -7844,116 +8357,28 @@ class space_ledger {
   [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
   /// The statistics of an operation, created at its first event here; null if the system has no memory.
-  [[nodiscard]] operation_stats* find_or_make_operation(std::uint32_t node) noexcept {
-    if (node >= operations_.size()) {
-      if (!operations_.resize(node + 1)) return nullptr;
-      ++stats_generation_;
-    }
-    return &operations_[node];
-  }
+  [[nodiscard]] operation_stats* find_or_make_operation(std::uint32_t node) noexcept;
 
   // --- segments -----------------------------------------------------------------------------------------------------
 
   /// Adds the segments since the last one that ended here. Nothing has changed since then, so they are all alike. Call before the
   /// space changes and before it is read; `begin_stamp` is that of the open segment. Costs a pass over the names and over those
   /// of the segments that are kept. False if the system has no memory.
-  [[nodiscard]] bool settle(const segment_history& history, std::uint64_t begin_stamp) noexcept {
-    if (segment_ == history.count() && compactions_ == history.compactions()) return true;
-    compact(history);
-    if (segment_ == history.count()) return true;
-    repeat_names(history);
-    if (!repeat_segments(history)) return false;
-    segment_ = history.count();
-    peak_stamp_ = begin_stamp;
-    return true;
-  }
+  [[nodiscard]] bool settle(const segment_history& history, std::uint64_t begin_stamp) noexcept;
   /// The cost of `settle` in steps of `ledger::limit_work`.
-  [[nodiscard]] std::uint64_t steps_of_settling(const segment_history& history) const noexcept {
-    if (segment_ == history.count()) return 0;
-    return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size();
-  }
+  [[nodiscard]] std::uint64_t steps_of_settling(const segment_history& history) const noexcept;
   /// Ends the segment last added to `history`; the space was settled before that. Costs a pass over the operations, however much
   /// is live. False if the system has no memory.
-  bool end_segment(segment_history& history, std::uint64_t stamp) noexcept {
-    segment_record record = open_segment();
-    const std::uint64_t number = segment_++;
-    ++stats_generation_;  // so that each thread looks the space up again, and the ledger notices that it changes
-    if (!collect_owners(owner_scratch_)) return false;
-    if (record.live_at_peak > overall_peak_) {
-      if (overall_peak_ != 0) history.unpin(overall_segment_);
-      history.pin(number);
-      overall_peak_ = record.live_at_peak;
-      overall_segment_ = number;
-      overall_owners_.clear();
-      if (!overall_owners_.resize(owner_scratch_.size())) return false;
-      for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
-    }
-    record.cumulative_peak = overall_peak_;
-    keep_owners(record);
-    if (!extend(history)) return false;
-    segments_.back() = record;
-    for (std::uint32_t index = 0; index < freed_count_; ++index) {
-      largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
-    }
-    start_segment(stamp);
-    hold_with_failures(history, number);
-    const bool is_summed_up = sum_up(history, record);
-    const bool is_reserved_kept = reserved_.end_segment(history);
-    const bool is_active_kept = active_.end_segment(history);
-    return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
-  }
+  bool end_segment(segment_history& history, std::uint64_t stamp) noexcept;
 
   /// The open segment, as if it ended now, without its owners.
-  [[nodiscard]] segment_record open_segment() const noexcept {
-    segment_record record{};
-    record.live_at_start = start_live_;
-    record.live_at_end = live_;
-    record.live_at_peak = peak_live_;
-    record.allocated = start_room_ - room_;
-    record.allocation_count = static_cast<std::int64_t>(ordinal_ - start_ordinal_);
-    record.blocks_at_start = start_blocks_;
-    record.blocks_at_end = static_cast<std::int64_t>(live_blocks_.size());
-    record.blocks_at_peak = peak_blocks_;
-    record.peak_ordinal = peak_ordinal_;
-    record.peak_stamp = peak_stamp_;
-    record.peak_operation = peak_operation_;
-    record.categories[0] = {peak_live_, peak_blocks_};
-    for (std::size_t index = 1; index < categories_.size(); ++index) {
-      record.categories[index] = {categories_[index].live_at_peak(epoch_), categories_[index].blocks_at_peak(epoch_)};
-      record.categories[0].bytes -= record.categories[index].bytes;
-      record.categories[0].blocks -= record.categories[index].blocks;
-    }
-    return record;
-  }
+  [[nodiscard]] segment_record open_segment() const noexcept;
 
   /// What each category has live.
-  [[nodiscard]] std::array<category_at_peak, category_names.size()> live_by_category() const noexcept {
-    std::array<category_at_peak, category_names.size()> rows{};
-    rows[0] = {live_, static_cast<std::int64_t>(live_blocks_.size())};
-    for (std::size_t index = 1; index < categories_.size(); ++index) {
-      rows[index] = {categories_[index].live, categories_[index].blocks};
-      rows[0].bytes -= rows[index].bytes;
-      rows[0].blocks -= rows[index].blocks;
-    }
-    return rows;
-  }
+  [[nodiscard]] std::array<category_at_peak, category_names.size()> live_by_category() const noexcept;
 
   /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
-  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows) const noexcept {
-    rows.clear();
-    owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: the remainder
-    for (std::size_t node = 1; node < operations_.size(); ++node) {
-      const owner_stats& owned = operations_[node].owned;
-      const std::int64_t blocks = owned.blocks_at_peak(epoch_);
-      if (blocks == 0) continue;
-      if (!rows.push_back({static_cast<std::uint32_t>(node), owned.live_at_peak(epoch_), blocks})) return false;
-      outside.bytes -= rows.back().bytes;
-      outside.blocks -= blocks;
-    }
-    if (outside.blocks != 0 && !rows.push_back(outside)) return false;
-    sort_rows(rows.data(), rows.size(), holds_more);
-    return true;
-  }
+  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows) const noexcept;
 
   // --- queries for reports ------------------------------------------------------------------------------------------
 
@@ -7973,8 +8398,8 @@ class space_ledger {
   /// Sums over all segments of a name, in the order of `segment_number`.
   [[nodiscard]] const summaries_by_name<segment_number_count>& by_name() const noexcept { return by_name_; }
   /// Growth of the bytes live at the end of a name's segments.
-  [[nodiscard]] fitted_line growth(const segment_history& history, std::size_t row) const noexcept {
-    return (row < lines_.size() ? lines_[row] : running_line{}).fit(history.rows()[row].steps);
+  [[nodiscard]] linear_fit growth(const segment_history& history, std::size_t row) const noexcept {
+    return (row < lines_.size() ? lines_[row] : exact_fit_sums{}).fit(history.rows()[row].steps);
   }
   /// The capacity set by `limit`; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
@@ -7996,23 +8421,18 @@ class space_ledger {
   }
 
   /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
-           largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
-           reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
-  }
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
-  tally unmatched_frees;
-  tally replaced_allocations;
-  tally mismatched_sizes;
-  tally cross_thread_frees;
-  tally unknown_annotations;
-  tally untracked_allocations;
-  tally null_allocations;
+  event_tally unmatched_frees;
+  event_tally replaced_allocations;
+  event_tally mismatched_sizes;
+  event_tally cross_thread_frees;
+  event_tally unknown_annotations;
+  event_tally untracked_allocations;
+  event_tally null_allocations;
 
  private:
-  friend struct frame_parts;
+  friend struct saved_spaces;
 
   /// How many segments of a name were added, and the sum of their distances from the first.
   struct added_segments {
@@ -8021,186 +8441,41 @@ class space_ledger {
   };
 
   /// Makes the segments as many as the marks; new ones are zero. False if the system has no memory.
-  [[nodiscard]] bool extend(const segment_history& history) noexcept {
-    const std::size_t known = numbers_.size();
-    const std::size_t count = history.marks().size();
-    if (!numbers_.resize(count)) return false;
-    for (std::size_t position = known; position < count; ++position) numbers_[position] = history.marks()[position].number;
-    return segments_.resize(count);
-  }
+  [[nodiscard]] bool extend(const segment_history& history) noexcept;
 
   /// Drops the segments that the history has dropped. Requires that nothing has changed since the last segment ended.
-  void compact(const segment_history& history) noexcept {
-    if (compactions_ == history.compactions()) return;
-    compactions_ = history.compactions();
-    const auto is_kept = [&](std::size_t position) { return position < numbers_.size() && history.has_mark(numbers_[position]); };
-    largest_of_finished_.compact(segments_.size(), is_kept, freed_since_peak_.data());
-    keep_only(segments_, is_kept);
-    std::size_t count = 0;
-    for (segment_record& record : segments_) {
-      for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
-      record.first_owner = count;
-      count += record.owner_count;
-    }
-    owners_.truncate(count);
-    reserved_.compact(is_kept);
-    active_.compact(is_kept);
-    cores_.compact(is_kept);
-    std::size_t kept = 0;
-    for (const std::uint64_t number : numbers_) {
-      if (history.has_mark(number)) numbers_[kept++] = number;
-    }
-    numbers_.truncate(kept);
-  }
+  void compact(const segment_history& history) noexcept;
 
   /// Adds the segments of each name since its last one here, which was as they are.
-  void repeat_names(const segment_history& history) noexcept {
-    for (std::size_t row = 0; row < added_.size(); ++row) {
-      const running_steps& steps = history.rows()[row].steps;
-      added_segments& added = added_[row];
-      if (added.count == 0 || added.count == steps.count) continue;
-      const std::uint64_t times = steps.count - added.count;
-      lines_[row].repeat(by_name_.of(history, row)[static_cast<std::size_t>(segment_number::live_at_end)].last, times,
-                         steps.sum - added.distances);
-      by_name_.repeat(row, times);
-      reserved_.repeat_name(row, times);
-      active_.repeat_name(row, times);
-      cores_.repeat_name(row, times);
-      added = {steps.count, steps.sum};
-    }
-  }
+  void repeat_names(const segment_history& history) noexcept;
 
-  [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept {
-    const std::size_t first = history.position_of(segment_);
-    const std::size_t last = history.marks().size();
-    if (first == last) return true;
-    if (!collect_owners(owner_scratch_) || !reserved_.repeat(first, last) || !active_.repeat(first, last) ||
-        !cores_.repeat(first, last) || !extend(history)) {
-      return false;
-    }
-    segment_record unchanged = open_segment();
-    unchanged.cumulative_peak = overall_peak_;
-    for (std::size_t position = first; position < last; ++position) {
-      segments_[position] = unchanged;
-      segments_[position].peak_stamp = history.marks()[position].begin_stamp;
-      keep_owners(segments_[position]);
-    }
-    return true;
-  }
+  [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept;
 
-  void start_segment(std::uint64_t stamp) noexcept {
-    start_live_ = peak_live_ = live_;
-    start_room_ = room_;
-    start_ordinal_ = peak_ordinal_ = ordinal_;
-    start_blocks_ = peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
-    peak_stamp_ = stamp;
-    peak_operation_ = 0;
-    freed_count_ = 0;
-    ++epoch_;
-    watch_above_ = std::min(peak_live_, joint_peak_above_);
-    watched_ordinal_ = ordinal_;
-  }
+  void start_segment(std::uint64_t stamp) noexcept;
 
   /// Raises the joint peak: the spaces of the memory hold more than ever before.
-  [[gnu::noinline]] void raise_joint_peak(std::uint64_t stamp, std::uint32_t operation) noexcept {
-    joint_peak_above_ = live_;
-    share_->memory().raise(live_, stamp, segment_, operation);
-    share_->begin_peak(ordinal_, live_, live_blocks_.size());
-  }
+  void raise_joint_peak(std::uint64_t stamp, std::uint32_t operation) noexcept;
 
   /// Records, once, what was requested and who held the rest: `asked` has just been added, as a new peak. Costs a pass over
   /// operations and live blocks.
-  [[gnu::cold, gnu::noinline]] void note_shortfall(const block& asked) noexcept {
-    shortfall_above_ = std::numeric_limits<std::int64_t>::max();
-    shortfall_.asked = asked;
-    shortfall_.segment = segment_;
-    shortfall_.moment = open_segment();
-    shortfall_.has_holders = collect_owners(shortfall_.owners) && shortfall_.keep_largest(live_blocks_, options_.largest_blocks);
-    if (!shortfall_.has_holders) shortfall_.forget_holders();
-    shortfall_.take_out_asked();
-  }
+  void note_shortfall(const block& asked) noexcept;
 
   /// The same for the first block, at `address`, that exceeds the capacity of a core, which is `core`. Costs a pass over the
   /// blocks on cores.
-  [[gnu::cold, gnu::noinline]] void note_shortfall_on(const core_range& core, std::uint64_t address,
-                                                      std::uint64_t stamp) noexcept {
-    core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
-    shortfall_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
-    std::uint32_t largest_count = 0;
-    cores_.for_each_block(core, [&](block live) {
-      // If an event that no `event_sink` sends has removed the block from the space, what remains on the core has no owner.
-      const live_blocks::place known = live_blocks_.find(live.address);
-      live.owner = known && known->born_thread == live.born_thread ? known->owner : 0;
-      if (live.address == address) {
-        shortfall_.asked = live;
-      } else {
-        shortfall_.add_holder(live, largest_count);
-      }
-    });
-    shortfall_.end_on_core(largest_count);
-  }
+  void note_shortfall_on(const core_range& core, std::uint64_t address, std::uint64_t stamp) noexcept;
 
   /// Adds a segment to the sums for its name.
-  [[nodiscard]] bool sum_up(segment_history& history, const segment_record& record) noexcept {
-    const segment_mark ended = history.marks()[history.marks().size() - 1];
-    const named_segment_row& row = history.rows()[ended.row];
-    const std::int64_t change = record.live_at_end - record.live_at_start;
-    const auto before = by_name_.of(history, ended.row);
-    if (ended.row >= lines_.size() && !lines_.resize(ended.row + 1U)) return false;
-    if (!by_name_.add(history, {record.live_at_peak - record.live_at_start, record.live_at_peak, record.allocated,
-                                record.allocated - change, change, record.live_at_end, record.allocation_count,
-                                record.allocation_count - (record.blocks_at_end - record.blocks_at_start)})) {
-      return false;
-    }
-    if (ended.row >= added_.size() && !added_.resize(ended.row + 1U)) return false;
-    added_[ended.row] = {row.steps.count, row.steps.sum};
-    const auto sums = by_name_.of(history, ended.row);
-    lines_[ended.row].first = sums[static_cast<std::size_t>(segment_number::live_at_end)].first;
-    lines_[ended.row].add(record.live_at_end, ended.step, row.steps);
-    for (const segment_number held : {segment_number::segment_peak, segment_number::live_at_peak, segment_number::live_at_end}) {
-      const running_summary& now = sums[static_cast<std::size_t>(held)];
-      const running_summary& then = before[static_cast<std::size_t>(held)];
-      if (now.greatest_segment != ended.number || now.greatest == 0) continue;
-      if (row.count > 1 && then.greatest != 0) history.release(then.greatest_segment);
-      history.hold(ended.number);
-    }
-    return true;
-  }
+  [[nodiscard]] bool sum_up(segment_history& history, const segment_record& record) noexcept;
 
   /// Keeps a segment in which an allocation failed or exceeded the capacity; for a failure, only as far as there is room.
-  void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
-    if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
-    for (const out_of_memory_record& failed : out_of_memory_.kept()) {
-      if (failed.segment == number) history.hold(number);
-    }
-  }
+  void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept;
 
   /// Keeps the greatest rows of `owner_scratch_` for the segment and sums the others.
-  void keep_owners(segment_record& record) noexcept {
-    record.first_owner = owners_.size();
-    for (const owner_at_peak& row : owner_scratch_) {
-      if (record.owner_count < options_.owners_per_segment && owners_.push_back(row)) {
-        ++record.owner_count;
-      } else {
-        record.remaining_bytes += row.bytes;
-        ++record.remaining_operations;
-      }
-    }
-  }
+  void keep_owners(segment_record& record) noexcept;
 
   /// Remembers a freed block that was live at the open segment's peak so far, and perhaps at the peaks of finished segments or
   /// the joint peak of a shared memory.
-  [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
-    if (share_ != nullptr) {
-      share_->remember_freed(freed);
-      if (freed.born() > peak_ordinal_) return;
-    }
-    top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
-    if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
-    const std::size_t first =
-        partition_point(segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
-    largest_of_finished_.offer(first, segments_.size(), freed);
-  }
+  void remember_freed(const block& freed) noexcept;
 
   // Members are ordered by how often an event touches them.
   std::int64_t live_ = 0;
@@ -8247,7 +8522,7 @@ class space_ledger {
   std::int64_t overall_peak_ = 0;
   std::uint64_t overall_segment_ = 0;
   summaries_by_name<segment_number_count> by_name_;
-  page_array<running_line> lines_;  ///< by row
+  page_array<exact_fit_sums> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
   shortfall_record shortfall_;
   bool is_usable_ = false;
@@ -8260,6 +8535,389 @@ class space_ledger {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/ledger/space_events.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+/// @file
+/// How a `space_ledger` applies events and keeps what is live at its peaks.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+inline void space_ledger::become_active() noexcept {
+  share_->settle(ordinal_, live_, live_blocks_.size());
+  joint_peak_above_ = share_->memory().room_of_active();
+  watch_above_ = std::min(peak_live_, joint_peak_above_);
+  watched_ordinal_ = std::max(peak_ordinal_, share_->ordinal());
+}
+
+inline void space_ledger::add(block* entry, const event& recorded, operation_stats& stats, std::uint64_t owner,
+                              std::uint32_t thread, std::uint64_t stamp) noexcept {
+  const auto bytes = static_cast<std::int64_t>(recorded.bytes);
+  entry->bytes = recorded.bytes;
+  entry->born_thread = ++ordinal_ << block::thread_bits | thread;
+  entry->owner = owner;
+  // "No operation" and "other" are the remainder of the sum, so they cost nothing here.
+  if (entry->operation() != 0) stats.owned.change(epoch_, bytes, 1);
+  if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
+  room_ -= bytes;
+  live_ += bytes;
+  if (live_ > watch_above_) {
+    watch_above_ = live_;
+    watched_ordinal_ = ordinal_;
+    if (live_ > joint_peak_above_) [[unlikely]]
+      raise_joint_peak(stamp, entry->operation());
+    if (live_ > peak_live_) [[likely]] {
+      peak_live_ = live_;
+      peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+      peak_ordinal_ = ordinal_;
+      peak_stamp_ = stamp;
+      peak_operation_ = entry->operation();
+      freed_count_ = 0;
+      ++epoch_;
+      // Only a new peak can be the first to exceed the capacity: until then, every peak was within it.
+      if (live_ > shortfall_above_) [[unlikely]]
+        note_shortfall(*entry);
+    }
+  }
+  line_.raise(live_);
+  line_.add(live_, stamp);
+}
+
+inline void space_ledger::remove(const live_blocks::place& found) noexcept {
+  const auto bytes = static_cast<std::int64_t>(found->bytes);
+  if (found->operation() != 0) operations_[found->operation()].owned.change(epoch_, -bytes, -1);
+  if (found->category() != 0) categories_[found->category()].change(epoch_, -bytes, -1);
+  live_ -= bytes;
+  if (found->born() <= watched_ordinal_) remember_freed(*found.entry);
+  live_blocks_.erase(found);
+}
+
+inline void space_ledger::annotate(const event& recorded) noexcept {
+  block* const entry = live_blocks_.find(recorded.address).entry;
+  if (entry == nullptr) {
+    unknown_annotations.add(0);
+    return;
+  }
+  const label description = recorded.label == 0 || recorded.label > block::max_annotation ? entry->annotation() : recorded.label;
+  const std::uint32_t category = recorded.tag == 0 ? entry->category() : recorded.tag - 1U;
+  if (category != entry->category()) {
+    const auto bytes = static_cast<std::int64_t>(entry->bytes);
+    const auto move = entry->born() <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
+    if (entry->category() != 0) (categories_[entry->category()].*move)(epoch_, -bytes, -1);
+    if (category != 0) (categories_[category].*move)(epoch_, bytes, 1);
+  }
+  entry->owner = block::owner_word(entry->operation(), category, description);
+}
+
+inline void space_ledger::check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
+  if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
+  const core_maxima fullest = cores_.fullest(cores);
+  if (fullest.peak.total <= core_shortfall_above_) return;
+  note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
+}
+
+[[gnu::noinline]] inline void space_ledger::raise_joint_peak(std::uint64_t stamp, std::uint32_t operation) noexcept {
+  joint_peak_above_ = live_;
+  share_->memory().raise(live_, stamp, segment_, operation);
+  share_->begin_peak(ordinal_, live_, live_blocks_.size());
+}
+
+[[gnu::cold, gnu::noinline]] inline void space_ledger::note_shortfall(const block& asked) noexcept {
+  shortfall_above_ = std::numeric_limits<std::int64_t>::max();
+  shortfall_.asked = asked;
+  shortfall_.segment = segment_;
+  shortfall_.moment = open_segment();
+  shortfall_.has_holders = collect_owners(shortfall_.owners) && shortfall_.keep_largest(live_blocks_, options_.largest_blocks);
+  if (!shortfall_.has_holders) shortfall_.forget_holders();
+  shortfall_.take_out_asked();
+}
+
+[[gnu::cold, gnu::noinline]] inline void space_ledger::note_shortfall_on(const core_range& core, std::uint64_t address,
+                                                                         std::uint64_t stamp) noexcept {
+  core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
+  shortfall_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
+  std::uint32_t largest_count = 0;
+  cores_.for_each_block(core, [&](block live) {
+    // If an event that no `event_sink` sends has removed the block from the space, what remains on the core has no owner.
+    const live_blocks::place known = live_blocks_.find(live.address);
+    live.owner = known && known->born_thread == live.born_thread ? known->owner : 0;
+    if (live.address == address) {
+      shortfall_.asked = live;
+    } else {
+      shortfall_.add_holder(live, largest_count);
+    }
+  });
+  shortfall_.end_on_core(largest_count);
+}
+
+[[gnu::noinline]] inline void space_ledger::remember_freed(const block& freed) noexcept {
+  if (share_ != nullptr) {
+    share_->remember_freed(freed);
+    if (freed.born() > peak_ordinal_) return;
+  }
+  top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
+  if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
+  const std::size_t first =
+      partition_point(segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
+  largest_of_finished_.offer(first, segments_.size(), freed);
+}
+
+inline void space_ledger::limit(std::int64_t capacity, bool is_per_core) noexcept {
+  if (capacity <= 0) return;
+  capacity_ = capacity;
+  capacity_is_per_core_ = is_per_core;
+  (is_per_core ? core_shortfall_above_ : shortfall_above_) = capacity;
+}
+
+inline operation_stats* space_ledger::find_or_make_operation(std::uint32_t node) noexcept {
+  if (node >= operations_.size()) {
+    if (!operations_.resize(node + 1)) return nullptr;
+    ++stats_generation_;
+  }
+  return &operations_[node];
+}
+
+inline std::size_t space_ledger::bytes() const noexcept {
+  return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
+         numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
+         largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
+         reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/space_segments.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// How a `space_ledger` ends segments, and what it keeps of each.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+inline bool space_ledger::settle(const segment_history& history, std::uint64_t begin_stamp) noexcept {
+  if (segment_ == history.count() && compactions_ == history.compactions()) return true;
+  compact(history);
+  if (segment_ == history.count()) return true;
+  repeat_names(history);
+  if (!repeat_segments(history)) return false;
+  segment_ = history.count();
+  peak_stamp_ = begin_stamp;
+  return true;
+}
+
+inline std::uint64_t space_ledger::steps_of_settling(const segment_history& history) const noexcept {
+  if (segment_ == history.count()) return 0;
+  return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size();
+}
+
+inline bool space_ledger::end_segment(segment_history& history, std::uint64_t stamp) noexcept {
+  segment_record record = open_segment();
+  const std::uint64_t number = segment_++;
+  ++stats_generation_;  // so that each thread looks the space up again, and the ledger notices that it changes
+  if (!collect_owners(owner_scratch_)) return false;
+  if (record.peak_live_bytes > overall_peak_) {
+    if (overall_peak_ != 0) history.unpin(overall_segment_);
+    history.pin(number);
+    overall_peak_ = record.peak_live_bytes;
+    overall_segment_ = number;
+    overall_owners_.clear();
+    if (!overall_owners_.resize(owner_scratch_.size())) return false;
+    for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
+  }
+  record.cumulative_peak = overall_peak_;
+  keep_owners(record);
+  if (!extend(history)) return false;
+  segments_.back() = record;
+  for (std::uint32_t index = 0; index < freed_count_; ++index) {
+    largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
+  }
+  start_segment(stamp);
+  hold_with_failures(history, number);
+  const bool is_summed_up = sum_up(history, record);
+  const bool is_reserved_kept = reserved_.end_segment(history);
+  const bool is_active_kept = active_.end_segment(history);
+  return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
+}
+
+inline segment_record space_ledger::open_segment() const noexcept {
+  segment_record record{};
+  record.live_at_start = start_live_;
+  record.live_at_end = live_;
+  record.peak_live_bytes = peak_live_;
+  record.allocated = start_room_ - room_;
+  record.allocation_count = static_cast<std::int64_t>(ordinal_ - start_ordinal_);
+  record.blocks_at_start = start_blocks_;
+  record.blocks_at_end = static_cast<std::int64_t>(live_blocks_.size());
+  record.blocks_at_peak = peak_blocks_;
+  record.peak_ordinal = peak_ordinal_;
+  record.peak_stamp = peak_stamp_;
+  record.peak_operation = peak_operation_;
+  record.categories[0] = {peak_live_, peak_blocks_};
+  for (std::size_t index = 1; index < categories_.size(); ++index) {
+    record.categories[index] = {categories_[index].bytes_at_peak(epoch_), categories_[index].blocks_at_peak(epoch_)};
+    record.categories[0].bytes -= record.categories[index].bytes;
+    record.categories[0].blocks -= record.categories[index].blocks;
+  }
+  return record;
+}
+
+inline std::array<category_at_peak, category_names.size()> space_ledger::live_by_category() const noexcept {
+  std::array<category_at_peak, category_names.size()> rows{};
+  rows[0] = {live_, static_cast<std::int64_t>(live_blocks_.size())};
+  for (std::size_t index = 1; index < categories_.size(); ++index) {
+    rows[index] = {categories_[index].live, categories_[index].blocks};
+    rows[0].bytes -= rows[index].bytes;
+    rows[0].blocks -= rows[index].blocks;
+  }
+  return rows;
+}
+
+inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows) const noexcept {
+  rows.clear();
+  owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: the remainder
+  for (std::size_t node = 1; node < operations_.size(); ++node) {
+    const owner_stats& owned = operations_[node].owned;
+    const std::int64_t blocks = owned.blocks_at_peak(epoch_);
+    if (blocks == 0) continue;
+    if (!rows.push_back({static_cast<std::uint32_t>(node), owned.bytes_at_peak(epoch_), blocks})) return false;
+    outside.bytes -= rows.back().bytes;
+    outside.blocks -= blocks;
+  }
+  if (outside.blocks != 0 && !rows.push_back(outside)) return false;
+  sort_rows(rows.data(), rows.size(), holds_more);
+  return true;
+}
+
+inline bool space_ledger::extend(const segment_history& history) noexcept {
+  const std::size_t known = numbers_.size();
+  const std::size_t count = history.marks().size();
+  if (!numbers_.resize(count)) return false;
+  for (std::size_t position = known; position < count; ++position) numbers_[position] = history.marks()[position].number;
+  return segments_.resize(count);
+}
+
+inline void space_ledger::compact(const segment_history& history) noexcept {
+  if (compactions_ == history.compactions()) return;
+  compactions_ = history.compactions();
+  const auto is_kept = [&](std::size_t position) { return position < numbers_.size() && history.has_mark(numbers_[position]); };
+  largest_of_finished_.compact(segments_.size(), is_kept, freed_since_peak_.data());
+  keep_only(segments_, is_kept);
+  std::size_t count = 0;
+  for (segment_record& record : segments_) {
+    for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
+    record.first_owner = count;
+    count += record.owner_count;
+  }
+  owners_.truncate(count);
+  reserved_.compact(is_kept);
+  active_.compact(is_kept);
+  cores_.compact(is_kept);
+  std::size_t kept = 0;
+  for (const std::uint64_t number : numbers_) {
+    if (history.has_mark(number)) numbers_[kept++] = number;
+  }
+  numbers_.truncate(kept);
+}
+
+inline void space_ledger::repeat_names(const segment_history& history) noexcept {
+  for (std::size_t row = 0; row < added_.size(); ++row) {
+    const exact_fit_steps& steps = history.rows()[row].steps;
+    added_segments& added = added_[row];
+    if (added.count == 0 || added.count == steps.count) continue;
+    const std::uint64_t times = steps.count - added.count;
+    lines_[row].repeat(by_name_.of(history, row)[static_cast<std::size_t>(segment_number::live_at_end)].last, times,
+                       steps.sum - added.distances);
+    by_name_.repeat(row, times);
+    reserved_.repeat_name(row, times);
+    active_.repeat_name(row, times);
+    cores_.repeat_name(row, times);
+    added = {steps.count, steps.sum};
+  }
+}
+
+inline bool space_ledger::repeat_segments(const segment_history& history) noexcept {
+  const std::size_t first = history.position_of(segment_);
+  const std::size_t last = history.marks().size();
+  if (first == last) return true;
+  if (!collect_owners(owner_scratch_) || !reserved_.repeat(first, last) || !active_.repeat(first, last) ||
+      !cores_.repeat(first, last) || !extend(history)) {
+    return false;
+  }
+  segment_record unchanged = open_segment();
+  unchanged.cumulative_peak = overall_peak_;
+  for (std::size_t position = first; position < last; ++position) {
+    segments_[position] = unchanged;
+    segments_[position].peak_stamp = history.marks()[position].begin_stamp;
+    keep_owners(segments_[position]);
+  }
+  return true;
+}
+
+inline void space_ledger::start_segment(std::uint64_t stamp) noexcept {
+  start_live_ = peak_live_ = live_;
+  start_room_ = room_;
+  start_ordinal_ = peak_ordinal_ = ordinal_;
+  start_blocks_ = peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+  peak_stamp_ = stamp;
+  peak_operation_ = 0;
+  freed_count_ = 0;
+  ++epoch_;
+  watch_above_ = std::min(peak_live_, joint_peak_above_);
+  watched_ordinal_ = ordinal_;
+}
+
+inline bool space_ledger::sum_up(segment_history& history, const segment_record& record) noexcept {
+  const segment_mark ended = history.marks()[history.marks().size() - 1];
+  const named_segment_row& row = history.rows()[ended.row];
+  const std::int64_t change = record.live_at_end - record.live_at_start;
+  const auto before = by_name_.of(history, ended.row);
+  if (ended.row >= lines_.size() && !lines_.resize(ended.row + 1U)) return false;
+  if (!by_name_.add(history, {record.peak_live_bytes - record.live_at_start, record.peak_live_bytes, record.allocated,
+                              record.allocated - change, change, record.live_at_end, record.allocation_count,
+                              record.allocation_count - (record.blocks_at_end - record.blocks_at_start)})) {
+    return false;
+  }
+  if (ended.row >= added_.size() && !added_.resize(ended.row + 1U)) return false;
+  added_[ended.row] = {row.steps.count, row.steps.sum};
+  const auto sums = by_name_.of(history, ended.row);
+  lines_[ended.row].first = sums[static_cast<std::size_t>(segment_number::live_at_end)].first;
+  lines_[ended.row].add(record.live_at_end, ended.step, row.steps);
+  for (const segment_number held : {segment_number::segment_peak, segment_number::peak_live_bytes, segment_number::live_at_end}) {
+    const running_summary& now = sums[static_cast<std::size_t>(held)];
+    const running_summary& then = before[static_cast<std::size_t>(held)];
+    if (now.greatest_segment != ended.number || now.greatest == 0) continue;
+    if (row.count > 1 && then.greatest != 0) history.release(then.greatest_segment);
+    history.hold(ended.number);
+  }
+  return true;
+}
+
+inline void space_ledger::hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
+  if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
+  for (const out_of_memory_record& failed : out_of_memory_.kept()) {
+    if (failed.segment == number) history.hold(number);
+  }
+}
+
+inline void space_ledger::keep_owners(segment_record& record) noexcept {
+  record.first_owner = owners_.size();
+  for (const owner_at_peak& row : owner_scratch_) {
+    if (record.owner_count < options_.owners_per_segment && owners_.push_back(row)) {
+      ++record.owner_count;
+    } else {
+      record.remaining_bytes += row.bytes;
+      ++record.remaining_operations;
+    }
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/checkpoint_history.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -8267,7 +8925,7 @@ class space_ledger {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_segments;
 
 /// What was live at one moment, in all memory spaces together.
 struct checkpoint_mark {
@@ -8354,7 +9012,7 @@ class checkpoint_history {
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_segments;
 
   /// Whether no checkpoint of that name is kept; false if there are too many names.
   [[nodiscard]] bool is_new(label name) const noexcept {
@@ -8446,7 +9104,7 @@ class checkpoint_history {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_threads;
 
 /// The nesting of operations: a node is a path of names. Node 0 is "no operation".
 ///
@@ -8496,7 +9154,7 @@ class operation_tree {
   [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_threads;
 
   [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
     if (name == other_names || nodes_.size() > limit_) {
@@ -8540,967 +9198,18 @@ class operation_tree {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/trace/varint.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Size of the longest varint of a 64-bit value.
-inline constexpr int max_varint_bytes = 10;
-
-/// Values below this are written without a branch on their length.
-inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
-
-/// The top bits of a varint's bytes, indexed by the position of the value's highest bit.
-inline constexpr auto continuation_bits = [] {
-  std::array<std::uint32_t, 28> bits{};
-  for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
-  return bits;
-}();
-
-/// Writes `value`, seven bits per byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns the position after
-/// it. May write up to `max_varint_bytes`, whatever the value.
-[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
-  if (value < max_short_varint) [[likely]] {
-    // No branch on the length, which is unpredictable for sizes: writes four groups at once and advances by the used ones.
-    const auto low = static_cast<std::uint32_t>(value);
-    const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
-    std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
-    spread = (spread & 0x7F007F) | (spread & 0x3F803F80) << 1;
-    spread |= continuation_bits[top_bit];
-    std::memcpy(out, &spread, sizeof spread);
-    return out + (9 * top_bit + 73) / 64;
-  }
-  while (value >= 0x80) {
-    *out++ = static_cast<unsigned char>(value | 0x80);
-    value >>= 7;
-  }
-  *out++ = static_cast<unsigned char>(value);
-  return out;
-}
-
-/// Reads a varint from `put_varint`; null if it does not end before `end` or exceeds 64 bits.
-[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
-                                                     std::uint64_t& value) noexcept {
-  if (in != end && *in < 0x80) [[likely]] {
-    value = *in;
-    return in + 1;
-  }
-  value = 0;
-  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
-    const std::uint64_t bits = *in++;
-    if (shift == 63 && bits > 1) return nullptr;
-    value |= (bits & 0x7F) << shift;
-    if (bits < 0x80) return in;
-  }
-  return nullptr;
-}
-
-/// Maps small differences of either sign to small numbers.
-[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
-  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
-}
-[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
-  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/frame_bytes.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
-
-/// @file
-/// The bytes of a key frame (docs/trace_format.md). A function template that takes a `frame_writer` or a `frame_reader` defines
-/// the order of the parts once, for both.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Revision of the frames that memprof writes and reads. Sections of other kinds come after the known ones.
-inline constexpr std::uint32_t frame_revision = 1;
-
-/// The sections of a frame, in this order; those for a space and its blocks occur once per space.
-enum class frame_section : std::uint8_t {
-  operations = 1,  ///< the tree of operations
-  ledger,          ///< the ledger's state besides its spaces and threads
-  space,           ///< a space's state besides its live blocks
-  blocks,          ///< the live blocks of a space
-  threads,         ///< threads and their open operations
-  thread_usage,    ///< what threads and operations have done so far
-  checkpoints,     ///< the kept checkpoints
-  memories,        ///< joint peaks of memories shared by several spaces
-};
-
-/// Appends numbers to a key frame, in pages that the hooks do not see.
-class frame_writer {
- public:
-  static constexpr bool reads = false;
-
-  explicit frame_writer(page_array<unsigned char>& bytes) noexcept : bytes_(bytes) { bytes_.clear(); }
-
-  /// An integer as a varint; zigzag if signed.
-  template <class T>
-  void number(const T& value) noexcept {
-    static_assert(std::is_integral_v<T>);
-    if (!make_room(max_varint_bytes)) return;
-    unsigned char* const next = bytes_.data() + used_;
-    if constexpr (std::is_signed_v<T>) {
-      used_ += static_cast<std::size_t>(put_varint(next, zigzag(value)) - next);
-    } else {
-      used_ += static_cast<std::size_t>(put_varint(next, value) - next);
-    }
-  }
-  template <class... T>
-  void numbers(const T&... values) noexcept {
-    (number(values), ...);
-  }
-  /// `amounts` are never negative, `changes` may be: see `frame_reader`.
-  template <class... T>
-  void amounts(const T&... values) noexcept {
-    (number(values), ...);
-  }
-  template <class... T>
-  void changes(const T&... values) noexcept {
-    (number(values), ...);
-  }
-  void totals(const std::int64_t& value) noexcept { number(value); }
-  /// The number of rows, then each row.
-  template <class Rows, class Each>
-  void rows(const Rows& rows, Each&& each) noexcept {
-    number(rows.size());
-    for (const auto& row : rows) each(row);
-  }
-  void require(bool) const noexcept {}
-  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
-
-  /// A section: one byte for its kind, and four for the length of what `fill` writes.
-  template <class Fill>
-  void section(frame_section kind, Fill&& fill) noexcept {
-    if (!make_room(section_header)) return;
-    bytes_[used_] = static_cast<unsigned char>(kind);
-    used_ += section_header;
-    const std::size_t begin = used_;
-    fill();
-    if (used_ - begin > std::numeric_limits<std::uint32_t>::max()) has_failed_ = true;
-    if (has_failed_) return;
-    for (std::size_t byte = 0; byte < 4; ++byte)
-      bytes_[begin - 4 + byte] = static_cast<unsigned char>((used_ - begin) >> (8 * byte));
-  }
-
-  /// Ends the frame. False, with the frame unusable, if the system had no memory.
-  [[nodiscard]] bool finish() noexcept { return !has_failed_ && bytes_.resize(used_); }
-
- private:
-  static constexpr std::size_t section_header = 5;
-
-  [[nodiscard]] bool make_room(std::size_t size) noexcept {
-    if (bytes_.size() - used_ >= size) return true;
-    has_failed_ = has_failed_ || !bytes_.resize(bytes_.size() + (bytes_.size() < 65536 ? 65536 : bytes_.size()));
-    return !has_failed_;
-  }
-
-  page_array<unsigned char>& bytes_;
-  std::size_t used_ = 0;
-  bool has_failed_ = false;
-};
-
-/// Reads back the numbers of a key frame. Accepts arbitrary bytes: after the first fault, every number is 0.
-///
-/// Amounts and changes are limited, so that arithmetic with them cannot overflow: larger ones are a fault.
-class frame_reader {
- public:
-  static constexpr bool reads = true;
-  /// Greatest amount, and the most that may be added to one later. A space's totals may be twice as large.
-  static constexpr std::int64_t greatest = std::int64_t{1} << 61;
-
-  frame_reader(const unsigned char* begin, std::size_t size) noexcept : next_(begin), end_(begin + size) {}
-
-  template <class T>
-  void number(T& value) noexcept {
-    static_assert(std::is_integral_v<T>);
-    std::uint64_t read = 0;
-    const unsigned char* const behind = get_varint(next_, end_, read);
-    if (behind == nullptr) {
-      value = 0;
-      return fail();
-    }
-    next_ = behind;
-    if constexpr (std::is_signed_v<T>) {
-      value = static_cast<T>(unzigzag(read));
-      if (value != unzigzag(read)) fail();
-    } else {
-      value = static_cast<T>(read);
-      if (value != read) fail();
-    }
-    if (has_failed_) value = 0;
-  }
-  template <class... T>
-  void numbers(T&... values) noexcept {
-    (number(values), ...);
-  }
-  template <class... T>
-  void amounts(T&... values) noexcept {
-    (amount(values), ...);
-  }
-  template <class... T>
-  void changes(T&... values) noexcept {
-    (change(values), ...);
-  }
-  void totals(std::int64_t& value) noexcept {
-    number(value);
-    if (value >= 0 && value <= 2 * greatest) return;
-    value = 0;
-    fail();
-  }
-  template <class Rows, class Each>
-  void rows(Rows& rows, Each&& each) noexcept {
-    std::size_t count = 0;
-    number(count);
-    // A row takes at least a byte, so that a false count costs no memory.
-    if (count > left() || !rows.resize(count)) fail();
-    for (std::size_t index = 0; index < rows.size() && !has_failed_; ++index) each(rows[index]);
-    if (has_failed_) rows.clear();
-  }
-  void require(bool is_sound) noexcept {
-    if (!is_sound) fail();
-  }
-  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
-  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
-  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
-
-  /// The kind of the next section; no valid kind at the end.
-  [[nodiscard]] frame_section next_section() const noexcept { return static_cast<frame_section>(is_at_end() ? 0 : *next_); }
-
-  /// Reads the next section, which must have that kind and be consumed completely.
-  template <class Fill>
-  void section(frame_section kind, Fill&& fill) noexcept {
-    const unsigned char* const frame_end = end_;
-    enter(kind);
-    if (!has_failed_) fill();
-    require(is_at_end());
-    end_ = frame_end;
-    if (has_failed_) next_ = end_;
-  }
-  void skip_section() noexcept {
-    section(next_section(), [&] { next_ = end_; });
-  }
-
- private:
-  void enter(frame_section kind) noexcept {
-    constexpr std::size_t header = 5;
-    if (left() < header || next_section() != kind) return fail();
-    std::size_t size = 0;
-    for (std::size_t byte = 0; byte < 4; ++byte) size |= std::size_t{next_[1 + byte]} << (8 * byte);
-    next_ += header;
-    if (size > left()) return fail();
-    end_ = next_ + size;
-  }
-  template <class T>
-  void amount(T& value) noexcept {
-    number(value);
-    if (value < 0 || static_cast<std::uint64_t>(value) > static_cast<std::uint64_t>(greatest)) {
-      value = 0;
-      fail();
-    }
-  }
-  void change(std::int64_t& value) noexcept {
-    number(value);
-    if (value > greatest || value < -greatest) {
-      value = 0;
-      fail();
-    }
-  }
-  void fail() noexcept {
-    has_failed_ = true;
-    next_ = end_;
-  }
-
-  const unsigned char* next_;
-  const unsigned char* end_;
-  bool has_failed_ = false;
-};
-
-/// Checks amounts that are summed elsewhere: together, too, they may not exceed twice the greatest.
-class frame_sum {
- public:
-  template <class State>
-  void add(State& state, std::int64_t amount) noexcept {
-    if constexpr (State::reads) {
-      const auto size = static_cast<std::uint64_t>(amount < 0 ? -amount : amount);
-      total_ += size;
-      state.require(total_ <= 2 * static_cast<std::uint64_t>(frame_reader::greatest));
-      if (state.has_failed()) total_ = 0;
-    }
-  }
-
- private:
-  std::uint64_t total_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/frame_parts.hpp>
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The parts of a ledger as stored in a key frame. Each function defines their order once, for a `frame_writer` and a constant
-/// part, and for a `frame_reader` and a part that is still empty. Input is validated so that, whatever events follow and whatever
-/// profile is made, no arithmetic overflows and no index is out of range.
-///
-/// A friend of all these classes, because a frame stores their members.
-struct frame_parts {
-  // --- shared parts -------------------------------------------------------------------------------------------------
-
-  template <class State, class Tally>
-  static void counted(State& state, Tally& part) noexcept {
-    state.amounts(part.count);
-    state.number(part.bytes);  // a saturating sum
-    state.require(part.bytes >= 0);
-  }
-
-  template <class State, class Operation>
-  static void operation(State& state, Operation& node, std::size_t operation_count) noexcept {
-    state.number(node);
-    state.require(node < operation_count);
-  }
-
-  /// A block that is or was live; for one on cores, `owner` is the rectangle.
-  template <class State, class Block>
-  static void known_block(State& state, Block& part, std::size_t operation_count) noexcept {
-    state.numbers(part.address, part.born_thread, part.owner);
-    state.amounts(part.bytes);
-    state.require(part.operation() < operation_count && part.category() < category_names.size());
-  }
-
-  template <class State, class Rows>
-  static void owners(State& state, Rows& part, std::size_t operation_count) noexcept {
-    frame_sum bytes;
-    state.rows(part, [&](auto& row) {
-      operation(state, row.operation, operation_count);
-      state.amounts(row.bytes, row.blocks);
-      bytes.add(state, row.bytes);
-    });
-  }
-
-  template <class State, class Record>
-  static void segment(State& state, Record& part, std::size_t operation_count) noexcept {
-    state.amounts(part.live_at_start, part.live_at_end, part.live_at_peak);
-    state.totals(part.allocated);
-    state.amounts(part.allocation_count, part.blocks_at_start, part.blocks_at_end, part.blocks_at_peak);
-    state.numbers(part.peak_ordinal, part.peak_stamp);
-    operation(state, part.peak_operation, operation_count);
-    state.numbers(part.owner_count, part.first_owner);
-    state.amounts(part.remaining_bytes, part.remaining_operations, part.cumulative_peak);
-    for (auto& held : part.categories) state.amounts(held.bytes, held.blocks);
-  }
-
-  // --- segments -----------------------------------------------------------------------------------------------------
-
-  /// Maximum number of segments, and so of steps: keeps the exact sums over them in range.
-  static constexpr std::uint64_t max_segments = std::uint64_t{1} << 40U;
-
-  /// A 128-bit sum of at most 2^`bits`.
-  template <class State, class Sum>
-  static void wide_sum(State& state, Sum& part, unsigned bits) noexcept {
-    auto low = static_cast<std::uint64_t>(part);
-    auto high = static_cast<std::int64_t>(part >> 64);
-    state.numbers(low, high);
-    if constexpr (State::reads) {
-      const std::int64_t most = std::int64_t{1} << (bits - 64);
-      state.require(high >= -most && high < most);
-      part = state.has_failed() ? 0 : static_cast<int128>(static_cast<uint128>(static_cast<int128>(high)) << 64 | low);
-    }
-  }
-  template <class State, class Integer>
-  static void wide_integer_of(State& state, Integer& part) noexcept {
-    for (auto& limb : part.limbs_) state.number(limb);
-  }
-  template <class State, class Summary>
-  static void summary(State& state, Summary& part) noexcept {
-    state.numbers(part.first, part.last, part.least, part.greatest, part.least_segment, part.greatest_segment);
-    state.require(part.least_segment < max_segments && part.greatest_segment < max_segments);
-    wide_sum(state, part.total, 110);
-  }
-  template <class State, class Summaries>
-  static void summaries(State& state, Summaries& part, std::size_t name_count) noexcept {
-    state.rows(part.known_, [&](auto& known) {
-      std::uint8_t is_known = known == 0 ? 0 : 1;
-      state.number(is_known);
-      if constexpr (State::reads) known = is_known == 0 ? 0 : 1;
-    });
-    state.require(part.known_.size() <= name_count);
-    if constexpr (State::reads) {
-      if (!state.has_failed()) state.require(part.records_.resize(part.known_.size()));
-      if (state.has_failed()) return part.known_.clear();
-    }
-    for (std::size_t index = 0; index < part.known_.size(); ++index) {
-      if (part.known_[index] == 0) continue;
-      for (auto& numbers : part.records_[index]) {
-        summary(state, numbers);
-        for (const std::int64_t number : {numbers.first, numbers.last, numbers.least, numbers.greatest}) {
-          state.require(number >= -2 * frame_reader::greatest && number <= 2 * frame_reader::greatest);
-        }
-      }
-    }
-  }
-  template <class State, class Lines>
-  static void growth_lines(State& state, Lines& part, std::size_t name_count) noexcept {
-    state.rows(part, [&](auto& line) {
-      state.amounts(line.first);
-      wide_sum(state, line.sum, 110);
-      wide_integer_of(state, line.squares);
-      wide_integer_of(state, line.products);
-    });
-    state.require(part.size() <= name_count);
-  }
-
-  /// The segments kept in full, and the rows of their names.
-  template <class State, class History>
-  static void history(State& state, History& part) noexcept {
-    state.numbers(part.count_, part.step_);
-    state.require(part.count_ < max_segments && part.step_ <= part.count_);
-    state.rows(part.rows_, [&](auto& row) {
-      state.numbers(row.name, row.stands_for_others, row.count, row.first_number, row.last_number, row.last_step);
-      state.require(row.count != 0 && row.count <= part.count_ && row.first_number <= row.last_number &&
-                    row.last_number < part.count_ && row.last_step <= part.step_);
-      summary(state, row.duration);
-      state.numbers(row.steps.first, row.steps.count);
-      state.require(row.steps.first <= row.last_step && row.steps.count == row.count);
-      wide_sum(state, row.steps.sum, 82);
-      wide_sum(state, row.steps.squares, 122);
-      if constexpr (State::reads) {
-        const auto index = static_cast<std::uint32_t>(&row - part.rows_.data());
-        if (row.stands_for_others) {
-          state.require(part.others_ == segment_history::no_row);
-          part.others_ = index;
-        } else if (!state.has_failed()) {
-          const live_blocks::insertion made = part.row_index_.insert(segment_history::key_of(row.name));
-          state.require(made.is_new);
-          if (made.is_new) made.entry->owner = index;
-          ++part.named_;
-        }
-      }
-    });
-    std::uint64_t next_number = 0;
-    state.rows(part.marks_, [&](auto& mark) {
-      state.numbers(mark.name, mark.row, mark.begin_stamp, mark.end_stamp, mark.number, mark.step, mark.holds, mark.pins,
-                    mark.is_first, mark.is_dropped);
-      state.require(mark.row < part.rows_.size() && mark.begin_stamp <= mark.end_stamp && mark.number >= next_number &&
-                    mark.number < part.count_ && mark.step <= part.step_);
-      next_number = mark.number + 1;
-      if constexpr (State::reads) part.dropped_ += mark.is_dropped ? 1 : 0;
-    });
-  }
-
-  /// The kept checkpoints. The positions of each one's rows and blocks follow from their counts.
-  template <class State, class Checkpoints>
-  static void checkpoints(State& state, Checkpoints& part, std::size_t operation_count) noexcept {
-    state.numbers(part.count_, part.stride_);
-    state.require(part.count_ < max_segments && std::has_single_bit(part.stride_));
-    std::uint64_t next_number = 0;
-    std::size_t rows = 0;
-    state.rows(part.marks_, [&](auto& mark) {
-      state.numbers(mark.name, mark.row_count, mark.number, mark.stamp, mark.bytes, mark.is_first);
-      state.amounts(mark.blocks);
-      state.require(mark.bytes >= 0 && mark.number >= next_number && mark.number < part.count_);
-      next_number = mark.number + 1;
-      if constexpr (State::reads) mark.first_row = rows;
-      rows += mark.row_count;
-    });
-    std::size_t blocks = 0;
-    state.rows(part.rows_, [&](auto& row) {
-      state.numbers(row.space, row.block_count);
-      state.amounts(row.bytes, row.blocks);
-      state.require(row.space < any_space);
-      if constexpr (State::reads) row.first_block = blocks;
-      blocks += row.block_count;
-    });
-    state.rows(part.blocks_, [&](auto& held) { known_block(state, held, operation_count); });
-    state.require(part.marks_.size() <= checkpoint_history::max_kept && part.rows_.size() == rows &&
-                  part.blocks_.size() == blocks);
-    if constexpr (State::reads) {
-      if (state.has_failed()) part = Checkpoints{};
-    }
-  }
-
-  // --- operations ---------------------------------------------------------------------------------------------------
-
-  /// The tree of operations, in the order in which they were first called.
-  template <class State, class Follower>
-  static void operations(State& state, Follower& part) noexcept {
-    auto& tree = part.operations_;
-    std::size_t count = tree.size() - 1;
-    state.number(count);
-    for (std::uint32_t index = 1; index <= count && !state.has_failed(); ++index) {
-      operation_tree::node node{};
-      if constexpr (!State::reads) node = tree[index];
-      state.numbers(node.parent, node.name);
-      state.amounts(node.invocations, node.finished);
-      if constexpr (State::reads) {
-        if (!state.has_failed()) state.require(node.parent < index && tree.child(node.parent, node.name) == index);
-        if (!state.has_failed()) tree.nodes_[index] = node;
-      }
-    }
-  }
-  template <class State, class Follower>
-  static void faults(State& state, Follower& part) noexcept {
-    state.amounts(part.unbalanced_, part.too_deep_);
-  }
-
-  // --- facets -------------------------------------------------------------------------------------------------------
-
-  template <class State, class Clock>
-  static void clock(State& state, Clock& part) noexcept {
-    state.amounts(part.least_distance_ns_);
-    state.rows(part.kept_, [&](auto& row) {
-      state.number(row.stamp);
-      state.number(row.ns);
-    });
-    state.require(part.kept_.size() <= clock_readings::max_kept);
-    for (std::size_t index = 0; index < part.kept_.size(); ++index) {
-      const auto& row = part.kept_[index];
-      state.require(row.ns >= 0);
-      if (index != 0) state.require(row.stamp > part.kept_[index - 1].stamp && row.ns >= part.kept_[index - 1].ns);
-    }
-  }
-
-  template <class State, class Line>
-  static void line(State& state, Line& part) noexcept {
-    const auto point = [&](auto& row) {
-      state.number(row.stamp);
-      state.amounts(row.peak, row.current);
-    };
-    state.amounts(part.width_);
-    std::uint64_t remaining = part.has_open_ ? part.remaining_ : part.width_;  // all of a point's events, because none has begun
-    state.amounts(remaining);
-    state.require(remaining != 0 && remaining <= part.width_);
-    if constexpr (State::reads) {
-      part.has_open_ = remaining != part.width_;
-      part.remaining_ = part.has_open_ ? remaining : 1;
-    }
-    point(part.open_);
-    state.rows(part.points_, point);
-    state.require(part.points_.size() < part.max_points_);
-  }
-
-  template <class State, class Streams>
-  static void streams(State& state, Streams& part) noexcept {
-    const auto record = [&](auto& row) {
-      state.number(row.name);
-      state.amounts(row.live, row.peak_live, row.allocation_count, row.reserved, row.peak_reserved);
-    };
-    state.rows(part.rows_, record);
-    state.require(part.rows_.size() <= stream_ledger::max_rows);
-    state.number(part.has_further_);
-    record(part.further_);
-  }
-
-  template <class State, class Failed>
-  static void out_of_memory(State& state, Failed& part, std::size_t operation_count) noexcept {
-    state.rows(part.kept_, [&](auto& row) {
-      // The program's request and the device's free memory may be any numbers.
-      state.numbers(row.requested, row.device_free);
-      state.require(row.requested >= 0 && row.device_free >= -1);
-      state.amounts(row.live, row.reserved, row.segment);
-      state.number(row.stamp);
-      operation(state, row.operation, operation_count);
-    });
-    state.require(part.kept_.size() <= out_of_memory_ledger::max_kept);
-    counted(state, part.further_);
-  }
-
-  /// Everything except the current value, which the caller knows.
-  template <class State, class Level>
-  static void level(State& state, Level& part, const segment_history& history) noexcept {
-    state.amounts(part.peak_, part.segment_peak_);
-    state.rows(part.segments_, [&](auto& row) { state.amounts(row.peak, row.current); });
-    state.require(part.segments_.size() <= history.marks().size());
-    summaries(state, part.by_name_, history.rows().size());
-  }
-
-  template <class State, class Active>
-  static void active(State& state, Active& part, const segment_history& history) noexcept {
-    state.number(part.is_used_);
-    state.amounts(part.level_.current_);
-    level(state, part.level_, history);
-    table_of_blocks(state, part.pending_, [&](auto& freed) { state.amounts(freed.bytes); });
-    counted(state, part.unmatched_completions);
-    counted(state, part.missing_completions);
-  }
-
-  template <class State, class Reserved>
-  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
-    state.number(part.is_used_);
-    level(state, part.level_, history);
-    std::uint64_t held = 0;
-    std::uint64_t reached = 0;
-    state.rows(part.ranges_, [&](auto& row) {
-      state.numbers(row.begin, row.end);
-      state.require(row.begin < row.end && row.begin >= reached);
-      reached = row.end;
-      held += row.end - row.begin;  // below 2^64, because they are disjoint
-    });
-    if constexpr (State::reads) {
-      state.require(held <= static_cast<std::uint64_t>(frame_reader::greatest));
-      part.level_.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
-    }
-    counted(state, part.unmatched_releases);
-    counted(state, part.replaced_reservations);
-  }
-
-  template <class State, class Cores>
-  static void cores(State& state, Cores& part, const segment_history& history) noexcept {
-    const auto usage = [&](auto& row) { state.changes(row.circular_buffers, row.buffers, row.total); };
-    state.rows(part.ranges_, [&](auto& cores) {
-      state.number(cores);
-      state.require(core_range::unpacked(cores).is_valid());
-    });
-    if (part.ranges_.empty()) return;  // no block has come yet
-    state.numbers(part.columns_, part.rows_);
-    state.require(part.columns_ <= 256 && part.rows_ <= 256);
-    state.rows(part.grid_, [&](auto& core) {
-      usage(core.live);
-      usage(core.peak);
-      usage(core.overall);
-    });
-    state.require(part.grid_.size() == part.columns_ * part.rows_);
-    state.rows(part.segments_, [&](auto& row) {
-      usage(row.peak);
-      state.numbers(row.busiest_x, row.busiest_y);
-    });
-    state.require(part.segments_.size() <= history.marks().size());
-    summaries(state, part.by_name_, history.rows().size());
-    frame_sum bytes;
-    for (auto& table : part.blocks_) {
-      table_of_blocks(state, table, [&](auto& held) {
-        state.numbers(held.born_thread, held.owner);
-        state.amounts(held.bytes);
-        bytes.add(state, static_cast<std::int64_t>(held.bytes));
-        const core_range at = core_range::unpacked(static_cast<std::uint32_t>(held.owner));
-        state.require(at.is_valid() && at.x1 < part.columns_ && at.y1 < part.rows_);
-      });
-    }
-    if constexpr (State::reads) {
-      const std::size_t circular = part.blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].size();
-      state.require(part.ended_.reserve(circular + 1));
-      for (const std::uint32_t known : part.ranges_) state.require(part.known_ranges_.insert(known).is_new);
-    }
-  }
-
-  /// A table's blocks in no particular order: the address, then whatever `rest` transfers.
-  template <class State, class Table, class Rest>
-  static void table_of_blocks(State& state, Table& table, Rest&& rest) noexcept {
-    std::size_t count = table.size();
-    state.number(count);
-    std::uint64_t last = 0;
-    if constexpr (State::reads) {
-      for (; count != 0 && !state.has_failed(); --count) {
-        std::int64_t distance = 0;
-        state.number(distance);
-        if (state.has_failed()) break;
-        const live_blocks::insertion made = table.insert(last += static_cast<std::uint64_t>(distance));
-        state.require(made.is_new);
-        if (state.has_failed()) break;
-        *made.entry = {last, 0, 0, 0};
-        rest(*made.entry);
-      }
-    } else {
-      table.for_each([&](const block& held) {
-        state.number(static_cast<std::int64_t>(held.address - last));
-        last = held.address;
-        rest(held);
-      });
-    }
-  }
-
-  // --- a space ------------------------------------------------------------------------------------------------------
-
-  template <class State, class Space>
-  static void space(State& state, Space& part, std::size_t operation_count, const segment_history& history) noexcept {
-    const std::size_t segment_count = history.marks().size();
-    totals(state, part);
-    owner_statistics(state, part, operation_count);
-    state.rows(part.owners_, [&](auto& row) {
-      operation(state, row.operation, operation_count);
-      state.amounts(row.bytes, row.blocks);
-    });
-    state.rows(part.segments_, [&](auto& record) {
-      segment(state, record, operation_count);
-      state.require(record.first_owner <= part.owners_.size() && record.owner_count <= part.owners_.size() - record.first_owner);
-    });
-    state.require(part.segments_.size() <= segment_count);
-    state.amounts(part.overall_peak_, part.overall_segment_);
-    summaries(state, part.by_name_, history.rows().size());
-    growth_lines(state, part.lines_, history.rows().size());
-    owners(state, part.overall_owners_, operation_count);
-    state.number(part.freed_count_);
-    state.require(part.freed_count_ <= part.options_.largest_blocks);
-    if (state.has_failed()) return;
-    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
-      known_block(state, part.freed_since_peak_[index], operation_count);
-    largest_of_finished(state, part.largest_of_finished_, operation_count, segment_count);
-    shortfall(state, part, operation_count);
-    line(state, part.line_);
-    for (auto* unusual : {&part.unmatched_frees, &part.replaced_allocations, &part.mismatched_sizes, &part.cross_thread_frees,
-                          &part.unknown_annotations, &part.untracked_allocations, &part.null_allocations}) {
-      counted(state, *unusual);
-    }
-    cores(state, part.cores_, history);
-    reserved(state, part.reserved_, history);
-    streams(state, part.streams_);
-    active(state, part.active_, history);
-    out_of_memory(state, part.out_of_memory_, operation_count);
-  }
-
-  template <class State, class Space>
-  static void totals(State& state, Space& part) noexcept {
-    std::int64_t allocated = part.allocated();
-    std::int64_t start_allocated = part.room_at_begin_ - part.start_room_;
-    state.totals(allocated);
-    state.totals(start_allocated);
-    state.require(start_allocated <= allocated);
-    if constexpr (State::reads) {
-      part.room_ = std::min(std::numeric_limits<std::int64_t>::max() - allocated, frame_reader::greatest);
-      part.room_at_begin_ = part.room_ + allocated;
-      part.start_room_ = part.room_at_begin_ - start_allocated;
-    }
-    state.amounts(part.ordinal_, part.start_ordinal_, part.peak_ordinal_);
-    state.require(part.ordinal_ < std::uint64_t{1} << 43U && part.start_ordinal_ <= part.ordinal_);
-    state.amounts(part.peak_live_, part.peak_blocks_, part.start_live_, part.start_blocks_);
-    if constexpr (State::reads) {
-      part.watch_above_ = part.peak_live_;
-      part.watched_ordinal_ = part.peak_ordinal_;
-    }
-    state.numbers(part.peak_stamp_, part.peak_operation_);
-  }
-
-  /// What operations and categories had at the open segment's peak, and the statistics of operations. Their current values come
-  /// with the blocks.
-  template <class State, class Space>
-  static void owner_statistics(State& state, Space& part, std::size_t operation_count) noexcept {
-    state.require(part.peak_operation_ < operation_count);
-    frame_sum at_peak;
-    const auto owned = [&](auto& stats) {
-      std::int64_t live = stats.live_at_peak(part.epoch_);
-      std::int64_t blocks = stats.blocks_at_peak(part.epoch_);
-      state.amounts(live, blocks);
-      at_peak.add(state, live);
-      if constexpr (State::reads) stats = {0, live, part.epoch_, 0, blocks};
-    };
-    for (auto& category : part.categories_) owned(category);
-    at_peak = {};
-    frame_sum allocated;
-    frame_sum freed;
-    state.rows(part.operations_, [&](auto& stats) {
-      owned(stats.owned);
-      state.totals(stats.allocated);
-      state.totals(stats.freed);
-      allocated.add(state, stats.allocated);
-      freed.add(state, stats.freed);
-      state.amounts(stats.allocation_count, stats.deallocation_count, stats.finished, stats.peak, stats.self_peak);
-      state.changes(stats.max_delta);
-      state.amounts(stats.changing);
-      if (stats.changing == 0) return;
-      for (auto* run : {&stats.first, &stats.last, &stats.largest}) {
-        state.numbers(run->begin_stamp, run->end_stamp, run->thread);
-        state.changes(run->delta);
-        state.amounts(run->peak);
-      }
-    });
-    state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
-  }
-
-  template <class State, class Largest>
-  static void largest_of_finished(State& state, Largest& part, std::size_t operation_count, std::size_t segment_count) noexcept {
-    std::size_t level = 0;
-    for (auto& counts : part.counts_) {
-      auto& blocks = part.blocks_[level];
-      std::size_t count = counts.size();
-      state.number(count);
-      state.require(count <= (segment_count >> level) + 1);
-      if constexpr (State::reads) {
-        if (!state.has_failed()) state.require(blocks.resize(count * part.limit_) && counts.resize(count));
-        if (state.has_failed()) return;
-      }
-      for (std::size_t index = 0; index < count; ++index) {
-        state.number(counts[index]);
-        state.require(counts[index] <= part.limit_);
-        if (state.has_failed()) return;
-        for (std::size_t row = 0; row < counts[index]; ++row)
-          known_block(state, blocks[index * part.limit_ + row], operation_count);
-      }
-      ++level;
-    }
-  }
-
-  template <class State, class Space>
-  static void shortfall(State& state, Space& part, std::size_t operation_count) noexcept {
-    auto& first = part.shortfall_;
-    known_block(state, first.asked, operation_count);
-    if (!first.has_happened()) return;
-    if constexpr (State::reads) {
-      part.shortfall_above_ = part.core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
-      state.require(part.capacity_ != 0);
-    }
-    state.amounts(first.segment);
-    state.number(first.stamp);
-    segment(state, first.moment, operation_count);
-    state.numbers(first.is_on_core, first.core.x0, first.core.y0, first.core.x1, first.core.y1, first.has_holders);
-    owners(state, first.owners, operation_count);
-    state.rows(first.largest, [&](auto& held) { known_block(state, held, operation_count); });
-  }
-
-  /// A space's live blocks, each with its address, bytes, allocation number, thread, operation, category and annotation.
-  template <class State, class Space>
-  static void blocks(State& state, Space& part) noexcept {
-    std::uint64_t last_born = 0;
-    std::uint64_t live = 0;
-    table_of_blocks(state, part.live_blocks_, [&](auto& held) {
-      std::uint64_t born = held.born();
-      auto distance = static_cast<std::int64_t>(born - last_born);
-      std::uint32_t thread = held.thread();
-      std::uint32_t node = held.operation();
-      std::uint32_t category = held.category();
-      label annotation = held.annotation();
-      state.amounts(held.bytes);
-      state.numbers(distance, thread, node, category, annotation);
-      if constexpr (State::reads) {
-        born = last_born + static_cast<std::uint64_t>(distance);
-        state.require(born <= part.ordinal_ && thread <= block::max_thread && node < part.operations_.size() &&
-                      category < category_names.size() && annotation <= block::max_annotation);
-        if (state.has_failed()) return;
-        live += held.bytes;
-        state.require(live <= static_cast<std::uint64_t>(frame_reader::greatest));
-        if (state.has_failed()) return;
-        held.born_thread = born << block::thread_bits | thread;
-        held.owner = block::owner_word(node, category, annotation);
-        for (owner_stats* owner : {&part.operations_[node].owned, &part.categories_[category]}) {
-          owner->live += static_cast<std::int64_t>(held.bytes);
-          ++owner->blocks;
-        }
-      }
-      last_born = born;
-    });
-    if constexpr (State::reads) {
-      part.live_ = static_cast<std::int64_t>(live);
-      state.require(part.live_ <= part.allocated());
-    }
-  }
-
-  // --- memories shared by several spaces ----------------------------------------------------------------------------
-
-  template <class State, class Memory>
-  static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
-    wide_sum(state, part.peak, 72);
-    state.numbers(part.is_known, part.sole_space, part.peak_space, part.peak_stamp, part.peak_segment, part.is_pinned,
-                  part.pinned_segment);
-    state.require(part.peak >= 0 && part.peak_segment <= history.count() && part.pinned_segment <= history.count());
-    operation(state, part.peak_operation, operation_count);
-    if constexpr (State::reads) part.peaks = 1;
-  }
-
-  template <class State, class Share>
-  static void share(State& state, Share& part, std::uint64_t last_born, std::size_t operation_count) noexcept {
-    std::uint8_t is_unchanged = part.is_unchanged_since_peak() ? 1 : 0;
-    state.number(is_unchanged);
-    if constexpr (State::reads) {
-      part.seen_ = is_unchanged != 0 ? 0 : part.memory().peaks;
-      part.epoch_ = 1;
-    }
-    if (is_unchanged != 0) return;
-    state.amounts(part.ordinal_, part.live_, part.blocks_);
-    state.require(part.ordinal_ <= last_born);
-    frame_sum bytes;
-    const auto freed = [&](auto& row) {
-      category_at_peak sum = part.current(row);
-      state.amounts(sum.bytes, sum.blocks);
-      bytes.add(state, sum.bytes);
-      if constexpr (State::reads) row = {sum.bytes, sum.blocks, part.epoch_};
-    };
-    for (auto& row : part.by_category_) freed(row);
-    bytes = {};
-    state.rows(part.by_operation_, freed);
-    state.require(part.by_operation_.size() <= operation_count);
-    state.number(part.freed_count_);
-    state.require(part.freed_count_ <= part.limit_);
-    if (state.has_failed()) return;
-    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
-      known_block(state, part.freed_largest_[index], operation_count);
-  }
-
-  // --- a thread -----------------------------------------------------------------------------------------------------
-
-  /// A thread's open operations, outermost first: node, name, number, category.
-  template <class State, class Stack>
-  static void open_operations(State& state, Stack& part, std::size_t operation_count) noexcept {
-    state.rows(part.scopes_, [&](auto& scope) {
-      operation(state, scope.operation, operation_count);
-      state.numbers(scope.name, scope.number, scope.tag, scope.begin_stamp);
-      state.require(scope.tag <= category_names.size());
-    });
-    state.require(part.scopes_.size() <= scope_stack::max_depth);
-  }
-
-  /// Their usage of each space; `is_space(id)` says which spaces exist.
-  template <class State, class Stack, class IsSpace>
-  static void usages(State& state, Stack& part, IsSpace&& is_space) noexcept {
-    std::uint32_t used = part.used_count_;
-    state.number(used);
-    for (std::uint32_t index = 0; index < used && !state.has_failed(); ++index) {
-      std::uint8_t space = 0;
-      if constexpr (!State::reads) space = part.table_->used[index];
-      state.number(space);
-      if constexpr (State::reads) {
-        state.require(is_space(space) && !part.knows(space));
-        if (!state.has_failed()) state.require(part.in_space(space) != nullptr);
-        if (state.has_failed()) return;
-      }
-      frame_sum bytes;
-      for (auto& usage : part.table_->scopes[space]) {
-        state.changes(usage.self_net, usage.inner_net);
-        state.amounts(usage.self_max, usage.max_net);
-        for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
-      }
-    }
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/category_tag.hpp>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Whether an event's tag names a category; 0 does not, and out-of-range values count as 0.
-[[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
-/// The category's number, from 0; that of `other` if the tag names none.
-[[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/operation_follower.hpp>
+// ---- <memprof/ledger/operation_visitor.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-struct frame_parts;
+struct saved_threads;
 
 /// The thread whose events a ring holds, with its open operations.
-struct followed_thread {
-  explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
+struct thread_scopes {
+  explicit thread_scopes(std::uint32_t ring) noexcept : thread(ring) {}
 
   std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
   std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
@@ -9512,10 +9221,10 @@ struct followed_thread {
 /// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
 /// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
 /// touched.
-class operation_follower {
+class operation_visitor {
  public:
   /// `limit` is the maximum number of operations in the tree.
-  explicit operation_follower(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
+  explicit operation_visitor(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
 
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
   /// Number of operations whose begin or end is missing.
@@ -9525,7 +9234,7 @@ class operation_follower {
 
   /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system has no memory.
   template <class Finish>
-  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, const std::uint64_t& stamp,
+  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp,
                                                Finish&& finish) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.address);
     const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
@@ -9549,14 +9258,14 @@ class operation_follower {
     return true;
   }
 
-  /// Applies a `scope_end`. `thread_of(number)` returns the followed thread with that number, or null.
+  /// Applies a `scope_end`. `thread_of(number)` returns the thread with that number, or null.
   template <class Finish, class ThreadOf>
-  [[gnu::always_inline]] void end(followed_thread& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
+  [[gnu::always_inline]] void end(thread_scopes& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
     if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label)
         [[likely]]
       return close_innermost(on, finish);
     const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
-    followed_thread* const owner = thread == 0 ? &on : thread_of(thread);
+    thread_scopes* const owner = thread == 0 ? &on : thread_of(thread);
     if (owner == nullptr) return;  // the thread is gone, and its operations with it
     const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(ended.address));
     if (index != owner->scopes.depth() && owner->scopes[index].name == ended.label) {
@@ -9570,7 +9279,7 @@ class operation_follower {
 
   /// Applies a `thread_begin`: whatever was open on the ring's previous thread is closed.
   template <class Finish>
-  void begin_thread(followed_thread& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
+  void begin_thread(thread_scopes& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
     while (!on.scopes.empty()) close_innermost(on, finish);
     on.unfollowed_scopes = 0;
     on.thread = number < greatest ? static_cast<std::uint32_t>(number) : greatest;
@@ -9580,17 +9289,17 @@ class operation_follower {
   [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes() + spare_.bytes(); }
 
  private:
-  friend struct frame_parts;
+  friend struct saved_threads;
 
   /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
   template <class Finish>
-  [[gnu::cold, gnu::noinline]] void close_lost(followed_thread& on, std::uint32_t outer, Finish&& finish) noexcept {
+  [[gnu::cold, gnu::noinline]] void close_lost(thread_scopes& on, std::uint32_t outer, Finish&& finish) noexcept {
     const std::size_t kept = outer == 0 ? 0 : on.scopes.find(outer) + 1;
     for (; kept < on.scopes.depth(); ++unbalanced_) close_innermost(on, finish);
   }
 
   template <class Finish>
-  [[gnu::always_inline]] void close_innermost(followed_thread& on, Finish&& finish) noexcept {
+  [[gnu::always_inline]] void close_innermost(thread_scopes& on, Finish&& finish) noexcept {
     operations_.count_finished(on.scopes.operation());
     on.scopes.close_innermost(
         [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
@@ -9598,7 +9307,7 @@ class operation_follower {
   }
 
   template <class Finish>
-  [[gnu::noinline]] void close(followed_thread& on, std::size_t index, Finish&& finish) noexcept {
+  [[gnu::noinline]] void close(thread_scopes& on, std::size_t index, Finish&& finish) noexcept {
     operations_.count_finished(on.scopes[index].operation);
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
       finish(on.thread, scope, space, usage);
@@ -9627,6 +9336,56 @@ class operation_follower {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/ledger/space_changes.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Which memory spaces have changed in the open segment, and of which names an unchanged one has ended a segment since its last
+/// change: any further segment of that name is the same, and need not be looked at.
+class space_changes {
+ public:
+  /// A space is about to change in the open segment.
+  void begin(std::size_t space) noexcept { has_changed_[space] = true; }
+  [[nodiscard]] bool has_changed(std::size_t space) const noexcept { return has_changed_[space]; }
+
+  /// Whether a segment of the name in that row of the history would be as the last one was.
+  [[nodiscard]] bool may_skip(std::size_t space, std::size_t row) const noexcept {
+    return !has_changed_[space] && row < ended_.size() && ended_[row].after_change[space] == changes_[space] + 1;
+  }
+
+  /// A segment of the name in that row has ended in the space.
+  void end_segment(std::size_t space, std::size_t row) noexcept {
+    if (has_changed_[space]) {
+      has_changed_[space] = false;
+      if (++changes_[space] == ~std::uint32_t{0}) forget();
+    } else if (row < ended_.size() || ended_.resize(row + 1)) {  // without memory, no segment is skipped
+      ended_[row].after_change[space] = changes_[space] + 1;
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return ended_.bytes(); }
+
+ private:
+  struct last_ends {
+    std::uint32_t after_change[any_space + 1];  ///< number of the change after which a segment has ended, plus one
+  };
+
+  /// Begins to count changes anew; until it knows more, no segment is skipped.
+  void forget() noexcept {
+    ended_.clear();
+    for (std::uint32_t& count : changes_) count = 0;
+  }
+
+  bool has_changed_[any_space + 1] = {};
+  std::uint32_t changes_[any_space + 1] = {};
+  page_array<last_ends> ended_;  ///< by row of the history
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/thread_state.hpp>
 #include <cstdint>
 
@@ -9637,11 +9396,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 ///
 /// Blocks come and go on behalf of its innermost operation, in its current space, which the ledger sets. Stamps are passed by
 /// reference, so that they are loaded only where needed: a copy costs an instruction at every event.
-struct thread_state : followed_thread {
+struct thread_state : thread_scopes {
   /// The current space of a run before its first event: differs from every event's space, including `any_space`.
   static constexpr std::uint32_t no_space = 256;
 
-  using followed_thread::followed_thread;
+  using thread_scopes::thread_scopes;
 
   /// False if the event must be rejected: the totals have no room for that many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& recorded, const std::uint64_t& stamp) noexcept {
@@ -9720,122 +9479,7 @@ struct thread_state : followed_thread {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/ledger/allocator_event.hpp>
-#include <cstdint>
-#include <limits>
-
-/// @file
-/// Events of a device allocator beyond plain blocks: streams and pools, memory taken from the device and returned to it, freed
-/// blocks that streams still use, and failures for lack of memory.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Whether the event is one of these.
-[[nodiscard]] inline bool is_allocator_event(event_kind kind) noexcept {
-  return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
-}
-
-/// The cost of applying such an event to the space in steps of `ledger::limit_work`.
-[[nodiscard]] inline std::uint64_t steps_of_allocator_event(auto& space, const event& recorded) noexcept {
-  const bool changes_reserved = recorded.kind == event_kind::reserve || recorded.kind == event_kind::release;
-  return changes_reserved ? space.reserved().steps(recorded.address) : 0;
-}
-
-/// Applies such an event to the thread's current space. False if it must be rejected.
-[[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
-  switch (recorded.kind) {
-    case event_kind::allocate_on_stream: return allocate_on_stream(run, recorded, stamp);
-    case event_kind::deallocate_on_stream: return deallocate_on_stream(run, recorded, stamp);
-    case event_kind::complete_deallocation: run.space->active().complete(recorded.address, recorded.bytes); return true;
-    case event_kind::out_of_memory: return note_out_of_memory(run, recorded, stamp);
-    default: return change_reserved(*run.space, recorded);
-  }
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/range_deallocation.hpp>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Whether a `deallocate_range` frees the block at `address`.
-[[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
-  return recorded.tag != 0 || (address >= recorded.address && address - recorded.address < recorded.bytes);
-}
-
-/// Applies a `deallocate_range` to the thread's current space: an arena that returns all its blocks at once. Costs a pass over
-/// the live blocks of the space. False, with nothing changed, if the system has no memory for the addresses.
-[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
-  space_ledger& space = *run.space;
-  page_array<std::uint64_t> addresses;
-  bool has_memory = true;
-  space.blocks().for_each([&](const block& live) {
-    if (is_in_range(recorded, live.address)) has_memory = has_memory && addresses.push_back(live.address);
-  });
-  if (!has_memory) return false;
-  for (const std::uint64_t address : addresses) {
-    space.cores().deallocate(address);
-    if (const live_blocks::place entry = space.find(address)) run.take_away(entry);
-  }
-  space.mark_event(stamp);
-  return true;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/space_changes.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Which memory spaces have changed in the open segment, and of which names an unchanged one has ended a segment since its last
-/// change: any further segment of that name is the same, and need not be looked at.
-class space_changes {
- public:
-  /// A space is about to change in the open segment.
-  void begin(std::size_t space) noexcept { has_changed_[space] = true; }
-  [[nodiscard]] bool has_changed(std::size_t space) const noexcept { return has_changed_[space]; }
-
-  /// Whether a segment of the name in that row of the history would be as the last one was.
-  [[nodiscard]] bool may_skip(std::size_t space, std::size_t row) const noexcept {
-    return !has_changed_[space] && row < ended_.size() && ended_[row].after_change[space] == changes_[space] + 1;
-  }
-
-  /// A segment of the name in that row has ended in the space.
-  void end_segment(std::size_t space, std::size_t row) noexcept {
-    if (has_changed_[space]) {
-      has_changed_[space] = false;
-      if (++changes_[space] == ~std::uint32_t{0}) forget();
-    } else if (row < ended_.size() || ended_.resize(row + 1)) {  // without memory, no segment is skipped
-      ended_[row].after_change[space] = changes_[space] + 1;
-    }
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ended_.bytes(); }
-
- private:
-  struct last_ends {
-    std::uint32_t after_change[any_space + 1];  ///< number of the change after which a segment has ended, plus one
-  };
-
-  /// Begins to count changes anew; until it knows more, no segment is skipped.
-  void forget() noexcept {
-    ended_.clear();
-    for (std::uint32_t& count : changes_) count = 0;
-  }
-
-  bool has_changed_[any_space + 1] = {};
-  std::uint32_t changes_[any_space + 1] = {};
-  page_array<last_ends> ended_;  ///< by row of the history
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/ledger/ledger.hpp>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -9845,7 +9489,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 template <class State, class Ledger>
-class ledger_frame;
+class ledger_state;
 }
 
 /// A fold over events: the only place that knows what a peak is.
@@ -9864,7 +9508,7 @@ class ledger {
         segment_begin_(begin_stamp),
         clock_(begin_stamp),
         operations_(options.operations),
-        history_(options.kept_segments, options.segment_names) {}
+        history_(options.full_segments, options.segment_names) {}
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
   ~ledger() { forget(); }
@@ -9872,124 +9516,31 @@ class ledger {
   /// Gives a memory space, or each of its cores, a capacity in bytes; 0: none. The first allocation that exceeds it is recorded,
   /// along with who held the rest, and events go on; a per-core capacity is compared only with blocks on cores. False, with
   /// nothing changed, if the space has already had events or the system has no memory.
-  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
-    space_setting* const setting = setting_of(space);
-    if (setting == nullptr) return false;
-    setting->capacity = capacity;
-    setting->is_per_core = is_per_core;
-    return true;
-  }
+  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept;
 
   /// Says which memory a space belongs to: `host_memory`, a name, or 0 for one of its own, the default. If two or more spaces
   /// share a memory, its joint peak is found too. False as for `limit`.
-  [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept {
-    space_setting* const setting = setting_of(space);
-    if (setting == nullptr) return false;
-    setting->memory = memory;
-    return true;
-  }
+  [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept;
 
-  /// Bounds the time of events that cost more than a step: the ends of segments and of operations on other threads, blocks on
-  /// many cores, reservations among many. Those beyond `steps` in total, plus 512 per event, are rejected.
+  /// Bounds the time of events that cost more than a step: the ends of segments and of operations on other threads, and blocks on
+  /// many cores. Those beyond `steps` in total, plus 512 per event, are rejected.
   void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
   /// Whether any were rejected for that reason.
   [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
 
   /// Resets everything but the options, limits and memories.
-  void forget() noexcept {
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr) destroy(space->shared());
-    }
-    for (detail::shared_memory* memory : memories_) destroy(memory);
-    memories_.clear();
-    for (detail::space_ledger*& space : spaces_) {
-      destroy(space);
-      space = nullptr;
-    }
-    for (detail::thread_state* thread : threads_) {
-      if (thread != nullptr) thread->~thread_state();
-    }
-    for (std::byte* pages : thread_pages_) detail::unmap_pages(pages, thread_page_bytes);
-    threads_.clear();
-    thread_pages_.clear();
-    thread_count_ = 0;
-    changes_ = detail::space_changes{};
-    space_end_ = 0;
-    history_.~segment_history();
-    new (&history_) detail::segment_history{options_.kept_segments, options_.segment_names};
-    checkpoints_ = detail::checkpoint_history{};
-    operations_ = detail::operation_follower{options_.operations};
-    clock_ = clock_readings{begin_stamp_};
-    stamp_ = segment_begin_ = 0;
-    events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
-    are_more_missing_ = has_ended_ = is_missing_events_ = false;
-  }
+  void forget() noexcept;
 
   /// Applies events [first, last) of one thread, identified by `ring`, in order. Constant time per event, except for `scope_end`
   /// and growing tables.
-  void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
-    detail::thread_state* const state = find_thread(ring);
-    events_ += static_cast<std::uint64_t>(last - first);
-    if (state == nullptr) {
-      rejected_events_ += static_cast<std::uint64_t>(last - first);
-      return;
-    }
-    detail::thread_state& run = *state;
-    if (run.space != nullptr) {
-      resume(run);
-      run.prefetches = run.space->is_large();
-    }
-    for (const event* recorded = first; recorded != last; ++recorded) {
-      if (run.prefetches && last - recorded > prefetch_distance) {
-        // The next events are nearly always in the same space; otherwise the guess only costs a cache line.
-        run.space->prefetch(recorded[prefetch_distance].address);
-      }
-      apply_one(run, *recorded);
-    }
-  }
+  void apply(const event* first, const event* last, std::uint32_t ring) noexcept;
 
   /// Applies events of several threads, in order; the same as one call of the other for each.
-  void apply(const ordered_event* first, const ordered_event* last) noexcept {
-    events_ += static_cast<std::uint64_t>(last - first);
-    for (const ordered_event* next = first; next != last; ++next) {
-      detail::thread_state* const state = find_thread(next->ring);
-      if (state == nullptr) [[unlikely]] {
-        ++rejected_events_;
-        continue;
-      }
-      detail::thread_state& run = *state;
-      if (run.space != nullptr) {
-        resume(run);
-        // Whatever the size of the table: its last change was often made on another core.
-        if (last - next > prefetch_distance) run.space->prefetch(next[prefetch_distance].recorded->address);
-      }
-      apply_one(run, *next->recorded);
-    }
-  }
+  void apply(const detail::ordered_event* first, const detail::ordered_event* last) noexcept;
 
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space that has changed and the kept segments, but not
   /// over live blocks.
-  void end_segment(label name, std::uint64_t stamp) noexcept {
-    if (stamp > stamp_) stamp_ = stamp;
-    if (name == memprof::other_names) ++other_names_;
-    const std::uint32_t row = history_.prepare(name);
-    if (row == detail::segment_history::no_row || !take_work(choose_ending_spaces(row))) {
-      ++rejected_events_;
-      return;
-    }
-    for (std::size_t index = 0; index < ending_count_; ++index) {
-      if (!spaces_[ending_[index]]->settle(history_, segment_begin_)) ++rejected_events_;
-    }
-    (void)history_.add(name, segment_begin_, stamp_);  // there is room
-    segment_begin_ = stamp_;
-    for (std::size_t index = 0; index < ending_count_; ++index) {
-      if (!spaces_[ending_[index]]->end_segment(history_, stamp_)) ++rejected_events_;
-      changes_.end_segment(ending_[index], row);
-    }
-    pin_joint_peaks();
-    history_.drop_surplus();
-    if (history_.is_sparse()) history_.compact();
-  }
+  void end_segment(label name, std::uint64_t stamp) noexcept;
 
   /// Counts what would otherwise wait: the peaks of open operations, and segments in which a space did not change. Call before
   /// reading the numbers of spaces. Idempotent.
@@ -9998,11 +9549,7 @@ class ledger {
     settle_spaces();
   }
   /// Only the segments.
-  void settle_spaces() noexcept {
-    for (detail::space_ledger* space : spaces_) {
-      if (space != nullptr && !space->settle(history_, segment_begin_)) ++rejected_events_;
-    }
-  }
+  void settle_spaces() noexcept;
 
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return operations_.operations(); }
   /// The finished segments.
@@ -10028,12 +9575,13 @@ class ledger {
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
   /// Whether there are others, whose number is unknown.
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
-  /// Whether events are missing since the last key frame, so that the next one has better data. Also true before the first event.
+  /// Whether events are missing since the last saved state, so that the next one has better data. Also true before the first
+  /// event.
   [[nodiscard]] bool is_behind() const noexcept { return is_missing_events_ || events_ == 0; }
   /// Maps stamps to time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   /// The thread whose events a ring holds, with its open operations; null if it had no events.
-  [[nodiscard]] const detail::followed_thread* thread(std::size_t ring) const noexcept {
+  [[nodiscard]] const detail::thread_scopes* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
   /// Whether the capture's last event has been applied.
@@ -10041,23 +9589,11 @@ class ledger {
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
-                        threads_.bytes() + settings_.bytes() + changes_.bytes();
-    total += memories_.bytes() + memories_.size() * sizeof(detail::shared_memory);
-    for (const detail::space_ledger* space : spaces_) {
-      if (space == nullptr) continue;
-      total += sizeof(detail::space_ledger) + space->bytes();
-      if (space->shared() != nullptr) total += sizeof(detail::memory_share) + space->shared()->bytes();
-    }
-    total += thread_pages_.bytes() + thread_pages_.size() * thread_page_bytes;
-    for (const detail::thread_state* thread : threads_) total += thread == nullptr ? 0 : thread->scopes.bytes();
-    return total;
-  }
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   template <class State, class Ledger>
-  friend class detail::ledger_frame;
+  friend class detail::ledger_state;
 
   static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
   /// Far enough for a cache miss to be over when the event is applied; near enough to help a short run.
@@ -10088,59 +9624,15 @@ class ledger {
   };
 
   /// Null if the space has already had events or the system has no memory.
-  [[nodiscard]] space_setting* setting_of(std::uint8_t space) noexcept {
-    if (spaces_[space] != nullptr) return nullptr;
-    if (space >= settings_.size() && !settings_.resize(std::size_t{space} + 1)) return nullptr;
-    return &settings_[space];
-  }
+  [[nodiscard]] space_setting* setting_of(std::uint8_t space) noexcept;
 
   /// Continues with a thread, after others, that has a current space.
-  [[gnu::always_inline]] void resume(detail::thread_state& run) noexcept {
-    if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
-    if (run.space->shared() != nullptr) activate(*run.space);
-  }
+  [[gnu::always_inline]] void resume(detail::thread_state& run) noexcept;
 
-  [[gnu::always_inline]] void apply_one(detail::thread_state& run, const event& recorded) noexcept {
-    // An event that was published late takes effect when it is applied, so time never runs backwards.
-    if (recorded.stamp > stamp_) stamp_ = recorded.stamp;
-    switch (recorded.kind) {
-      case event_kind::allocate:
-        if (enter(run, recorded.space) && !run.allocate(recorded, stamp_)) ++rejected_events_;
-        break;
-      case event_kind::deallocate:
-        if (enter(run, recorded.space)) run.deallocate(recorded, stamp_);
-        break;
-      default:
-        if (recorded.kind == event_kind::scope_begin) {
-          begin_scope(run, recorded);
-        } else if (recorded.kind == event_kind::scope_end) {
-          end_scope(run, recorded);
-        } else {
-          apply_control(run, recorded);
-        }
-        break;
-    }
-  }
+  [[gnu::always_inline]] void apply_one(detail::thread_state& run, const event& recorded) noexcept;
 
   /// Counts the peaks of open operations, which would otherwise wait for their end.
-  void settle_open_scopes() noexcept {
-    for (const detail::thread_state* thread : threads_) {
-      if (thread == nullptr) continue;
-      const detail::scope_stack& open = thread->scopes;
-      open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
-        std::int64_t inner_max = 0;
-        for (std::size_t depth = open.depth(); depth > 0; --depth) {
-          inner_max = scopes[depth].max_with(inner_max);
-          detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
-          if (stats != nullptr) {
-            stats->note_peak(inner_max, scopes[depth].self_max);
-          } else {
-            ++rejected_events_;
-          }
-        }
-      });
-    }
-  }
+  void settle_open_scopes() noexcept;
 
   /// Makes a memory space the run's current one. False, and the event counts as rejected, if there is no memory for a new one.
   [[nodiscard, gnu::always_inline]] bool enter(detail::thread_state& run, std::uint8_t space) noexcept {
@@ -10149,295 +9641,59 @@ class ledger {
     return enter_other(run, space);
   }
 
-  [[gnu::noinline]] bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
-    detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    detail::scope_usage* usage = nullptr;
-    const bool may_change = space != nullptr && begin_change(id);
-    if (may_change && run.scopes.empty()) {
-      usage = &space->outside_operations();
-    } else if (may_change) {
-      if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
-    }
-    detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(run.scopes.operation());
-    if (stats == nullptr) {
-      ++rejected_events_;
-      return false;
-    }
-    if (space->shared() != nullptr) activate(*space);
-    run.space_id = id;
-    run.space = space;
-    run.prefetches = space->is_large();
-    run.usage = usage;
-    run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
-    run.stats = stats;
-    run.stats_generation = space->stats_generation();
-    return true;
-  }
+  bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept;
 
-  [[gnu::noinline]] void apply_control(detail::thread_state& run, const event& recorded) noexcept {
-    switch (recorded.kind) {
-      case event_kind::annotate:
-        if (recorded.label == memprof::other_names) ++other_names_;
-        if (recorded.tag > category_names.size()) {
-          ++rejected_events_;
-        } else if (const std::uint8_t id = recorded.space == any_space ? space_of(recorded.address) : recorded.space;
-                   spaces_[id] != nullptr && begin_change(id)) {
-          spaces_[id]->annotate(recorded);
-        } else {
-          ++rejected_events_;
-        }
-        break;
-      case event_kind::thread_begin:
-        run.space_id = detail::thread_state::no_space;
-        // Threads beyond the greatest number are merged into one; that takes a million threads.
-        operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
-        break;
-      default: apply_rare(run, recorded); break;  // separate, because a larger switch would cost the common events instructions
-    }
-  }
+  void apply_control(detail::thread_state& run, const event& recorded) noexcept;
 
-  [[gnu::noinline]] void apply_rare(detail::thread_state& run, const event& recorded) noexcept {
-    if (recorded.kind == event_kind::deallocate_range) {
-      if (enter(run, recorded.space) && !deallocate_range(run, recorded, stamp_)) ++rejected_events_;
-      return;
-    }
-    if (detail::is_allocator_event(recorded.kind)) {
-      if (enter(run, recorded.space) && (!take_work(detail::steps_of_allocator_event(*run.space, recorded)) ||
-                                         !detail::apply_allocator_event(run, recorded, stamp_))) {
-        ++rejected_events_;
-      }
-      return;
-    }
-    if (recorded.kind >= event_kind::segment_end) {
-      run.space_id = detail::thread_state::no_space;
-      return apply_to_capture(recorded);
-    }
-    const detail::per_core_event change{recorded};
-    if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
-      ++rejected_events_;
-    } else if (enter(run, recorded.space) && !change.apply(run, stamp_)) {
-      ++rejected_events_;
-    }
-  }
+  void apply_rare(detail::thread_state& run, const event& recorded) noexcept;
 
   /// Applies events of the capture itself, whichever thread they are on.
-  void apply_to_capture(const event& recorded) noexcept {
-    switch (recorded.kind) {
-      case event_kind::segment_end: end_segment(recorded.label, stamp_); break;
-      case event_kind::clock_reading: clock_.add(recorded.stamp, static_cast<std::int64_t>(recorded.address)); break;
-      case event_kind::lost_events:
-        dropped_events_ = recorded.address;
-        reentrant_events_ = recorded.bytes;
-        are_more_missing_ = recorded.tag != 0;
-        break;
-      case event_kind::capture_end: has_ended_ = true; break;
-      case event_kind::gap:
-        if (__builtin_add_overflow(missing_events_, recorded.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
-        is_missing_events_ = true;
-        break;
-      case event_kind::checkpoint: add_checkpoint(recorded.label); break;
-      default: ++rejected_events_; break;
-    }
-  }
+  void apply_to_capture(const event& recorded) noexcept;
 
   /// Keeps what is live now. Costs a pass over the live blocks.
-  void add_checkpoint(label name) noexcept {
-    constexpr std::size_t blocks_a_step = 8;
-    if (name == memprof::other_names) ++other_names_;
-    std::size_t blocks = 0;
-    for (const detail::space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
-    if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
-      ++rejected_events_;
-      return;
-    }
-    for (std::uint8_t id = 0; id < max_spaces; ++id) {
-      const detail::space_ledger* const space = spaces_[id];
-      if (space == nullptr || checkpoints_.add(id, space->blocks(), space->live(), options_.largest_blocks)) continue;
-      checkpoints_.abandon();
-      ++rejected_events_;
-      return;
-    }
-  }
+  void add_checkpoint(label name) noexcept;
 
-  [[gnu::noinline]] void begin_scope(detail::thread_state& run, const event& recorded) noexcept {
-    run.space_id = detail::thread_state::no_space;
-    if (recorded.label == memprof::other_names) [[unlikely]]
-      ++other_names_;
-    if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
-  }
+  void begin_scope(detail::thread_state& run, const event& recorded) noexcept;
 
-  [[gnu::noinline]] void end_scope(detail::thread_state& run, const event& recorded) noexcept {
-    run.space_id = detail::thread_state::no_space;
-    operations_.end(run, recorded, finish_operation{*this},
-                    [this](std::uint32_t number) { return turn_thread_of_number(number); });
-  }
+  void end_scope(detail::thread_state& run, const event& recorded) noexcept;
 
   /// The thread with that number, made to look up its current space again.
-  [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
-    if (!take_work(8 * threads_.size())) return nullptr;
-    for (detail::thread_state* thread : threads_) {
-      if (thread == nullptr || thread->thread != number) continue;
-      thread->space_id = detail::thread_state::no_space;
-      return thread;
-    }
-    return nullptr;
-  }
+  [[nodiscard]] detail::thread_state* turn_thread_of_number(std::uint32_t number) noexcept;
 
-  [[nodiscard]] bool take_work(std::uint64_t steps) noexcept {
-    constexpr std::uint64_t for_each_event = 512;
-    if (work_limit_ == unlimited_work) return true;
-    if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_frame_)) {
-      is_overworked_ = true;
-      return false;
-    }
-    work_done_ += steps;
-    return true;
-  }
+  [[nodiscard]] bool take_work(std::uint64_t steps) noexcept;
   /// Sets `ending_` to the spaces in which a segment of that name must end now, and returns the steps that this costs. In the
   /// others, it is as the last one of that name was, and is added by `space_ledger::settle`.
-  [[nodiscard]] std::uint64_t choose_ending_spaces(std::uint32_t row) noexcept {
-    constexpr std::uint64_t each_space = 128;
-    std::uint64_t steps = 0;
-    ending_count_ = 0;
-    for (std::size_t id = 0; id < space_end_; ++id) {
-      if (spaces_[id] == nullptr || changes_.may_skip(id, row)) continue;
-      ending_[ending_count_++] = static_cast<std::uint8_t>(id);
-      const detail::space_ledger& space = *spaces_[id];
-      steps += each_space + space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
-    }
-    return steps;
-  }
+  [[nodiscard]] std::uint64_t choose_ending_spaces(std::uint32_t row) noexcept;
 
   /// Prepares a space for a change. False if the system has no memory, or the work is too much.
-  [[nodiscard]] bool begin_change(std::uint8_t id) noexcept {
-    if (changes_.has_changed(id)) return true;
-    detail::space_ledger& space = *spaces_[id];
-    if (!take_work(space.steps_of_settling(history_)) || !space.settle(history_, segment_begin_)) return false;
-    changes_.begin(id);
-    return true;
-  }
+  [[nodiscard]] bool begin_change(std::uint8_t id) noexcept;
 
-  [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept {
-    if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
-      return threads_[ring];
-    if (ring > detail::block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
-    return threads_[ring] = make_thread(ring);
-  }
+  [[nodiscard]] detail::thread_state* find_thread(std::uint32_t ring) noexcept;
 
   /// Threads are many and small, so they share pages. Null if the system has no memory for it.
-  [[nodiscard]] detail::thread_state* make_thread(std::uint32_t ring) noexcept {
-    const std::size_t place = thread_count_ % threads_a_page;
-    if (place == 0) {
-      if (!thread_pages_.reserve(thread_pages_.size() + 1)) return nullptr;
-      void* const pages = detail::map_pages(thread_page_bytes);
-      if (pages == nullptr) return nullptr;
-      (void)thread_pages_.push_back(static_cast<std::byte*>(pages));
-    }
-    ++thread_count_;
-    return new (thread_pages_.back() + place * sizeof(detail::thread_state)) detail::thread_state{ring};
-  }
+  [[nodiscard]] detail::thread_state* make_thread(std::uint32_t ring) noexcept;
 
   /// The id of the space with a live block at `address`; otherwise of the first space, which will count the miss, or `cpu` if no
   /// space has had an event. `any_space` if the system has no memory for it.
-  [[nodiscard]] std::uint8_t space_of(std::uint64_t address) noexcept {
-    std::uint8_t first = any_space;
-    for (std::size_t id = 0; id < space_end_; ++id) {
-      if (spaces_[id] == nullptr) continue;
-      if (spaces_[id]->find(address)) return static_cast<std::uint8_t>(id);
-      if (first == any_space) first = static_cast<std::uint8_t>(id);
-    }
-    if (first != any_space) return first;
-    return make_space(cpu_space) == nullptr ? any_space : cpu_space;
-  }
+  [[nodiscard]] std::uint8_t space_of(std::uint64_t address) noexcept;
 
-  [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept {
-    detail::space_ledger* const space = make<detail::space_ledger>(options_, history_, segment_begin_);
-    if (space == nullptr) return nullptr;
-    if (!space->is_usable()) {
-      destroy(space);
-      return nullptr;
-    }
-    spaces_[id] = space;
-    space_end_ = std::max<std::size_t>(space_end_, id + 1U);
-    changes_.begin(id);
-    if (id < settings_.size()) {
-      space->limit(settings_[id].capacity, settings_[id].is_per_core);
-      if (settings_[id].memory != 0) join_memory(id, *space);
-    }
-    return space;
-  }
+  [[nodiscard]] detail::space_ledger* make_space(std::uint8_t id) noexcept;
 
   // --- memories shared by several spaces ----------------------------------------------------------------------------
 
   /// Makes a space the active one in its shared memory. Call before its events.
-  void activate(detail::space_ledger& space) noexcept {
-    detail::memory_share& share = *space.shared();
-    detail::shared_memory& memory = share.memory();
-    if (memory.active == &space) return;
-    if (memory.active != nullptr) memory.others += memory.active->live();
-    memory.others -= space.live();
-    memory.active = &space;
-    memory.active_id = share.space();
-    space.become_active();
-  }
+  void activate(detail::space_ledger& space) noexcept;
 
   /// Adds a new space to its memory, which is shared from the second space on.
-  void join_memory(std::uint8_t id, detail::space_ledger& space) noexcept {
-    const label name = settings_[id].memory;
-    for (std::size_t other = 0; other < settings_.size(); ++other) {
-      if (other == id || settings_[other].memory != name || spaces_[other] == nullptr) continue;
-      detail::shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
-      if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
-      if (memory != nullptr) return;
-      settings_[id].memory = 0;  // without memory for it, the joint peak is not tracked
-      return;
-    }
-  }
+  void join_memory(std::uint8_t id, detail::space_ledger& space) noexcept;
 
   /// The memory of a space that was alone in it until now; null if the system has no memory for the record.
-  [[nodiscard]] detail::shared_memory* memory_of(std::uint8_t id) noexcept {
-    detail::space_ledger& space = *spaces_[id];
-    if (space.shared() != nullptr) return &space.shared()->memory();
-    if (!memories_.reserve(memories_.size() + 1)) return nullptr;
-    auto* const memory = make<detail::shared_memory>(settings_[id].memory);
-    if (memory == nullptr) return nullptr;
-    if (!share(*memory, id, space)) {
-      destroy(memory);
-      return nullptr;
-    }
-    memory->others = space.live();
-    memory->peak = space.greatest_live();
-    if (memory->peak != 0) memory->sole_space = id;
-    (void)memories_.push_back(memory);
-    // An order that does not depend on which memory was shared first: the host's, then by label.
-    const auto rank = [](const detail::shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
-    for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
-      std::swap(memories_[at], memories_[at - 1]);
-    return memory;
-  }
+  [[nodiscard]] detail::shared_memory* memory_of(std::uint8_t id) noexcept;
 
-  [[nodiscard]] bool share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept {
-    auto* const part = make<detail::memory_share>(&memory, id, options_.largest_blocks);
-    if (part == nullptr) return false;
-    if (!part->is_usable()) {
-      destroy(part);
-      return false;
-    }
-    part->begin_peak(0, 0, 0);
-    space.share(part);
-    return true;
-  }
+  [[nodiscard]] bool share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept;
 
   /// Keeps the segments with joint peaks. Call when a segment has just ended.
-  void pin_joint_peaks() noexcept {
-    for (detail::shared_memory* memory : memories_) {
-      if (memory->sole_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
-      if (memory->is_pinned) history_.unpin(memory->pinned_segment);
-      memory->is_pinned = true;
-      memory->pinned_segment = memory->peak_segment;
-      history_.pin(memory->peak_segment);
-    }
-  }
+  void pin_joint_peaks() noexcept;
 
   template <class T, class... Arguments>
   [[nodiscard]] static T* make(const Arguments&... arguments) noexcept {
@@ -10464,7 +9720,7 @@ class ledger {
   std::uint64_t other_names_ = 0;
   std::uint64_t work_limit_ = unlimited_work;
   std::uint64_t work_done_ = 0;
-  std::uint64_t events_of_frame_ = 0;  ///< the part of `events_` before the key frame
+  std::uint64_t events_of_saved_state_ = 0;  ///< the part of `events_` before the saved state
   bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
@@ -10475,7 +9731,7 @@ class ledger {
   detail::space_changes changes_;
   std::uint8_t ending_[max_spaces] = {};  ///< the spaces in which the segment that ends now must end
   std::size_t ending_count_ = 0;
-  detail::operation_follower operations_;
+  detail::operation_visitor operations_;
   detail::segment_history history_;
   detail::checkpoint_history checkpoints_;
   detail::page_array<detail::thread_state*> threads_;  ///< by ring
@@ -10487,1799 +9743,577 @@ class ledger {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/ledger/key_frame.hpp>
-#include <cstddef>
+// ---- <memprof/ledger/allocator_event.hpp>
 #include <cstdint>
-#include <type_traits>
-#include <utility>
+#include <limits>
 
 /// @file
-/// A ledger as a key frame of a trace: a reader continues from it as if it had seen all events before.
+/// Events of a device allocator beyond plain blocks: streams and pools, memory taken from the device and returned to it, freed
+/// blocks that streams still use, and failures for lack of memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The ledger's sections of a frame, for writing and reading.
-template <class State, class Ledger>
-class ledger_frame {
- public:
-  ledger_frame(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
-
-  void transfer() noexcept {
-    std::uint32_t revision = frame_revision;
-    state_.number(revision);
-    state_.require(revision != 0 && revision <= frame_revision);
-    state_.section(frame_section::operations, [this] { frame_parts::operations(state_, events_.operations_); });
-    state_.section(frame_section::ledger, [this] { capture(); });
-    if constexpr (State::reads) {
-      while (state_.next_section() == frame_section::space) space(0);
-    } else {
-      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
-        if (events_.spaces_[id] != nullptr) space(static_cast<std::uint8_t>(id));
-      }
-    }
-    state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
-    state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
-    state_.section(frame_section::checkpoints,
-                   [this] { frame_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
-    state_.section(frame_section::memories, [this] { memories(); });
-    if constexpr (State::reads) {
-      settle_memories();
-      state_.require(state_.is_at_end());
-      events_.events_of_frame_ = events_.events_;
-    }
-  }
-
- private:
-  [[nodiscard]] std::size_t operation_count() const noexcept { return events_.operations().size(); }
-
-  void capture() noexcept {
-    state_.numbers(events_.stamp_, events_.segment_begin_, events_.dropped_events_, events_.reentrant_events_,
-                   events_.missing_events_, events_.other_names_, events_.are_more_missing_, events_.has_ended_);
-    state_.amounts(events_.events_, events_.rejected_events_);
-    frame_parts::faults(state_, events_.operations_);
-    frame_parts::clock(state_, events_.clock_);
-    frame_parts::history(state_, events_.history_);
-    state_.require(events_.segment_begin_ <= events_.stamp_);
-  }
-
-  void space(std::uint8_t id) noexcept {
-    state_.section(frame_section::space, [&] {
-      state_.number(id);
-      if constexpr (State::reads) {
-        state_.require(id < ledger::max_spaces && events_.spaces_[id] == nullptr);
-        if (state_.has_failed() || events_.make_space(id) == nullptr) return state_.require(false);
-      }
-      frame_parts::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
-    });
-    state_.section(frame_section::blocks, [&] {
-      std::uint8_t same = id;
-      state_.number(same);
-      state_.require(same == id);
-      if (!state_.has_failed()) frame_parts::blocks(state_, *events_.spaces_[id]);
-    });
-  }
-
-  /// Calls `part(ring, thread)` for each thread.
-  template <class Part>
-  void threads(Part&& part) noexcept {
-    std::size_t count = 0;
-    for (const thread_state* thread : events_.threads_) count += thread == nullptr ? 0 : 1;
-    if constexpr (State::reads) {
-      state_.number(count);
-      for (; count != 0 && !state_.has_failed(); --count) {
-        std::uint32_t ring = 0;
-        state_.number(ring);
-        thread_state* const thread = state_.has_failed() ? nullptr : events_.find_thread(ring);
-        state_.require(thread != nullptr);
-        if (!state_.has_failed()) (this->*part)(*thread);
-      }
-    } else {
-      state_.number(count);
-      for (std::uint32_t ring = 0; ring < events_.threads_.size(); ++ring) {
-        if (events_.threads_[ring] == nullptr) continue;
-        state_.number(ring);
-        (this->*part)(*events_.threads_[ring]);
-      }
-    }
-  }
-
-  using thread_part = std::conditional_t<State::reads, thread_state, const thread_state>;
-
-  void open_operations(thread_part& thread) noexcept {
-    state_.numbers(thread.thread, thread.unfollowed_scopes);
-    state_.require(thread.thread <= block::max_thread);
-    frame_parts::open_operations(state_, thread.scopes, operation_count());
-  }
-  void usages(thread_part& thread) noexcept {
-    frame_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
-  }
-
-  void memories() noexcept {
-    std::size_t count = events_.memories_.size();
-    state_.number(count);
-    state_.require(count == events_.memories_.size());
-    for (auto* memory : events_.memories_) {
-      if (state_.has_failed()) return;
-      frame_parts::memory(state_, *memory, operation_count(), events_.history_);
-      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
-        auto* const space = events_.spaces_[id];
-        if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
-        frame_parts::share(state_, *space->shared(), space->allocation_count(), operation_count());
-      }
-      for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
-        state_.require(id == any_space || events_.spaces_[id] != nullptr);
-      state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
-    }
-  }
-  /// Starts with no space active.
-  void settle_memories() noexcept {
-    for (shared_memory* memory : events_.memories_) {
-      memory->active = nullptr;
-      memory->others = 0;
-    }
-    for (const space_ledger* space : events_.spaces_) {
-      if (space != nullptr && space->shared() != nullptr) space->shared()->memory().others += space->live();
-    }
-    for (shared_memory* memory : events_.memories_) state_.require(memory->peak >= memory->others || !memory->is_known);
-  }
-
-  State& state_;
-  Ledger& events_;
-};
-
-/// Writes a ledger's state as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
-/// operations and segments.
-[[nodiscard]] inline bool write_key_frame(ledger& events, page_array<unsigned char>& bytes) noexcept {
-  events.settle_spaces();
-  frame_writer out{bytes};
-  ledger_frame{out, std::as_const(events)}.transfer();
-  return out.finish();
+/// Whether the event is one of these.
+[[nodiscard]] inline bool is_allocator_event(event_kind kind) noexcept {
+  return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
-/// Replaces a ledger's state with that of the ledger that wrote the frame; options and limits of the two must be equal. False,
-/// with the ledger reset, if the frame is damaged or the system has no memory for it. A frame of a later revision, from a newer
-/// memprof, is ignored.
-[[nodiscard]] inline bool read_key_frame(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
-  std::uint32_t revision = 0;
-  frame_reader{bytes, size}.number(revision);
-  if (revision > frame_revision) return true;
-  events.forget();
-  frame_reader in{bytes, size};
-  ledger_frame{in, events}.transfer();
-  if (in.has_failed()) events.forget();
-  return !in.has_failed();
+/// Applies such an event to the thread's current space. False if it must be rejected.
+[[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
+  switch (recorded.kind) {
+    case event_kind::allocate_on_stream: return allocate_on_stream(run, recorded, stamp);
+    case event_kind::deallocate_on_stream: return deallocate_on_stream(run, recorded, stamp);
+    case event_kind::complete_deallocation: run.space->active().complete(recorded.address, recorded.bytes); return true;
+    case event_kind::out_of_memory: return note_out_of_memory(run, recorded, stamp);
+    default: return change_reserved(*run.space, recorded);
+  }
 }
 
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/coding.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-/// @file
-/// What a trace's encoder and decoder share; docs/trace_format.md describes the bytes.
-///
-/// Training is repetitive: blocks of the same sizes return at the same addresses in every step. So both sides remember recent
-/// allocations, each in the slot selected by its address, and an allocation or free that its slot predicts takes two bytes.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The first byte of a record. If its top bit is set, the record is a stamp; otherwise the upper nibble is one of these, and the
-/// lower nibble belongs to it.
-enum class opcode : std::uint8_t {
-  control = 0x00,
-  allocate_known = 0x10,    ///< the slot's allocation; the slot is the lower nibble and one byte
-  free_known = 0x20,        ///< frees the slot's block, with its bytes; slot likewise
-  free_known_bare = 0x30,   ///< frees the slot's block, without bytes; slot likewise
-  allocate_resized = 0x40,  ///< the slot's allocation with other bytes, a varint; slot likewise
-  begin_known = 0x50,       ///< an operation inside the innermost, by its index among the recent names
-  end_innermost = 0x60,
-  any_event = 0x70,  ///< lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and those fields
-};
-
-/// Records of the control nibble. For those below `ring`, the first byte is followed by the length of their payload, a varint.
-enum class control : std::uint8_t {
-  name = 1,   ///< id, text
-  space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is per core
-  header = 3,
-  facts = 4,
-  key_frame = 5,   ///< a part of the state at this point: `key_frame_part`
-  position = 6,    ///< a ring, and how many of its events precede this record or are missing
-  ring = 7,        ///< the following events belong to this ring, a varint
-  first_ring = 8,  ///< 8 to 15: they belong to the ring at this index among the recent ones
-};
-
-/// Fields of `opcode::any_event`, in this order. An omitted field is 0; an omitted space is that of the last event.
-enum event_field : std::uint8_t {
-  distance_of_16 = 1,  ///< difference to the last address, a multiple of 16, divided by 16; zigzag
-  distance = 2,        ///< difference to the last address; zigzag
-  bytes_field = 4,
-  space_field = 8,
-  label_field = 16,
-  tag_field = 32,
-};
-
-/// The state that one record passes to the next. It restarts with each chunk, so that chunks can be read independently.
-class coding_state {
- public:
-  static constexpr std::size_t slot_count = 4096;
-  static constexpr std::size_t ring_count = 8;
-  static constexpr std::size_t name_count = 15;
-  static constexpr std::size_t followed_depth = 16;
-
-  /// An allocation's event fields, except for the stamp. Fits in one cache line.
-  struct alignas(32) block_slot {
-    std::uint64_t address;
-    std::uint64_t bytes;
-    std::uint64_t rest;
-    std::uint64_t rest_of_free;  ///< 0 in a slot never used
-  };
-
-  /// Predicts the next begin or end of an operation in a ring.
-  struct ring_state {
-    std::uint32_t ring;
-    std::uint32_t last_number;
-    std::uint32_t depth;
-    struct {
-      std::uint32_t number;
-      std::uint32_t label;
-    } open[followed_depth];
-
-    [[nodiscard]] std::uint32_t innermost() const noexcept { return depth == 0 ? 0 : open[depth - 1].number; }
-
-    void begin(std::uint32_t number, std::uint32_t label) noexcept {
-      last_number = number;
-      if (depth == followed_depth) {
-        std::memmove(open, open + 1, sizeof open - sizeof open[0]);
-        --depth;
-      }
-      open[depth++] = {number, label};
-    }
-    void end(std::uint32_t number) noexcept {
-      while (depth != 0 && open[depth - 1].number >= number) --depth;
-    }
-  };
-
-  void restart() noexcept { std::memset(static_cast<void*>(this), 0, sizeof *this); }
-
-  [[nodiscard]] static std::size_t slot_of(std::uint64_t address) noexcept {
-    return std::size_t{address * 0x9E3779B97F4A7C15U >> 52};
-  }
-
-  /// The last fields of the free that matches an allocation: the next kind, without a category.
-  [[nodiscard]] static std::uint64_t rest_of_free(std::uint64_t rest) noexcept {
-    return (rest & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
-  }
-  [[nodiscard]] static block_slot slot_for(const event& allocation, std::uint64_t rest) noexcept {
-    return {allocation.address, allocation.bytes, rest, rest_of_free(rest)};
-  }
-
-  [[nodiscard]] static bool is_allocation(std::uint8_t kind) noexcept {
-    return kind == static_cast<std::uint8_t>(event_kind::allocate) ||
-           kind == static_cast<std::uint8_t>(event_kind::allocate_on_cores) ||
-           kind == static_cast<std::uint8_t>(event_kind::allocate_on_stream);
-  }
-
-  /// Index of the ring with that id among the recent ones; `ring_count` if it is not there.
-  [[nodiscard]] std::size_t place_of_ring(std::uint32_t ring) const noexcept {
-    for (std::size_t place = 0; place < ring_count; ++place) {
-      if (rings[place].ring == ring && place < rings_used) return place;
-    }
-    return ring_count;
-  }
-  /// Adds a ring to the recent ones, replacing the oldest.
-  std::size_t add_ring(std::uint32_t ring) noexcept {
-    const std::size_t place = next_ring;
-    next_ring = (next_ring + 1) % ring_count;
-    if (rings_used < ring_count) ++rings_used;
-    rings[place] = {};
-    rings[place].ring = ring;
-    return place;
-  }
-
-  /// Index of an operation's name and category among the recent ones; `name_count` if it is not there.
-  [[nodiscard]] std::size_t place_of_name(std::uint64_t label_and_tag) const noexcept {
-    for (std::size_t place = 0; place < name_count; ++place) {
-      if (names[place] == label_and_tag) return place;
-    }
-    return name_count;
-  }
-  void add_name(std::uint64_t label_and_tag) noexcept {
-    names[next_name] = label_and_tag;
-    next_name = (next_name + 1) % name_count;
-  }
-
-  block_slot slots[slot_count] = {};
-  std::uint64_t last_stamp = 0;
-  std::uint64_t last_address = 0;
-  ring_state rings[ring_count] = {};
-  std::uint64_t names[name_count] = {};
-  std::size_t rings_used = 0;
-  std::size_t next_ring = 0;
-  std::size_t next_name = 0;
-  std::uint8_t last_space = 0;
-};
-
-/// The last fields of an event, packed as they lie in memory: label, kind, space, tag.
-[[nodiscard]] inline std::uint64_t rest_of_event(const event& source) noexcept {
-  std::uint64_t rest;
-  std::memcpy(&rest, &source.label, sizeof rest);
-  return rest;
-}
-inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&target.label, &rest, sizeof rest); }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/definitions.hpp>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
-
-/// @file
-/// Encoding of a trace's non-event records: docs/trace_format.md.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// A memory space in a trace.
-struct space_definition {
-  std::uint8_t id = 0;
-  label name = 0;
-  std::int64_t capacity = 0;  ///< bytes; 0: no limit
-  bool is_per_core = false;   ///< the capacity applies to each core
-  label memory = 0;           ///< the memory it shares with others: `host_memory` or a name; 0: not shared
-
-  bool operator==(const space_definition&) const = default;
-};
-
-/// Part of a key frame: what is live at that point of the trace, and the state of the capture's ledger. A reader that has seen
-/// all events before does not need it; one that starts there, or after a gap, continues from it as if it had.
-struct key_frame_part {
-  std::uint64_t index = 0;  ///< index among the parts of the frame, from 0
-  bool is_last = false;
-  std::string_view bytes;
-};
-
-/// Consecutive rows of a table of facts, as one record of a trace holds them.
-struct fact_part {
-  fact_table table;             ///< with these rows only
-  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
-  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
-};
-
-/// Receives a trace record by record, in order. If it also has `bool key_frame(key_frame_part)`, it receives key frames, and
-/// returns whether they are sound.
-template <class T>
-concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_part facts,
-                                 const event* events) {
-  visitor.info(info);
-  visitor.name(label{}, text);
-  visitor.space(space_definition{});
-  visitor.facts(static_cast<fact_part&&>(facts));
-  visitor.events(events, events, std::uint32_t{});
-};
-
-namespace detail {
-
-/// Appends numbers and text to a record's payload.
-class payload_writer {
- public:
-  payload_writer& number(std::uint64_t value) {
-    unsigned char bytes[max_varint_bytes];
-    const unsigned char* const end = put_varint(bytes, value);
-    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
-    return *this;
-  }
-  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
-  payload_writer& text(std::string_view value) {
-    number(value.size());
-    text_.append(value);
-    return *this;
-  }
-  payload_writer& real(double value) {
-    const auto bits = std::bit_cast<std::uint64_t>(value);
-    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
-    return *this;
-  }
-  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
-
- private:
-  std::string text_;
-};
-
-/// Reads them back. Past the end, or after a fault, everything is 0 or empty.
-class payload_reader {
- public:
-  explicit payload_reader(std::string_view payload) noexcept
-      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
-
-  [[nodiscard]] std::uint64_t number() noexcept {
-    std::uint64_t value = 0;
-    const unsigned char* const behind = get_varint(next_, end_, value);
-    if (behind == nullptr) return fail();
-    next_ = behind;
-    return value;
-  }
-  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
-  [[nodiscard]] std::string_view text() noexcept {
-    const std::uint64_t size = number();
-    if (size > left()) return fail(), std::string_view{};
-    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
-    next_ += size;
-    return value;
-  }
-  [[nodiscard]] double real() noexcept {
-    if (left() < 8) return fail(), 0;
-    std::uint64_t bits = 0;
-    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
-    return std::bit_cast<double>(bits);
-  }
-  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
-  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
-  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
-
- private:
-  std::uint64_t fail() noexcept {
-    has_failed_ = true;
-    next_ = end_;
-    return 0;
-  }
-
-  const unsigned char* next_;
-  const unsigned char* end_;
-  bool has_failed_ = false;
-};
-
-/// Calls `visit(tag, field)` for each field of a capture's information. Tags are permanent: a new field gets a new one.
-template <class Info, class Visitor>
-void for_each_info_field(Info& info, Visitor&& visit) {
-  visit(1, info.library_version);
-  visit(2, info.mode);
-  visit(3, info.device);
-  visit(4, info.begin_unix_ns);
-  visit(5, info.begin_stamp);
-  visit(6, info.timeline_points);
-  visit(7, info.largest_blocks);
-  visit(8, info.owners_per_segment);
-  visit(9, info.process.id);
-  visit(10, info.process.host);
-  visit(11, info.process.command_line);
-  visit(12, info.process.rank);
-  visit(13, info.process.world_size);
-  visit(14, info.process.local_rank);
-  visit(15, info.kept_segments);
-  visit(16, info.segment_names);
-  visit(17, info.operations);
+/// Whether a `deallocate_range` frees the block at `address`.
+[[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
+  return recorded.tag != 0 || (address >= recorded.address && address - recorded.address < recorded.bytes);
 }
 
-/// A field's tag, then its value as text: the varint of a number, or the characters, cut so that the record fits into a chunk.
-[[nodiscard]] inline std::string encode_info(const capture_info& info) {
-  payload_writer out;
-  for_each_info_field(info, [&]<class Field>(unsigned tag, const Field& field) {
-    out.number(tag);
-    if constexpr (std::is_same_v<Field, std::string>) {
-      out.text(std::string_view{field}.substr(0, label_table::max_name_bytes));
-    } else {
-      out.text(payload_writer{}.signed_number(static_cast<std::int64_t>(field)).bytes());
-    }
+/// Applies a `deallocate_range` to the thread's current space: an arena that returns all its blocks at once. Costs a pass over
+/// the live blocks of the space. False, with nothing changed, if the system has no memory for the addresses.
+[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
+  space_ledger& space = *run.space;
+  page_array<std::uint64_t> addresses;
+  bool has_memory = true;
+  space.blocks().for_each([&](const block& live) {
+    if (is_in_range(recorded, live.address)) has_memory = has_memory && addresses.push_back(live.address);
   });
-  return out.bytes();
-}
-
-[[nodiscard]] inline bool decode_info(std::string_view payload, capture_info& info) {
-  payload_reader in{payload};
-  bool is_sound = true;
-  while (!in.is_at_end()) {
-    const std::uint64_t read_tag = in.number();
-    const std::string_view value = in.text();
-    for_each_info_field(info, [&]<class Field>(unsigned tag, Field& field) {
-      if (tag != read_tag) return;
-      if constexpr (std::is_same_v<Field, std::string>) {
-        field = value;
-      } else {
-        const std::int64_t number = payload_reader{value}.signed_number();
-        field = static_cast<Field>(number);
-        is_sound = is_sound && static_cast<std::int64_t>(field) == number;
-      }
-    });
-  }
-  return is_sound && !in.has_failed() && info.mode <= run_mode::no_dispatch && info.largest_blocks <= max_largest_blocks;
-}
-
-inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
-  for (const fact_value& value : row) {
-    out.number(value.index());
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      out.signed_number(*integer);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      out.real(*real);
-    } else if (const auto* text = std::get_if<std::string>(&value)) {
-      out.text(*text);
-    }
-  }
-}
-
-/// Reads a value written by `put_row`; false if its type is unknown.
-[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
-  switch (in.number()) {
-    case 0: value = in.signed_number(); return true;
-    case 1: value = in.real(); return true;
-    case 2: value = std::string{in.text()}; return true;
-    default: return false;
-  }
-}
-
-/// Calls `visit(payload)` for the records of a `fitted` table, each with some of its rows. The first replaces the table, the
-/// others add to it.
-template <class Visitor>
-void for_each_part(const fact_table& table, Visitor&& visit) {
-  constexpr std::size_t enough = std::size_t{64} * 1024;
-  std::size_t row = 0;
-  do {
-    payload_writer rows;
-    const std::size_t first = row;
-    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
-    payload_writer out;
-    out.text(table.name).number(first).number(table.columns.size());
-    for (const std::string& column : table.columns) out.text(column);
-    out.number(row - first);
-    visit(out.bytes() + rows.bytes());
-  } while (row < table.rows.size());
-}
-
-/// About how much memory a row takes.
-[[nodiscard]] inline std::size_t bytes_of_row(const std::vector<fact_value>& row) noexcept {
-  constexpr std::size_t block = 16;  // what an allocation costs
-  constexpr std::size_t short_text = 15;
-  std::size_t bytes = sizeof(std::vector<fact_value>) + block + row.size() * sizeof(fact_value);
-  for (const fact_value& value : row) {
-    const auto* const text = std::get_if<std::string>(&value);
-    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
-  }
-  return bytes;
-}
-
-[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
-  fact_table& table = part.table;
-  payload_reader in{payload};
-  table.name = in.text();
-  part.first_row = in.number();
-  // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
-  const std::uint64_t columns = in.number();
-  if (columns > max_fact_columns) return false;
-  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
-    table.columns.emplace_back(in.text());
-  }
-  const std::uint64_t rows = in.number();
-  if (table.columns.empty() && rows != 0) return false;
-  std::size_t bytes = 0;
-  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
-    if (bytes > max_fact_bytes) {
-      part.left_out = rows - row;
-      break;
-    }
-    std::vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
-    for (fact_value& value : values) {
-      if (!get_fact(in, value)) return false;
-    }
-    bytes += bytes_of_row(values);
-  }
-  return !in.has_failed() && part.first_row + rows >= rows;
-}
-
-/// Passes a record of the control nibble to a visitor; false if it is invalid. Skips unknown kinds.
-template <class Visitor>
-[[nodiscard]] bool visit_definition(control kind, std::string_view payload, Visitor& visitor) {
-  payload_reader in{payload};
-  switch (kind) {
-    case control::name: {
-      const std::uint64_t id = in.number();
-      if (in.has_failed() || id == 0 || id > 0xFFFF'FFFFU) return false;
-      visitor.name(static_cast<label>(id), payload.substr(payload.size() - in.left()));
-      return true;
-    }
-    case control::space: {
-      space_definition space;
-      const std::uint64_t id = in.number();
-      const std::uint64_t name = in.number();
-      space.capacity = in.signed_number();
-      space.is_per_core = in.number() != 0;
-      // Older traces name no memory; there, the space that always exists was in the host's.
-      const std::uint64_t memory = in.is_at_end() ? (id == cpu_space ? 1 : 0) : in.number();
-      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || memory > host_memory || space.capacity < 0) return false;
-      space.memory = memory == 1 ? host_memory : memory == 0 ? 0 : static_cast<label>(memory - 1);
-      space.id = static_cast<std::uint8_t>(id);
-      space.name = static_cast<label>(name);
-      visitor.space(space);
-      return true;
-    }
-    case control::header: {
-      capture_info info;
-      if (!decode_info(payload, info)) return false;
-      visitor.info(info);
-      return true;
-    }
-    case control::facts: {
-      fact_part part;
-      if (!decode_facts(payload, part)) return false;
-      visitor.facts(std::move(part));
-      return true;
-    }
-    case control::key_frame: {
-      key_frame_part part;
-      part.index = in.number();
-      part.is_last = in.number() != 0;
-      part.bytes = payload.substr(payload.size() - in.left());
-      if (in.has_failed()) return false;
-      if constexpr (requires { visitor.key_frame(part); }) return visitor.key_frame(part);
-      return true;
-    }
-    default: return true;
-  }
-}
-
-/// The payload of a name or a space: small, and built without heap memory.
-class small_payload {
- public:
-  small_payload& number(std::uint64_t value) noexcept {
-    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
-    return *this;
-  }
-  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
-
- private:
-  unsigned char bytes_[5 * max_varint_bytes];
-  std::size_t size_ = 0;
-};
-
-/// Calls `visit(head, bytes)` for each record of a key frame, with the two parts of its payload.
-template <class Visitor>
-void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& visit) noexcept {
-  constexpr std::size_t most = std::size_t{64} * 1024;
-  std::size_t begin = 0;
-  for (std::uint64_t index = 0; begin < frame.size(); ++index) {
-    const std::size_t size = frame.size() - begin < most ? frame.size() - begin : most;
-    const bool is_last = begin + size == frame.size();
-    const small_payload head = small_payload{}.number(index).number(is_last ? 1 : 0);
-    visit(head.view(), std::string_view{reinterpret_cast<const char*>(frame.data() + begin), size});
-    begin += size;
-  }
-}
-
-[[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
-  small_payload out;
-  out.number(space.id).number(space.name).number(zigzag(space.capacity)).number(space.is_per_core ? 1 : 0);
-  out.number(space.memory == host_memory ? 1 : space.memory == 0 ? 0 : space.memory + std::uint64_t{1});
-  return out;
-}
-
-}  // namespace detail
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/fact_tables.hpp>
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// What is kept of the facts in a trace. Rows beyond it are only counted.
-struct fact_limits {
-  std::size_t tables = max_fact_tables;
-  std::size_t bytes = max_fact_bytes;
-};
-/// For a process's own facts, on their way to a trace.
-inline constexpr fact_limits no_fact_limits{std::numeric_limits<std::size_t>::max(), std::numeric_limits<std::size_t>::max()};
-
-/// The tables of a trace, put together from their parts. Rows that are missing, because a part is or because they are beyond the
-/// limits, are counted.
-class fact_tables {
- public:
-  explicit fact_tables(fact_limits limits = {}) noexcept : limits_{limits} {}
-
-  void add(fact_part&& part) {
-    std::size_t index = 0;
-    while (index < tables_.size() && tables_[index].name != part.table.name) ++index;
-    if (index == limits_.tables) {
-      add_missing(missing_of_further_tables_, part.first_row, part.left_out, part.table.rows.size());
-      return;
-    }
-    if (index == tables_.size()) {
-      tables_.emplace_back();
-      states_.emplace_back();
-    }
-    fact_table& table = tables_[index];
-    state& known = states_[index];
-    // A part that begins earlier, or has other columns, is of a newer table whose beginning is missing.
-    if (part.first_row == 0 || part.first_row < known.next_row || table.columns != part.table.columns) {
-      bytes_ -= known.bytes;
-      known = {};
-      table.name = std::move(part.table.name);
-      table.columns = std::move(part.table.columns);
-      table.rows.clear();
-    }
-    add_missing(known.missing, part.first_row - known.next_row, part.left_out);
-    known.next_row = part.first_row + part.table.rows.size() + part.left_out;
-    append(table, known, std::move(part.table.rows));
-  }
-
-  /// In order of first arrival.
-  [[nodiscard]] const std::vector<fact_table>& all() const noexcept { return tables_; }
-  [[nodiscard]] std::vector<fact_table> take() noexcept { return std::move(tables_); }
-  /// The allocations that hold them.
-  [[nodiscard]] std::array<const void*, 2> memory() const noexcept { return {tables_.data(), states_.data()}; }
-
-  [[nodiscard]] std::uint64_t missing_rows() const noexcept {
-    std::uint64_t sum = missing_of_further_tables_;
-    for (const state& known : states_) add_missing(sum, known.missing);
-    return sum;
-  }
-
- private:
-  struct state {
-    std::uint64_t next_row = 0;
-    std::uint64_t missing = 0;
-    std::size_t bytes = 0;
-  };
-
-  template <class... Counts>
-  static void add_missing(std::uint64_t& sum, Counts... counts) noexcept {
-    const auto add = [&](std::uint64_t count) {
-      if (__builtin_add_overflow(sum, count, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
-    };
-    (add(counts), ...);
-  }
-
-  void append(fact_table& table, state& known, std::vector<std::vector<fact_value>>&& rows) {
-    std::size_t kept = 0;
-    for (; kept < rows.size(); ++kept) {
-      const std::size_t bytes = bytes_of_row(rows[kept]);
-      if (bytes > limits_.bytes - std::min(bytes_, limits_.bytes)) break;
-      bytes_ += bytes;
-      known.bytes += bytes;
-    }
-    add_missing(known.missing, rows.size() - kept);
-    rows.resize(kept);
-    if (table.rows.empty()) {
-      table.rows = std::move(rows);
-    } else {
-      for (auto& row : rows) table.rows.push_back(std::move(row));
-    }
-  }
-
-  fact_limits limits_;
-  std::vector<fact_table> tables_;
-  std::vector<state> states_;  ///< of each table
-  std::size_t bytes_ = 0;      ///< of all rows, about
-  std::uint64_t missing_of_further_tables_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/key_frame_collector.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Assembles the parts of a key frame.
-class key_frame_collector {
- public:
-  /// Adds a part; true if the frame is now complete. A part without its predecessors is useless; nothing is lost by waiting for
-  /// the next frame.
-  [[nodiscard]] bool add(const key_frame_part& part) noexcept {
-    if (part.index == 0) {
-      bytes_.clear();
-      next_ = 0;
-    }
-    const std::size_t filled = bytes_.size();
-    if (part.index != next_ || !bytes_.resize(filled + part.bytes.size())) return false;
-    if (!part.bytes.empty()) std::memcpy(bytes_.data() + filled, part.bytes.data(), part.bytes.size());
-    ++next_;
-    return part.is_last;
-  }
-
-  [[nodiscard]] const unsigned char* data() const noexcept { return bytes_.data(); }
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  void clear() noexcept {
-    bytes_ = {};
-    next_ = none;
-  }
-
- private:
-  static constexpr std::uint64_t none = ~std::uint64_t{0};
-
-  page_array<unsigned char> bytes_;
-  std::uint64_t next_ = none;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/trace_fold.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The fold of a trace so far: the ledger of its events, and what explains them. Profiles are built from it.
-///
-/// A capture feeds one while it records; a trace read from memory or a file feeds another in the same way. Both give the same
-/// profile. Not synchronised.
-class trace_fold {
- public:
-  trace_fold() noexcept = default;
-  /// Uses `names`, which must outlive it, instead of the trace's own name records.
-  explicit trace_fold(const label_table& names) noexcept : borrowed_names_(&names) {}
-  trace_fold(const trace_fold&) = delete;
-  trace_fold& operator=(const trace_fold&) = delete;
-
-  /// Like `ledger::limit_work`. Call before the first record.
-  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
-  /// Keeps this many segments in full, whatever the capture did; 0: as many as the capture kept. Call before the first record.
-  void keep_segments(std::uint32_t count) noexcept { kept_segments_ = count; }
-
-  // --- a trace_visitor ----------------------------------------------------------------------------------------------
-
-  void info(const capture_info& info) {
-    const std::string encoded = detail::encode_info(info);
-    info_.clear();
-    if (info_.resize(encoded.size())) std::memcpy(info_.data(), encoded.data(), encoded.size());
-    if (!events_) begin(info);
-  }
-  void name(label id, std::string_view text) noexcept {
-    // Ids are 1, 2, 3, ...: a repeated name, as after a gap, is already known.
-    if (borrowed_names_ == nullptr && id == own_names_.size() + 1) own_names_.append(text);
-  }
-  void space(const space_definition& space) noexcept {
-    space_names_[space.id] = space.name;
-    if (!events_) begin({});
-    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
-    if (space.memory != 0) (void)events_->place(space.id, space.memory);
-  }
-  void facts(fact_part&& part) { facts_.add(std::move(part)); }
-  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
-    if (!events_) begin({});
-    events_->apply(first, last, ring);
-  }
-  /// The same for events of several threads, in order.
-  void events(const ordered_event* first, const ordered_event* last) noexcept {
-    if (!events_) begin({});
-    events_->apply(first, last);
-  }
-  /// Continues from a key frame if events are missing before it.
-  bool key_frame(const key_frame_part& part) noexcept {
-    if (!events().is_behind()) return true;
-    if (!frame_.add(part)) return true;
-    const bool is_sound = detail::read_key_frame(events(), frame_.data(), frame_.size());
-    frame_.clear();
-    if (is_sound) return true;
-    const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
-    events().apply(&gap, &gap + 1, no_ring_id);
-    return false;
-  }
-
-  // --- queries for a profile ----------------------------------------------------------------------------------------
-
-  [[nodiscard]] capture_info info() const {
-    capture_info decoded;
-    (void)detail::decode_info({info_.data(), info_.size()}, decoded);
-    return decoded;
-  }
-  [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
-  /// By memory space id.
-  [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
-  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_.all(); }
-  [[nodiscard]] std::array<const void*, 2> memory_of_facts() const noexcept { return facts_.memory(); }
-  /// The same, for the last profile.
-  [[nodiscard]] std::vector<fact_table> take_facts() noexcept { return facts_.take(); }
-  /// Rows of facts that the trace lacks, or that are beyond the limits.
-  [[nodiscard]] std::uint64_t missing_fact_rows() const noexcept { return facts_.missing_rows(); }
-  [[nodiscard]] ledger& events() noexcept {
-    if (!events_) begin({});
-    return *events_;
-  }
-
-  /// Writes a key frame of the trace so far; the reader must know all its names. False if the system has no memory for it.
-  [[nodiscard]] bool write_key_frame(detail::page_array<unsigned char>& bytes) noexcept {
-    return detail::write_key_frame(events(), bytes);
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
-  }
-
- private:
-  void begin(const capture_info& info) noexcept {
-    events_.emplace(
-        ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
-                       kept_segments_ == 0 ? info.kept_segments : kept_segments_, info.segment_names, info.operations},
-        info.begin_stamp);
-    if (work_limit_) events_->limit_work(*work_limit_);
-  }
-
-  const label_table* borrowed_names_ = nullptr;
-  label_table own_names_;
-  detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
-  label space_names_[any_space + 1] = {};
-  detail::fact_tables facts_;
-  std::optional<std::uint64_t> work_limit_;
-  std::uint32_t kept_segments_ = 0;
-  std::optional<ledger> events_;
-  detail::key_frame_collector frame_;
-};
-static_assert(trace_visitor<trace_fold>);
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/decoder.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Decodes the chunks of a trace into events and definitions.
-///
-/// Accepts arbitrary bytes: anything invalid ends the chunk, and everything before it has been delivered.
-class trace_decoder {
- public:
-  /// Begins a chunk.
-  void restart() noexcept {
-    state_.restart();
-    ring_ = nullptr;
-  }
-
-  /// Passes the records in [in, end) to `visitor`: `events(first, last, ring)` for runs of one ring's events, at most `batch` at
-  /// a time, and `definition(control, payload)` for the others. Returns where it stopped: `end`, or the first invalid record.
-  template <class Visitor>
-  [[nodiscard]] const unsigned char* decode(const unsigned char* in, const unsigned char* end, Visitor& visitor) {
-    event batch[batch_size];
-    std::size_t count = 0;
-    std::uint64_t stamp = 0;
-    const unsigned char* record = in;
-    const auto hand_on = [&] {
-      if (count != 0) visitor.events(batch, batch + count, ring_->ring);
-      count = 0;
-    };
-    while (in != end) {
-      record = in;
-      const unsigned char first = *in++;
-      if (first >= 0x80) {
-        std::uint64_t change = first & 0x3FU;
-        if ((first & 0x40U) != 0) {
-          std::uint64_t upper = 0;
-          in = get_varint(in, end, upper);
-          if (in == nullptr) break;
-          change |= upper << 6;
-        }
-        state_.last_stamp += static_cast<std::uint64_t>(unzigzag(change));
-        stamp = state_.last_stamp;
-        continue;
-      }
-      if (first < 0x10) {
-        hand_on();
-        in = take_control(first, in, end, visitor);
-        if (in == nullptr) break;
-        continue;
-      }
-      if (ring_ == nullptr) {
-        in = nullptr;
-        break;
-      }
-      event& next = batch[count];
-      in = take_event(first, in, end, next);
-      if (in == nullptr) break;
-      next.stamp = stamp;
-      stamp = 0;
-      if (++count == batch_size) hand_on();
-    }
-    hand_on();
-    return in == nullptr ? record : in;
-  }
-
- private:
-  static constexpr std::size_t batch_size = 256;
-
-  template <class Visitor>
-  [[nodiscard]] const unsigned char* take_control(unsigned char first, const unsigned char* in, const unsigned char* end,
-                                                  Visitor& visitor) {
-    constexpr auto first_ring = static_cast<unsigned char>(control::first_ring);
-    if (first >= first_ring) {
-      const std::size_t place = first - first_ring;
-      if (place >= state_.rings_used) return nullptr;
-      ring_ = &state_.rings[place];
-      return in;
-    }
-    std::uint64_t value = 0;
-    in = get_varint(in, end, value);
-    if (in == nullptr || first == 0) return nullptr;
-    if (first == static_cast<unsigned char>(control::ring)) {
-      if (value > 0xFFFF'FFFFU) return nullptr;
-      ring_ = &state_.rings[state_.add_ring(static_cast<std::uint32_t>(value))];
-      return in;
-    }
-    if (value > static_cast<std::uint64_t>(end - in)) return nullptr;
-    visitor.definition(static_cast<control>(first), std::string_view{reinterpret_cast<const char*>(in), std::size_t{value}});
-    return in + value;
-  }
-
-  [[nodiscard, gnu::always_inline]] const unsigned char* take_event(unsigned char first, const unsigned char* in,
-                                                                    const unsigned char* end, event& next) noexcept {
-    const auto code = static_cast<opcode>(first & 0xF0U);
-    if (code <= opcode::allocate_resized) {
-      if (in == end) return nullptr;
-      coding_state::block_slot& slot = state_.slots[(first & 0x0FU) << 8 | *in++];
-      next.address = slot.address;
-      next.bytes = slot.bytes;
-      set_rest(next, slot.rest);
-      if (code == opcode::allocate_known) return in;
-      if (code == opcode::allocate_resized) {
-        in = get_varint(in, end, next.bytes);
-        if (in != nullptr) slot.bytes = next.bytes;
-        return in;
-      }
-      set_rest(next, coding_state::rest_of_free(slot.rest));
-      if (code == opcode::free_known_bare) next.bytes = 0;
-      return in;
-    }
-    if (code == opcode::any_event) return take_any(first & 0x0FU, in, end, next);
-    return take_scope(first, in, next);
-  }
-
-  [[nodiscard]] const unsigned char* take_scope(unsigned char first, const unsigned char* in, event& next) noexcept {
-    coding_state::ring_state& ring = *ring_;
-    next.bytes = 0;
-    if (static_cast<opcode>(first & 0xF0U) == opcode::end_innermost) {
-      if (ring.depth == 0 || (first & 0x0FU) != 0) return nullptr;
-      const auto ended = ring.open[ring.depth - 1];
-      next.address = ended.number;
-      next.label = ended.label;
-      next.kind = event_kind::scope_end;
-      next.space = any_space;
-      next.tag = 0;
-      ring.end(ended.number);
-      return in;
-    }
-    const std::size_t place = first & 0x0FU;
-    if (place == coding_state::name_count) return nullptr;
-    set_rest(next, state_.names[place]);
-    next.kind = event_kind::scope_begin;
-    next.space = any_space;
-    next.address = scope_address(ring.last_number + 1, ring.innermost());
-    ring.begin(ring.last_number + 1, next.label);
-    return in;
-  }
-
-  [[nodiscard]] const unsigned char* take_any(unsigned kind, const unsigned char* in, const unsigned char* end,
-                                              event& next) noexcept {
-    if (kind == 15) {
-      if (in == end) return nullptr;
-      kind = *in++;
-    }
-    if (in == end) return nullptr;
-    const unsigned present = *in++;
-    std::uint64_t value = 0;
-    const auto take = [&] {
-      if (in != nullptr) in = get_varint(in, end, value);
-      return in != nullptr ? value : 0;
-    };
-    const bool is_memory = has_address(static_cast<event_kind>(kind));
-    next.address = is_memory ? state_.last_address : 0;
-    if ((present & distance_of_16) != 0) {
-      next.address += static_cast<std::uint64_t>(unzigzag(take())) * 16;
-    } else if ((present & distance) != 0) {
-      next.address += static_cast<std::uint64_t>(unzigzag(take()));
-    }
-    next.bytes = (present & bytes_field) != 0 ? take() : 0;
-    if ((present & space_field) != 0) {
-      if (in == nullptr || in == end) return nullptr;
-      state_.last_space = *in++;
-    }
-    const std::uint64_t label = (present & label_field) != 0 ? take() : 0;
-    const std::uint64_t tag = (present & tag_field) != 0 ? take() : 0;
-    if (in == nullptr || label > 0xFFFF'FFFFU || tag > 0xFFFFU || (present & 0xC0U) != 0) return nullptr;
-    next.label = static_cast<std::uint32_t>(label);
-    next.kind = static_cast<event_kind>(kind);
-    next.space = state_.last_space;
-    next.tag = static_cast<std::uint16_t>(tag);
-    note(next);
-    return in;
-  }
-
-  /// Updates the state as the encoder did after writing an event in full.
-  void note(const event& taken) noexcept {
-    if (has_address(taken.kind)) state_.last_address = taken.address;
-    const std::uint64_t rest = rest_of_event(taken);
-    if (taken.kind == event_kind::scope_begin) {
-      ring_->begin(static_cast<std::uint32_t>(taken.address), taken.label);
-      const std::uint64_t label_and_tag = rest & 0xFFFF'0000'FFFF'FFFFU;
-      if (state_.place_of_name(label_and_tag) == coding_state::name_count) state_.add_name(label_and_tag);
-    } else if (taken.kind == event_kind::scope_end) {
-      if (taken.address >> 32 == 0) ring_->end(static_cast<std::uint32_t>(taken.address));
-    } else if (coding_state::is_allocation(static_cast<std::uint8_t>(taken.kind))) {
-      state_.slots[coding_state::slot_of(taken.address)] = coding_state::slot_for(taken, rest);
-    }
-  }
-
-  coding_state state_;
-  coding_state::ring_state* ring_ = nullptr;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/encoder.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <initializer_list>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Where encoded records go.
-struct encoded_bytes {
-  unsigned char* next;
-  unsigned char* end;
-
-  [[nodiscard]] std::size_t room() const noexcept { return static_cast<std::size_t>(end - next); }
-};
-
-/// Encodes events as the bytes of a trace, described in docs/trace_format.md: two to six bytes per event.
-class trace_encoder {
- public:
-  /// Maximum size of an event's record, including a preceding stamp and ring.
-  static constexpr std::size_t max_event_bytes = 64;
-
-  /// Begins a chunk.
-  void restart() noexcept {
-    state_.restart();
-    ring_ = nullptr;
-  }
-
-  /// Writes as many of the events [first, last) of a ring as fit into `out`, and returns the first one not written.
-  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring, encoded_bytes& out) noexcept {
-    // As many at a time as fit whatever their length: one check for many events.
-    for (std::size_t fitting; (fitting = out.room() / max_event_bytes) != 0 && first != last;) {
-      unsigned char* next = turn_to(ring, out.next);
-      const auto left = static_cast<std::size_t>(last - first);
-      const event* const end = first + (left < fitting ? left : fitting);
-      for (; first != end; ++first) {
-        if (end - first > prefetch_distance) {
-          __builtin_prefetch(&state_.slots[coding_state::slot_of(first[prefetch_distance].address)], 1);
-        }
-        next = put(*first, next);
-      }
-      out.next = next;
-    }
-    return first;
-  }
-
-  /// Writes a record of the control nibble with its length; `out` must have room for it. Its payload may come in two parts.
-  static void put_control(control kind, std::string_view payload, std::string_view more, encoded_bytes& out) noexcept {
-    *out.next++ = static_cast<unsigned char>(kind);
-    out.next = put_varint(out.next, payload.size() + more.size());
-    for (const std::string_view part : {payload, more}) {
-      if (!part.empty()) std::memcpy(out.next, part.data(), part.size());
-      out.next += part.size();
-    }
-  }
-  [[nodiscard]] static constexpr std::size_t control_bytes(std::size_t payload) noexcept {
-    return payload + 1 + max_varint_bytes;
-  }
-
- private:
-  static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< in events: the slots exceed a first-level cache
-
-  [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
-    if (ring_ != nullptr && ring_->ring == ring) return out;
-    std::size_t place = state_.place_of_ring(ring);
-    if (place != coding_state::ring_count) {
-      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(control::first_ring) + place);
-    } else {
-      *out++ = static_cast<unsigned char>(control::ring);
-      out = put_varint(out, ring);
-      place = state_.add_ring(ring);
-    }
-    ring_ = &state_.rings[place];
-    return out;
-  }
-
-  [[nodiscard, gnu::always_inline]] unsigned char* put(const event& source, unsigned char* out) noexcept {
-    if (source.stamp != 0) out = put_stamp(source.stamp, out);
-    const std::uint64_t rest = rest_of_event(source);
-    const std::size_t place = coding_state::slot_of(source.address);
-    coding_state::block_slot& slot = state_.slots[place];
-    if (slot.address == source.address) [[likely]] {
-      if (slot.rest == rest) {
-        // No processor can predict whether a block has the same size as the one before: the size is always written, and then kept
-        // or not.
-        const bool is_same = slot.bytes == source.bytes;
-        slot.bytes = source.bytes;
-        unsigned char* const behind_slot = put_slot(is_same ? opcode::allocate_known : opcode::allocate_resized, place, out);
-        unsigned char* const behind_bytes = put_varint(behind_slot, source.bytes);
-        return is_same ? behind_slot : behind_bytes;
-      }
-      if (slot.rest_of_free == rest) {
-        if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
-        if (source.bytes == 0) return put_slot(opcode::free_known_bare, place, out);
-      }
-    }
-    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) return put_scope(source, rest, out);
-    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = coding_state::slot_for(source, rest);
-    return put_any(source, out);
-  }
-
-  [[nodiscard]] static unsigned char* put_slot(opcode code, std::size_t place, unsigned char* out) noexcept {
-    const auto low_byte_last = __builtin_bswap16(static_cast<std::uint16_t>(place));
-    const auto both = static_cast<std::uint16_t>(low_byte_last | static_cast<unsigned>(code));
-    std::memcpy(out, &both, sizeof both);
-    return out + sizeof both;
-  }
-
-  /// Writes the difference to the last stamp: the lowest six bits here, the rest after it if there is any.
-  [[nodiscard]] unsigned char* put_stamp(std::uint64_t stamp, unsigned char* out) noexcept {
-    const std::uint64_t change = zigzag(static_cast<std::int64_t>(stamp - state_.last_stamp));
-    state_.last_stamp = stamp;
-    if (change < 0x40) {
-      *out++ = static_cast<unsigned char>(0x80 | change);
-      return out;
-    }
-    *out++ = static_cast<unsigned char>(0xC0 | (change & 0x3F));
-    return put_varint(out, change >> 6);
-  }
-
-  [[nodiscard, gnu::noinline]] unsigned char* put_scope(const event& source, std::uint64_t rest, unsigned char* out) noexcept {
-    const auto number = static_cast<std::uint32_t>(source.address);
-    const auto other = static_cast<std::uint32_t>(source.address >> 32);
-    coding_state::ring_state& ring = *ring_;
-    if (source.kind == event_kind::scope_end) {
-      const bool is_innermost = other == 0 && ring.depth != 0 && ring.innermost() == number &&
-                                ring.open[ring.depth - 1].label == source.label && source.bytes == 0 && source.tag == 0 &&
-                                source.space == any_space;
-      if (other == 0) ring.end(number);
-      if (!is_innermost) return put_any(source, out);
-      *out++ = static_cast<unsigned char>(opcode::end_innermost);
-      return out;
-    }
-    const bool is_next =
-        number == ring.last_number + 1 && other == ring.innermost() && source.bytes == 0 && source.space == any_space;
-    ring.begin(number, source.label);
-    const std::uint64_t label_and_tag = (rest & 0xFFFF'0000'FFFF'FFFFU);
-    const std::size_t place = state_.place_of_name(label_and_tag);
-    if (is_next && place != coding_state::name_count) {
-      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(opcode::begin_known) | place);
-      return out;
-    }
-    if (place == coding_state::name_count) state_.add_name(label_and_tag);
-    return put_any(source, out);
-  }
-
-  [[nodiscard, gnu::noinline]] unsigned char* put_any(const event& source, unsigned char* out) noexcept {
-    const auto kind = static_cast<std::uint8_t>(source.kind);
-    if (kind < 15) {
-      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | kind);
-    } else {
-      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | 15U);
-      *out++ = kind;
-    }
-    unsigned char* const fields = out++;
-    unsigned present = 0;
-    const bool is_memory = has_address(source.kind);
-    const auto change = static_cast<std::int64_t>(source.address - (is_memory ? state_.last_address : 0));
-    if (is_memory) state_.last_address = source.address;
-    if (change != 0 && change % 16 == 0) {
-      present |= distance_of_16;
-      out = put_varint(out, zigzag(change / 16));
-    } else if (change != 0) {
-      present |= distance;
-      out = put_varint(out, zigzag(change));
-    }
-    if (source.bytes != 0) {
-      present |= bytes_field;
-      out = put_varint(out, source.bytes);
-    }
-    if (source.space != state_.last_space) {
-      present |= space_field;
-      *out++ = state_.last_space = source.space;
-    }
-    if (source.label != 0) {
-      present |= label_field;
-      out = put_varint(out, source.label);
-    }
-    if (source.tag != 0) {
-      present |= tag_field;
-      out = put_varint(out, source.tag);
-    }
-    *fields = static_cast<unsigned char>(present);
-    return out;
-  }
-
-  coding_state state_;
-  coding_state::ring_state* ring_ = nullptr;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/fitted_facts.hpp>
-#include <cstddef>
-#include <string>
-#include <variant>
-#include <vector>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The table with overlong texts cut, and each row filled up with 0 to the number of columns.
-[[nodiscard]] inline fact_table fitted(fact_table table) {
-  const auto cut = [](std::string& text, std::size_t size) {
-    if (text.size() > size) text.resize(size);
-  };
-  cut(table.name, max_fact_text);
-  if (table.columns.size() > max_fact_columns) table.columns.resize(max_fact_columns);
-  for (std::string& column : table.columns) cut(column, max_fact_column_name);
-  if (table.columns.empty()) table.rows.clear();
-  for (std::vector<fact_value>& row : table.rows) {
-    row.resize(table.columns.size());
-    for (fact_value& value : row) {
-      if (auto* const text = std::get_if<std::string>(&value)) cut(*text, max_fact_text);
-    }
-  }
-  return table;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/trace.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <new>
-#include <string_view>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI {
-
-class trace;
-
-namespace detail {
-
-/// The head of a trace whose oldest events are dropped: the state they left, and all records that are not events.
-class trace_head {
- public:
-  trace_head() = default;
-  trace_head(const trace_head&) = delete;
-  trace_head& operator=(const trace_head&) = delete;
-
-  virtual void info(const capture_info& info) = 0;
-  virtual void name(label id, std::string_view text) noexcept = 0;
-  virtual void space(const space_definition& space) noexcept = 0;
-  virtual void facts(fact_table&& table) = 0;
-  /// Takes the oldest chunk of events and returns how many events it held.
-  virtual std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept = 0;
-  /// Number of dropped events.
-  [[nodiscard]] virtual std::uint64_t dropped() const noexcept = 0;
-  /// Writes what precedes the first kept chunk.
-  virtual void write(trace& beginning) = 0;
-  /// Bytes taken from the system.
-  [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
-  virtual void destroy() noexcept = 0;
-
- protected:
-  ~trace_head() = default;
-};
-
-}  // namespace detail
-
-/// All events of a capture, in the order in which its ledger saw them, with everything needed to interpret them: names, memory
-/// spaces, threads, the process, clock readings, facts. It can be folded any number of times, by another ledger or an allocator
-/// model, and written to a file.
-///
-/// A capture fills one through `capture_options::trace`; `trace_writer` makes one from any other data. Takes about three bytes
-/// per event, in pages that the hooks do not see. Not synchronised: read it after the capture has ended.
-class trace {
- public:
-  /// Keeps at most about `max_bytes`. Later events are counted but left out, so that the kept beginning has no gaps.
-  explicit trace(std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) noexcept : max_bytes_(max_bytes) {}
-  trace(trace&& other) noexcept { swap(other); }
-  trace& operator=(trace&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~trace() {
-    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes_);
-    detail::unmap_pages(encoder_, sizeof(detail::trace_encoder));
-    if (head_ != nullptr) head_->destroy();
-  }
-
-  /// Keeps the newest events within `max_bytes` instead, in chunks of `chunk_bytes`. The oldest chunk goes to `head`, which is
-  /// destroyed with the trace. Call before the first record.
-  void keep_newest(std::size_t max_bytes, std::size_t chunk_bytes, detail::trace_head* head) noexcept {
-    max_bytes_ = max_bytes;
-    chunk_bytes_ = chunk_bytes;
-    head_ = head;
-  }
-
-  /// A longer one would not fit into a chunk.
-  static constexpr std::size_t longest_name = std::size_t{128} * 1024;
-
-  // --- writing ------------------------------------------------------------------------------------------------------
-
-  /// Adds events [first, last) of one thread, identified by `ring`.
-  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
-    while (first != last) {
-      const event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
-      size_ += static_cast<std::uint64_t>(done - first);
-      if (done != last && !begin_chunk()) {
-        left_out_ += static_cast<std::uint64_t>(last - done);
-        return;
-      }
-      first = done;
-    }
-  }
-  void info(const capture_info& info) {
-    if (head_ != nullptr) return head_->info(info);
-    define(detail::control::header, detail::encode_info(info));
-  }
-  /// Names precede the first event that uses them; their ids are 1, 2, 3, ... Cut to `longest_name` bytes.
-  void name(label id, std::string_view text) noexcept {
-    if (text.size() > longest_name) text = text.substr(0, longest_name);
-    if (head_ != nullptr) return head_->name(id, text);
-    const detail::small_payload number = detail::small_payload{}.number(id);
-    define(detail::control::name, number.view(), text);
-  }
-  void space(const space_definition& space) noexcept {
-    if (head_ != nullptr) return head_->space(space);
-    define(detail::control::space, detail::encode_space(space).view());
-  }
-  /// Replaces the table with the same name.
-  void facts(const fact_table& table) {
-    if (head_ != nullptr) return head_->facts(detail::fitted(table));
-    detail::for_each_part(detail::fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
-  }
-
-  /// Adds the records in the memory of another trace, as they are.
-  void append(const trace& records) {
-    struct copier {
-      trace& to;
-      void events(const event* first, const event* last, std::uint32_t ring) noexcept { to.events(first, last, ring); }
-      void definition(detail::control kind, std::string_view payload) noexcept { to.define(kind, payload); }
-    } copy{*this};
-    records.decode(copy);
-  }
-
-  /// Adds the result of `write_key_frame` for a ledger that has seen exactly the events so far.
-  void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
-    if (head_ != nullptr) return;  // the head makes its own
-    detail::for_each_key_frame_part(
-        frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
-  }
-
-  /// States how many of the ring's events precede this record, present or not: for a trace that starts in the middle.
-  void position(std::uint32_t ring, std::uint64_t events) noexcept {
-    if (head_ == nullptr) define(detail::control::position, detail::small_payload{}.number(ring).number(events).view());
-  }
-
-  // --- reading ------------------------------------------------------------------------------------------------------
-
-  /// Passes everything to `visitor`, record by record, in order. If something was left out, the last event is a `gap`.
-  template <trace_visitor Visitor>
-  void visit(Visitor& visitor) const {
-    struct adapter {
-      Visitor& visitor;
-      void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
-      void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
-    };
-    if (head_ != nullptr) {
-      trace beginning;
-      head_->write(beginning);
-      beginning.visit(visitor);
-    }
-    adapter adapted{visitor};
-    decode(adapted);
-    if (left_out_ != 0) {
-      const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
-      visitor.events(&gap, &gap + 1, no_ring_id);
-    }
-  }
-
-  /// Number of kept events.
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] bool empty() const noexcept { return chunks_.empty() && head_ == nullptr; }
-  /// Number of events after the kept ones.
-  [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
-  /// Number of events before the kept ones (`capture_options::trace_limit`). A profile of the trace still counts them.
-  [[nodiscard]] std::uint64_t dropped() const noexcept { return head_ == nullptr ? 0 : head_->dropped(); }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return chunks_.size() * chunk_bytes_ + chunks_.bytes() + (head_ == nullptr ? 0 : head_->bytes());
-  }
-  /// Bytes used by records.
-  [[nodiscard]] std::size_t encoded_bytes() const noexcept {
-    std::size_t total = 0;
-    for (const chunk& each : chunks_) total += each.used;
-    return total;
-  }
-
-  /// Calls `visit(bytes, size)` for each independently readable chunk of the encoding (docs/trace_format.md).
-  template <class Visitor>
-  void for_each_chunk(Visitor&& visit) const {
-    if (head_ != nullptr) {
-      trace beginning;
-      head_->write(beginning);
-      beginning.for_each_chunk(visit);
-    }
-    for (const chunk& each : chunks_) visit(each.bytes, each.used);
-  }
-
- private:
-  struct chunk {
-    unsigned char* bytes;
-    std::size_t used;
-  };
-
-  template <class T>
-  struct unmapped_at_end {
-    T* object;
-    explicit unmapped_at_end(T* made) noexcept : object(made) {}
-    unmapped_at_end(const unmapped_at_end&) = delete;
-    unmapped_at_end& operator=(const unmapped_at_end&) = delete;
-    ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
-  };
-
-  /// Passes the records in memory to `visitor`, as `trace_decoder::decode` does.
-  template <class Visitor>
-  void decode(Visitor& visitor) const {
-    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
-    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
-    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
-    for (const chunk& each : chunks_) {
-      decoder.object->restart();
-      (void)decoder.object->decode(each.bytes, each.bytes + each.used, visitor);
-    }
-  }
-
-  [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
-    return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;
-  }
-
-  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
-    chunk& open = chunks_.back();
-    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
-    const event* const done = encoder_->encode(first, last, ring, out);
-    open.used = static_cast<std::size_t>(out.next - open.bytes);
-    return done;
-  }
-
-  void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
-    if (left_out_ != 0) return;
-    const std::size_t size = payload.size() + more.size();
-    const std::size_t most = detail::trace_encoder::control_bytes(size);
-    // One that is too long for a chunk ends the trace, so that the trace says that it is incomplete.
-    if (most > chunk_bytes_ || (!has_room(most) && !begin_chunk())) {
-      ++left_out_;
-      return;
-    }
-    chunk& open = chunks_.back();
-    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
-    detail::trace_encoder::put_control(kind, payload, more, out);
-    open.used = static_cast<std::size_t>(out.next - open.bytes);
-  }
-
-  [[nodiscard]] bool begin_chunk() noexcept {
-    if (left_out_ != 0) return false;
-    if (encoder_ == nullptr) {
-      void* const pages = detail::map_pages(sizeof(detail::trace_encoder));
-      if (pages == nullptr) return false;
-      encoder_ = new (pages) detail::trace_encoder;
-    }
-    if (!add_chunk() && !recycle_oldest()) return false;
-    encoder_->restart();
-    return true;
-  }
-
-  [[nodiscard]] bool add_chunk() noexcept {
-    if ((chunks_.size() + 1) * chunk_bytes_ > max_bytes_) return false;
-    void* const pages = detail::map_pages(chunk_bytes_);
-    if (pages == nullptr) return false;
-    if (chunks_.push_back({static_cast<unsigned char*>(pages), 0})) return true;
-    detail::unmap_pages(pages, chunk_bytes_);
-    return false;
-  }
-
-  [[nodiscard]] bool recycle_oldest() noexcept {
-    if (head_ == nullptr || chunks_.empty()) return false;
-    const chunk oldest = chunks_[0];
-    size_ -= head_->drop(oldest.bytes, oldest.used);
-    chunks_.erase(0);
-    return chunks_.push_back({oldest.bytes, 0});
-  }
-
-  void swap(trace& other) noexcept {
-    std::swap(max_bytes_, other.max_bytes_);
-    std::swap(size_, other.size_);
-    std::swap(left_out_, other.left_out_);
-    std::swap(chunks_, other.chunks_);
-    std::swap(encoder_, other.encoder_);
-    std::swap(chunk_bytes_, other.chunk_bytes_);
-    std::swap(head_, other.head_);
-  }
-
-  std::size_t max_bytes_ = std::numeric_limits<std::size_t>::max();
-  std::uint64_t size_ = 0;
-  std::uint64_t left_out_ = 0;
-  detail::page_array<chunk> chunks_;
-  detail::trace_encoder* encoder_ = nullptr;
-  std::size_t chunk_bytes_ = std::size_t{256} * 1024;
-  detail::trace_head* head_ = nullptr;  ///< null: nothing is dropped
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/kept_facts.hpp>
-#include <cstddef>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The newest table of each name, encoded in pages, so that its destruction need not be hidden from the hooks.
-class kept_facts {
- public:
-  void put(const fact_table& table) {
-    encoded_.facts(table);
-    // Tables arrive again whenever a profile is requested.
-    if (encoded_.encoded_bytes() > 2 * newest_bytes_ + std::size_t{256} * 1024) forget_old();
-  }
-  /// In order of first arrival.
-  [[nodiscard]] std::vector<fact_table> tables() const {
-    collector found;
-    encoded_.visit(found);
-    return found.tables.take();
-  }
-  /// The tables as records; older rows of some tables may precede.
-  [[nodiscard]] const trace& encoded() const noexcept { return encoded_; }
-
- private:
-  struct collector {
-    fact_tables tables{no_fact_limits};
-    void info(const capture_info&) {}
-    void name(label, std::string_view) {}
-    void space(const space_definition&) {}
-    void facts(fact_part&& part) { tables.add(std::move(part)); }
-    void events(const event*, const event*, std::uint32_t) {}
-  };
-
-  void forget_old() {
-    trace newest;
-    for (const fact_table& table : tables()) newest.facts(table);
-    encoded_ = std::move(newest);
-    newest_bytes_ = encoded_.encoded_bytes();
-  }
-
-  trace encoded_;
-  std::size_t newest_bytes_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/folded_head.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <new>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Folds the events that a trace drops in a ledger of its own, so that the rest can begin with a key frame. Dropping costs as
-/// much as folding the events, one chunk at a time; the frame is made when the trace is read.
-class folded_head final : public trace_head {
- public:
-  /// Null if the system has no memory for it. In its own pages, because `operator new` may be the very thing under observation.
-  [[nodiscard]] static folded_head* make() noexcept {
-    void* const pages = map_pages(sizeof(folded_head));
-    return pages == nullptr ? nullptr : new (pages) folded_head;
-  }
-
-  void info(const capture_info& info) override { fold_.info(info); }
-  void name(label id, std::string_view text) noexcept override {
-    fold_.name(id, text);
-    names_ = std::max(names_, id);
-  }
-  void space(const space_definition& space) noexcept override {
-    fold_.space(space);
-    spaces_[space.id] = space;
-    is_space_[space.id] = true;
-  }
-  void facts(fact_table&& table) override { facts_.put(table); }
-
-  std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
-    const std::uint64_t before = dropped_;
-    events_only each{*this};
-    decoder_.restart();
-    (void)decoder_.decode(bytes, bytes + size, each);
-    return dropped_ - before;
-  }
-  [[nodiscard]] std::uint64_t dropped() const noexcept override { return dropped_; }
-
-  void write(trace& beginning) override {
-    beginning.info(fold_.info());
-    for (label id = 1; id <= names_; ++id) beginning.name(id, fold_.names().text(id));
-    for (std::size_t id = 0; id < any_space; ++id) {
-      if (is_space_[id]) beginning.space(spaces_[id]);
-    }
-    beginning.append(facts_.encoded());
-    if (dropped_ == 0) return;
-    const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
-    beginning.events(&gap, &gap + 1, no_ring_id);
-    page_array<unsigned char> frame;
-    if (fold_.write_key_frame(frame)) beginning.key_frame(frame);  // otherwise the gap says that events are missing
-  }
-
-  [[nodiscard]] std::size_t bytes() const noexcept override {
-    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.encoded().bytes();
-  }
-  void destroy() noexcept override {
-    this->~folded_head();
-    unmap_pages(this, sizeof(folded_head));
-  }
-
- private:
-  struct events_only {
-    folded_head& owner;
-    void events(const event* first, const event* last, std::uint32_t ring) noexcept {
-      owner.fold_.events(first, last, ring);
-      owner.dropped_ += static_cast<std::uint64_t>(last - first);
-    }
-    void definition(control, std::string_view) noexcept {}  // chunks have none
-  };
-
-  folded_head() = default;
-  ~folded_head() = default;
-
-  trace_fold fold_;
-  trace_decoder decoder_;
-  std::uint64_t dropped_ = 0;
-  label names_ = 0;
-  kept_facts facts_;
-  space_definition spaces_[any_space] = {};
-  bool is_space_[any_space] = {};
-};
-
-/// Makes a trace keep only the newest events, within `bytes` (at least 64 KiB). False if the system has no memory for it.
-[[nodiscard]] inline bool limit_trace(trace& target, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t smallest = 4096;
-  constexpr std::uint64_t largest = std::uint64_t{256} * 1024;
-  folded_head* const head = folded_head::make();
-  if (head == nullptr) return false;
-  target.keep_newest(std::size_t{bytes}, std::size_t{std::clamp(bytes / 16, smallest, largest)}, head);
+  if (!has_memory) return false;
+  for (const std::uint64_t address : addresses) {
+    space.cores().deallocate(address);
+    if (const live_blocks::place entry = space.find(address)) run.take_away(entry);
+  }
+  space.mark_event(stamp);
   return true;
 }
 
-/// The smallest permitted `capture_options::trace_limit`.
-inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
-
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/ledger_events.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// How a `ledger` applies events.
+
+namespace memprof::inline MEMPROF_ABI {
+
+inline void ledger::apply(const event* first, const event* last, std::uint32_t ring) noexcept {
+  detail::thread_state* const state = find_thread(ring);
+  events_ += static_cast<std::uint64_t>(last - first);
+  if (state == nullptr) {
+    rejected_events_ += static_cast<std::uint64_t>(last - first);
+    return;
+  }
+  detail::thread_state& run = *state;
+  if (run.space != nullptr) {
+    resume(run);
+    run.prefetches = run.space->is_large();
+  }
+  for (const event* recorded = first; recorded != last; ++recorded) {
+    if (run.prefetches && last - recorded > prefetch_distance) {
+      // The next events are nearly always in the same space; otherwise the guess only costs a cache line.
+      run.space->prefetch(recorded[prefetch_distance].address);
+    }
+    apply_one(run, *recorded);
+  }
+}
+
+inline void ledger::apply(const detail::ordered_event* first, const detail::ordered_event* last) noexcept {
+  events_ += static_cast<std::uint64_t>(last - first);
+  for (const detail::ordered_event* next = first; next != last; ++next) {
+    detail::thread_state* const state = find_thread(next->ring);
+    if (state == nullptr) [[unlikely]] {
+      ++rejected_events_;
+      continue;
+    }
+    detail::thread_state& run = *state;
+    if (run.space != nullptr) {
+      resume(run);
+      // Whatever the size of the table: its last change was often made on another core.
+      if (last - next > prefetch_distance) run.space->prefetch(next[prefetch_distance].recorded->address);
+    }
+    apply_one(run, *next->recorded);
+  }
+}
+
+inline void ledger::resume(detail::thread_state& run) noexcept {
+  if (run.stats_generation != run.space->stats_generation()) run.space_id = detail::thread_state::no_space;
+  if (run.space->shared() != nullptr) activate(*run.space);
+}
+
+inline void ledger::apply_one(detail::thread_state& run, const event& recorded) noexcept {
+  // An event that was published late takes effect when it is applied, so time never runs backwards.
+  if (recorded.stamp > stamp_) stamp_ = recorded.stamp;
+  switch (recorded.kind) {
+    case event_kind::allocate:
+      if (enter(run, recorded.space) && !run.allocate(recorded, stamp_)) ++rejected_events_;
+      break;
+    case event_kind::deallocate:
+      if (enter(run, recorded.space)) run.deallocate(recorded, stamp_);
+      break;
+    default:
+      if (recorded.kind == event_kind::scope_begin) {
+        begin_scope(run, recorded);
+      } else if (recorded.kind == event_kind::scope_end) {
+        end_scope(run, recorded);
+      } else {
+        apply_control(run, recorded);
+      }
+      break;
+  }
+}
+
+[[gnu::noinline]] inline bool ledger::enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
+  detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
+  detail::scope_usage* usage = nullptr;
+  const bool may_change = space != nullptr && begin_change(id);
+  if (may_change && run.scopes.empty()) {
+    usage = &space->outside_operations();
+  } else if (may_change) {
+    if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
+  }
+  detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(run.scopes.operation());
+  if (stats == nullptr) {
+    ++rejected_events_;
+    return false;
+  }
+  if (space->shared() != nullptr) activate(*space);
+  run.space_id = id;
+  run.space = space;
+  run.prefetches = space->is_large();
+  run.usage = usage;
+  run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
+  run.stats = stats;
+  run.stats_generation = space->stats_generation();
+  return true;
+}
+
+[[gnu::noinline]] inline void ledger::apply_control(detail::thread_state& run, const event& recorded) noexcept {
+  switch (recorded.kind) {
+    case event_kind::annotate:
+      if (recorded.label == memprof::other_names) ++other_names_;
+      if (recorded.tag > category_names.size()) {
+        ++rejected_events_;
+      } else if (const std::uint8_t id = recorded.space == any_space ? space_of(recorded.address) : recorded.space;
+                 spaces_[id] != nullptr && begin_change(id)) {
+        spaces_[id]->annotate(recorded);
+      } else {
+        ++rejected_events_;
+      }
+      break;
+    case event_kind::thread_begin:
+      run.space_id = detail::thread_state::no_space;
+      // Threads beyond the greatest number are merged into one; that takes a million threads.
+      operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
+      break;
+    default: apply_rare(run, recorded); break;  // separate, because a larger switch would cost the common events instructions
+  }
+}
+
+[[gnu::noinline]] inline void ledger::apply_rare(detail::thread_state& run, const event& recorded) noexcept {
+  if (recorded.kind == event_kind::deallocate_range) {
+    if (enter(run, recorded.space) && !deallocate_range(run, recorded, stamp_)) ++rejected_events_;
+    return;
+  }
+  if (detail::is_allocator_event(recorded.kind)) {
+    if (enter(run, recorded.space) && !detail::apply_allocator_event(run, recorded, stamp_)) ++rejected_events_;
+    return;
+  }
+  if (recorded.kind >= event_kind::segment_end) {
+    run.space_id = detail::thread_state::no_space;
+    return apply_to_capture(recorded);
+  }
+  const detail::per_core_event change{recorded};
+  if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
+    ++rejected_events_;
+  } else if (enter(run, recorded.space) && !change.apply(run, stamp_)) {
+    ++rejected_events_;
+  }
+}
+
+inline void ledger::apply_to_capture(const event& recorded) noexcept {
+  switch (recorded.kind) {
+    case event_kind::segment_end: end_segment(recorded.label, stamp_); break;
+    case event_kind::clock_reading: clock_.add(recorded.stamp, static_cast<std::int64_t>(recorded.address)); break;
+    case event_kind::lost_events:
+      dropped_events_ = recorded.address;
+      reentrant_events_ = recorded.bytes;
+      are_more_missing_ = recorded.tag != 0;
+      break;
+    case event_kind::capture_end: has_ended_ = true; break;
+    case event_kind::gap:
+      if (__builtin_add_overflow(missing_events_, recorded.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+      is_missing_events_ = true;
+      break;
+    case event_kind::checkpoint: add_checkpoint(recorded.label); break;
+    default: ++rejected_events_; break;
+  }
+}
+
+inline void ledger::add_checkpoint(label name) noexcept {
+  constexpr std::size_t blocks_a_step = 8;
+  if (name == memprof::other_names) ++other_names_;
+  std::size_t blocks = 0;
+  for (const detail::space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
+  if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
+    ++rejected_events_;
+    return;
+  }
+  for (std::uint8_t id = 0; id < max_spaces; ++id) {
+    const detail::space_ledger* const space = spaces_[id];
+    if (space == nullptr || checkpoints_.add(id, space->blocks(), space->live(), options_.largest_blocks)) continue;
+    checkpoints_.abandon();
+    ++rejected_events_;
+    return;
+  }
+}
+
+[[gnu::noinline]] inline void ledger::begin_scope(detail::thread_state& run, const event& recorded) noexcept {
+  run.space_id = detail::thread_state::no_space;
+  if (recorded.label == memprof::other_names) [[unlikely]]
+    ++other_names_;
+  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
+}
+
+[[gnu::noinline]] inline void ledger::end_scope(detail::thread_state& run, const event& recorded) noexcept {
+  run.space_id = detail::thread_state::no_space;
+  operations_.end(run, recorded, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
+}
+
+inline detail::thread_state* ledger::turn_thread_of_number(std::uint32_t number) noexcept {
+  if (!take_work(8 * threads_.size())) return nullptr;
+  for (detail::thread_state* thread : threads_) {
+    if (thread == nullptr || thread->thread != number) continue;
+    thread->space_id = detail::thread_state::no_space;
+    return thread;
+  }
+  return nullptr;
+}
+
+inline bool ledger::take_work(std::uint64_t steps) noexcept {
+  constexpr std::uint64_t for_each_event = 512;
+  if (work_limit_ == unlimited_work) return true;
+  if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_saved_state_)) {
+    is_overworked_ = true;
+    return false;
+  }
+  work_done_ += steps;
+  return true;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/ledger_memories.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+/// @file
+/// Memories that several spaces of a `ledger` share.
+
+namespace memprof::inline MEMPROF_ABI {
+
+inline void ledger::activate(detail::space_ledger& space) noexcept {
+  detail::memory_share& share = *space.shared();
+  detail::shared_memory& memory = share.memory();
+  if (memory.active == &space) return;
+  if (memory.active != nullptr) memory.others += memory.active->live();
+  memory.others -= space.live();
+  memory.active = &space;
+  memory.active_id = share.space();
+  space.become_active();
+}
+
+inline void ledger::join_memory(std::uint8_t id, detail::space_ledger& space) noexcept {
+  const label name = settings_[id].memory;
+  for (std::size_t other = 0; other < settings_.size(); ++other) {
+    if (other == id || settings_[other].memory != name || spaces_[other] == nullptr) continue;
+    detail::shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
+    if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
+    if (memory != nullptr) return;
+    settings_[id].memory = 0;  // without memory for it, the joint peak is not tracked
+    return;
+  }
+}
+
+inline detail::shared_memory* ledger::memory_of(std::uint8_t id) noexcept {
+  detail::space_ledger& space = *spaces_[id];
+  if (space.shared() != nullptr) return &space.shared()->memory();
+  if (!memories_.reserve(memories_.size() + 1)) return nullptr;
+  auto* const memory = make<detail::shared_memory>(settings_[id].memory);
+  if (memory == nullptr) return nullptr;
+  if (!share(*memory, id, space)) {
+    destroy(memory);
+    return nullptr;
+  }
+  memory->others = space.live();
+  memory->peak = space.greatest_live();
+  if (memory->peak != 0) memory->sole_space = id;
+  (void)memories_.push_back(memory);
+  // An order that does not depend on which memory was shared first: the host's, then by label.
+  const auto rank = [](const detail::shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
+  for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
+    std::swap(memories_[at], memories_[at - 1]);
+  return memory;
+}
+
+inline bool ledger::share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept {
+  auto* const part = make<detail::memory_share>(&memory, id, options_.largest_blocks);
+  if (part == nullptr) return false;
+  if (!part->is_usable()) {
+    destroy(part);
+    return false;
+  }
+  part->begin_peak(0, 0, 0);
+  space.share(part);
+  return true;
+}
+
+inline void ledger::pin_joint_peaks() noexcept {
+  for (detail::shared_memory* memory : memories_) {
+    if (memory->sole_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
+    if (memory->is_pinned) history_.unpin(memory->pinned_segment);
+    memory->is_pinned = true;
+    memory->pinned_segment = memory->peak_segment;
+    history_.pin(memory->peak_segment);
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/ledger_segments.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// How a `ledger` ends segments.
+
+namespace memprof::inline MEMPROF_ABI {
+
+inline void ledger::end_segment(label name, std::uint64_t stamp) noexcept {
+  if (stamp > stamp_) stamp_ = stamp;
+  if (name == memprof::other_names) ++other_names_;
+  const std::uint32_t row = history_.prepare(name);
+  if (row == detail::segment_history::no_row || !take_work(choose_ending_spaces(row))) {
+    ++rejected_events_;
+    return;
+  }
+  for (std::size_t index = 0; index < ending_count_; ++index) {
+    if (!spaces_[ending_[index]]->settle(history_, segment_begin_)) ++rejected_events_;
+  }
+  (void)history_.add(name, segment_begin_, stamp_);  // there is room
+  segment_begin_ = stamp_;
+  for (std::size_t index = 0; index < ending_count_; ++index) {
+    if (!spaces_[ending_[index]]->end_segment(history_, stamp_)) ++rejected_events_;
+    changes_.end_segment(ending_[index], row);
+  }
+  pin_joint_peaks();
+  history_.drop_surplus();
+  if (history_.is_sparse()) history_.compact();
+}
+
+inline void ledger::settle_spaces() noexcept {
+  for (detail::space_ledger* space : spaces_) {
+    if (space != nullptr && !space->settle(history_, segment_begin_)) ++rejected_events_;
+  }
+}
+
+inline void ledger::settle_open_scopes() noexcept {
+  for (const detail::thread_state* thread : threads_) {
+    if (thread == nullptr) continue;
+    const detail::scope_stack& open = thread->scopes;
+    open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
+      std::int64_t inner_max = 0;
+      for (std::size_t depth = open.depth(); depth > 0; --depth) {
+        inner_max = scopes[depth].max_with(inner_max);
+        detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
+        if (stats != nullptr) {
+          stats->note_peak(inner_max, scopes[depth].self_max);
+        } else {
+          ++rejected_events_;
+        }
+      }
+    });
+  }
+}
+
+inline std::uint64_t ledger::choose_ending_spaces(std::uint32_t row) noexcept {
+  constexpr std::uint64_t each_space = 128;
+  std::uint64_t steps = 0;
+  ending_count_ = 0;
+  for (std::size_t id = 0; id < space_end_; ++id) {
+    if (spaces_[id] == nullptr || changes_.may_skip(id, row)) continue;
+    ending_[ending_count_++] = static_cast<std::uint8_t>(id);
+    const detail::space_ledger& space = *spaces_[id];
+    steps += each_space + space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
+  }
+  return steps;
+}
+
+inline bool ledger::begin_change(std::uint8_t id) noexcept {
+  if (changes_.has_changed(id)) return true;
+  detail::space_ledger& space = *spaces_[id];
+  if (!take_work(space.steps_of_settling(history_)) || !space.settle(history_, segment_begin_)) return false;
+  changes_.begin(id);
+  return true;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/ledger_storage.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+/// @file
+/// What a `ledger` makes at the first event of a space or thread, and gives back.
+
+namespace memprof::inline MEMPROF_ABI {
+
+inline void ledger::forget() noexcept {
+  for (detail::space_ledger* space : spaces_) {
+    if (space != nullptr) destroy(space->shared());
+  }
+  for (detail::shared_memory* memory : memories_) destroy(memory);
+  memories_.clear();
+  for (detail::space_ledger*& space : spaces_) {
+    destroy(space);
+    space = nullptr;
+  }
+  for (detail::thread_state* thread : threads_) {
+    if (thread != nullptr) thread->~thread_state();
+  }
+  for (std::byte* pages : thread_pages_) detail::unmap_pages(pages, thread_page_bytes);
+  threads_.clear();
+  thread_pages_.clear();
+  thread_count_ = 0;
+  changes_ = detail::space_changes{};
+  space_end_ = 0;
+  history_.~segment_history();
+  new (&history_) detail::segment_history{options_.full_segments, options_.segment_names};
+  checkpoints_ = detail::checkpoint_history{};
+  operations_ = detail::operation_visitor{options_.operations};
+  clock_ = clock_readings{begin_stamp_};
+  stamp_ = segment_begin_ = 0;
+  events_ = events_of_saved_state_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
+  are_more_missing_ = has_ended_ = is_missing_events_ = false;
+}
+
+inline std::size_t ledger::bytes() const noexcept {
+  std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
+                      threads_.bytes() + settings_.bytes() + changes_.bytes();
+  total += memories_.bytes() + memories_.size() * sizeof(detail::shared_memory);
+  for (const detail::space_ledger* space : spaces_) {
+    if (space == nullptr) continue;
+    total += sizeof(detail::space_ledger) + space->bytes();
+    if (space->shared() != nullptr) total += sizeof(detail::memory_share) + space->shared()->bytes();
+  }
+  total += thread_pages_.bytes() + thread_pages_.size() * thread_page_bytes;
+  for (const detail::thread_state* thread : threads_) total += thread == nullptr ? 0 : thread->scopes.bytes();
+  return total;
+}
+
+inline ledger::space_setting* ledger::setting_of(std::uint8_t space) noexcept {
+  if (spaces_[space] != nullptr) return nullptr;
+  if (space >= settings_.size() && !settings_.resize(std::size_t{space} + 1)) return nullptr;
+  return &settings_[space];
+}
+
+inline detail::thread_state* ledger::find_thread(std::uint32_t ring) noexcept {
+  if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
+    return threads_[ring];
+  if (ring > detail::block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
+  return threads_[ring] = make_thread(ring);
+}
+
+inline detail::thread_state* ledger::make_thread(std::uint32_t ring) noexcept {
+  const std::size_t place = thread_count_ % threads_a_page;
+  if (place == 0) {
+    if (!thread_pages_.reserve(thread_pages_.size() + 1)) return nullptr;
+    void* const pages = detail::map_pages(thread_page_bytes);
+    if (pages == nullptr) return nullptr;
+    (void)thread_pages_.push_back(static_cast<std::byte*>(pages));
+  }
+  ++thread_count_;
+  return new (thread_pages_.back() + place * sizeof(detail::thread_state)) detail::thread_state{ring};
+}
+
+inline std::uint8_t ledger::space_of(std::uint64_t address) noexcept {
+  std::uint8_t first = any_space;
+  for (std::size_t id = 0; id < space_end_; ++id) {
+    if (spaces_[id] == nullptr) continue;
+    if (spaces_[id]->find(address)) return static_cast<std::uint8_t>(id);
+    if (first == any_space) first = static_cast<std::uint8_t>(id);
+  }
+  if (first != any_space) return first;
+  return make_space(cpu_space) == nullptr ? any_space : cpu_space;
+}
+
+inline detail::space_ledger* ledger::make_space(std::uint8_t id) noexcept {
+  detail::space_ledger* const space = make<detail::space_ledger>(options_, history_, segment_begin_);
+  if (space == nullptr) return nullptr;
+  if (!space->is_usable()) {
+    destroy(space);
+    return nullptr;
+  }
+  spaces_[id] = space;
+  space_end_ = std::max<std::size_t>(space_end_, id + 1U);
+  changes_.begin(id);
+  if (id < settings_.size()) {
+    space->limit(settings_[id].capacity, settings_[id].is_per_core);
+    if (settings_[id].memory != 0) join_memory(id, *space);
+  }
+  return space;
+}
+
+inline bool ledger::limit(std::uint8_t space, std::int64_t capacity, bool is_per_core) noexcept {
+  space_setting* const setting = setting_of(space);
+  if (setting == nullptr) return false;
+  setting->capacity = capacity;
+  setting->is_per_core = is_per_core;
+  return true;
+}
+
+inline bool ledger::place(std::uint8_t space, label memory) noexcept {
+  space_setting* const setting = setting_of(space);
+  if (setting == nullptr) return false;
+  setting->memory = memory;
+  return true;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/ledger_names.hpp>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// The meaning of a ledger's ids, and whether more events may come.
+struct ledger_names {
+  name_view labels;
+  const label* space_names;  ///< by memory space id
+  const clock_readings& time;
+  bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
+};
+
+/// The name that a profile gives to operations beyond the limit.
+inline constexpr std::string_view other_operations_name = "other operations";
+
+/// The name that a profile gives to memory spaces beyond the limit.
+inline constexpr std::string_view other_spaces_name = "other spaces";
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/live_sets.hpp>
 #include <algorithm>
@@ -12288,12 +10322,10 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard, gnu::cold]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths,
-                                                          name_view labels) {
+[[nodiscard, gnu::cold]] inline live_block describe_block(const block& live, const vector<std::string>& paths, name_view labels) {
   live_block result;
   result.address = live.address;
   result.bytes = static_cast<std::int64_t>(live.bytes);
@@ -12314,7 +10346,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// Rows for the categories that had blocks, greatest first.
-[[nodiscard, gnu::cold]] inline std::vector<owned_bytes> rows_of_categories(
+[[nodiscard, gnu::cold]] inline vector<owned_bytes> rows_of_categories(
     const std::array<category_at_peak, category_names.size()>& categories) {
   std::size_t order[category_names.size()];
   std::size_t count = 0;
@@ -12325,7 +10357,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
     const std::int64_t more = categories[left].bytes - categories[right].bytes;
     return more != 0 ? more > 0 : left < right;
   });
-  std::vector<owned_bytes> rows(count);
+  vector<owned_bytes> rows(count);
   for (std::size_t row = 0; row < count; ++row) {
     const category_at_peak& held = categories[order[row]];
     rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
@@ -12342,9 +10374,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
 template <class Space>
 class live_set_builder {
  public:
-  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, name_view labels)
+  live_set_builder(const Space& space, const vector<std::string>& operation_paths, name_view labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
-    peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
+    peak_ordinals_ = vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
     for (std::size_t index = 0; index < space.segments().size(); ++index)
       peak_ordinals_[index] = space.segments()[index].peak_ordinal;
     space.blocks().for_each([&](const block& live) {
@@ -12403,14 +10435,14 @@ class live_set_builder {
  private:
   [[nodiscard, gnu::cold]] static live_set totals_of(const segment_record& record) {
     live_set set;
-    set.bytes = record.live_at_peak;
+    set.bytes = record.peak_live_bytes;
     set.blocks = record.blocks_at_peak;
     set.by_category = rows_of_categories(record.categories);
     return set;
   }
 
-  [[nodiscard, gnu::cold]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
-    std::vector<owned_bytes> rows(count);
+  [[nodiscard, gnu::cold]] vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
+    vector<owned_bytes> rows(count);
     for (std::size_t row = 0; row < count; ++row)
       rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
     return rows;
@@ -12418,21 +10450,495 @@ class live_set_builder {
 
   /// The largest of the blocks passed by `offer`.
   template <class Offer>
-  [[nodiscard, gnu::cold]] std::vector<live_block> largest(Offer&& offer) const {
-    std::vector<block> room(space_.options().largest_blocks);
+  [[nodiscard, gnu::cold]] vector<live_block> largest(Offer&& offer) const {
+    vector<block> room(space_.options().largest_blocks);
     std::uint32_t count = 0;
     offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
     sort_rows(room.data(), count, is_larger);
-    std::vector<live_block> result(count);
+    vector<live_block> result(count);
     for (std::uint32_t index = 0; index < count; ++index) result[index] = describe_block(room[index], paths_, labels_);
     return result;
   }
 
   const Space& space_;
-  const std::vector<std::string>& paths_;
+  const vector<std::string>& paths_;
   name_view labels_;
-  std::vector<std::uint64_t> peak_ordinals_;
+  vector<std::uint64_t> peak_ordinals_;
   top_blocks_of_segments still_live_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/build_checkpoints.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What was live at each of the kept checkpoints.
+template <class Checkpoints>
+[[nodiscard, gnu::cold]] vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
+                                                              const vector<std::string>& paths) {
+  vector<checkpoint> result(kept.marks().size());
+  for (std::size_t index = 0; index < result.size(); ++index) {
+    const checkpoint_mark& mark = kept.marks()[index];
+    checkpoint& point = result[index];
+    point.name = names.labels.text(mark.name);
+    point.number = static_cast<std::int64_t>(mark.number);
+    point.time_ns = std::max(names.time.to_ns(mark.stamp), std::int64_t{0});
+    point.live_bytes = mark.bytes;
+    point.live_blocks = mark.blocks;
+    point.spaces = vector<checkpoint_usage>(mark.row_count);
+    for (std::size_t row = 0; row < mark.row_count; ++row) {
+      const checkpoint_row& held = kept.rows(mark)[row];
+      checkpoint_usage& usage = point.spaces[row];
+      const label space = names.space_names[held.space];
+      usage.space = space == other_names ? other_spaces_name : names.labels.text(space);
+      usage.live_bytes = held.bytes;
+      usage.live_blocks = held.blocks;
+      vector<block> largest(kept.largest_blocks(held), kept.largest_blocks(held) + held.block_count);
+      sort_rows(largest.data(), largest.size(), is_larger);
+      usage.largest_blocks = vector<live_block>(largest.size());
+      for (std::size_t each = 0; each < largest.size(); ++each)
+        usage.largest_blocks[each] = describe_block(largest[each], paths, names.labels);
+    }
+  }
+  return result;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/operation_path.hpp>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Appends an operation's name to the path of the enclosing operation, which is empty for an outermost one: `a/b`.
+///
+/// A path identifies one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name becomes `\-`. The empty path
+/// stands for no operation, and a final `\other` for all operations beyond the last with a row of its own.
+inline void append_operation(std::string& path, std::string_view name) {
+  if (!path.empty()) path += '/';
+  if (name.empty()) path += "\\-";
+  for (const char character : name) {
+    if (character == '/' || character == '\\') path += '\\';
+    path += character;
+  }
+}
+
+namespace detail {
+
+/// Appends `\other`, which no name can produce.
+inline void append_other_operations(std::string& path) {
+  if (!path.empty()) path += '/';
+  path += "\\other";
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/build_operations.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+template <class Tree>
+[[nodiscard, gnu::cold]] vector<std::string> operation_paths(const Tree& tree, name_view labels) {
+  vector<std::string> paths(tree.size());
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    paths[node] = paths[tree[node].parent];
+    if (tree[node].name == other_names) {
+      append_other_operations(paths[node]);
+    } else {
+      append_operation(paths[node], labels.text(tree[node].name));
+    }
+  }
+  return paths;
+}
+
+[[nodiscard, gnu::cold]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
+  return {run.thread, time.to_ns(run.begin_stamp), time.to_ns(run.end_stamp), run.delta, run.peak};
+}
+
+/// Sums a space's self values along the tree; entry 0 is "no operation".
+template <class Tree, class Space>
+[[nodiscard, gnu::cold]] vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name,
+                                                                const clock_readings& time) {
+  vector<operation_usage> all(tree.size());
+  for (std::size_t node = tree.size(); node-- > 0;) {
+    operation_usage& usage = all[node];
+    usage.space = space_name;
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      usage.self_allocated = stats.allocated;
+      usage.self_freed = stats.freed;
+      usage.allocated += stats.allocated;
+      usage.freed += stats.freed;
+      usage.allocation_count = stats.allocation_count;
+      usage.deallocation_count = stats.deallocation_count;
+      // Invocations that ended before an operation of their thread first used the space are not in `stats`; they changed nothing
+      // in it.
+      usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
+      usage.peak = stats.peak;
+      usage.self_peak = stats.self_peak;
+      usage.live = stats.owned.live;
+      if (stats.changing != 0) {
+        usage.first_invocation = to_invocation(stats.first, time);
+        usage.last_invocation = to_invocation(stats.last, time);
+        usage.largest_invocation = to_invocation(stats.largest, time);
+      }
+    }
+    usage.self_delta = usage.self_allocated - usage.self_freed;
+    usage.total_delta = usage.allocated - usage.freed;
+    if (node == 0) break;
+    all[tree[node].parent].allocated += usage.allocated;
+    all[tree[node].parent].freed += usage.freed;
+  }
+  return all;
+}
+
+/// Which operations allocated or freed in a space, directly or through a nested operation.
+template <class Tree, class Space>
+[[nodiscard, gnu::cold]] vector<char> active_operations(const Tree& tree, const Space& space) {
+  vector<char> is_active(tree.size());
+  for (std::size_t node = tree.size(); --node > 0;) {
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      if (stats.allocation_count != 0 || stats.deallocation_count != 0) is_active[node] = 1;
+    }
+    if (is_active[node] != 0) is_active[tree[node].parent] = 1;
+  }
+  return is_active;
+}
+
+template <class Ledger>
+[[nodiscard, gnu::cold]] vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
+                                                                    const vector<std::string>& paths) {
+  const operation_tree& tree = events.operations();
+  vector<operation_profile> operations(tree.size() - 1);
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    operation_profile& operation = operations[node - 1];
+    operation.path = paths[node];
+    operation.stands_for_others = tree[node].name == other_names;
+    operation.name = operation.stands_for_others ? other_operations_name : names.labels.text(tree[node].name);
+    operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
+    operation.invocations = tree[node].invocations;
+  }
+  // Rows are counted before they are filled, here and below: growing vectors would cost every user of the header compile time.
+  vector<std::size_t> rows(tree.size());
+  const auto for_each_space = [&](auto&& visit) {
+    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+      if (events.space(id) == nullptr) continue;
+      const vector<char> is_active = active_operations(tree, *events.space(id));
+      for (std::size_t node = 1; node < tree.size(); ++node) {
+        if (is_active[node] != 0) visit(id, node);
+      }
+    }
+  };
+  for_each_space([&](std::size_t, std::size_t node) { ++rows[node]; });
+  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = vector<operation_usage>(rows[node]);
+  std::size_t filled_space = ledger::max_spaces;
+  vector<operation_usage> usage;
+  for (std::size_t& row : rows) row = 0;
+  for_each_space([&](std::size_t id, std::size_t node) {
+    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]), names.time);
+    filled_space = id;
+    operations[node - 1].usage[rows[node]++] = std::move(usage[node]);
+  });
+  return operations;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/segment_rows.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The part of `profile/build.hpp` that selects the segments. Templates for the reason given there.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// The name that a profile gives to the segment that has not ended yet.
+inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
+
+/// The name that a profile gives to segments beyond the limit on names.
+inline constexpr std::string_view other_segments_name = "other segments";
+
+/// A profile's segments: the positions of the kept ones in the ledger, and possibly one that is still open.
+template <class History>
+class segment_rows {
+ public:
+  segment_rows(const History& history, bool has_open) : history_(history), has_open_(has_open) {
+    positions_ = vector<std::size_t>(history.kept());
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < history.marks().size(); ++position) {
+      if (!history.marks()[position].is_dropped) positions_[kept++] = position;
+    }
+  }
+
+  [[nodiscard]] const History& history() const { return history_; }
+  [[nodiscard]] bool has_open() const { return has_open_; }
+  /// Number of segments in the profile, and number of ended ones.
+  [[nodiscard]] std::size_t size() const { return positions_.size() + (has_open_ ? 1 : 0); }
+  [[nodiscard]] std::size_t finished() const { return positions_.size(); }
+  [[nodiscard]] std::size_t position(std::size_t index) const { return positions_[index]; }
+  /// Number of names; the last is that of the open segment, if there is one.
+  [[nodiscard]] std::size_t names() const { return history_.rows().size() + (has_open_ ? 1 : 0); }
+  [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
+
+  /// The segment's number, or -1 for what follows the last segment of a finished profile and belongs to none.
+  [[nodiscard, gnu::cold]] std::int64_t number_of(std::uint64_t segment) const {
+    return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
+  }
+  /// Index in the profile of the segment with that number; -1 if it has none.
+  [[nodiscard, gnu::cold]] std::int64_t index_of(std::uint64_t number) const {
+    for (std::size_t index = 0; index < positions_.size(); ++index) {
+      if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
+    }
+    return has_open_ && number == history_.count() ? static_cast<std::int64_t>(positions_.size()) : -1;
+  }
+
+ private:
+  const History& history_;
+  bool has_open_;
+  vector<std::size_t> positions_;
+};
+
+[[nodiscard, gnu::cold]] inline std::string segment_name(label name, name_view labels) {
+  return std::string{name == other_names ? other_segments_name : labels.text(name)};
+}
+
+/// `open_end` is the latest stamp in the open segment.
+template <class Rows>
+[[nodiscard, gnu::cold]] vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
+                                                        std::uint64_t open_begin, std::uint64_t open_end) {
+  const auto& history = rows.history();
+  vector<segment> result(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const segment_mark& mark = history.marks()[rows.position(index)];
+    result[index] = {segment_name(mark.name, labels), time.to_ns(mark.begin_stamp), time.to_ns(mark.end_stamp),
+                     static_cast<std::int64_t>(mark.number), static_cast<std::int64_t>(mark.step)};
+  }
+  if (rows.has_open()) {
+    result[rows.finished()] = {std::string{open_segment_name}, time.to_ns(open_begin), time.to_ns(open_end), rows.open_number(),
+                               static_cast<std::int64_t>(history.step())};
+  }
+  return result;
+}
+
+/// `begin` is the capture's first stamp; `segments` are the kept ones.
+template <class Rows>
+[[nodiscard, gnu::cold]] vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
+                                                            std::uint64_t begin, const vector<segment>& segments) {
+  const auto& history = rows.history();
+  const auto duration = [&](std::int64_t ticks) {
+    return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
+  };
+  vector<named_segments> result(rows.names());
+  for (std::size_t row = 0; row < history.rows().size(); ++row) {
+    const named_segment_row& known = history.rows()[row];
+    value_summary took = to_value_summary(known.duration);
+    for (std::int64_t* const value : {&took.first, &took.last, &took.least, &took.greatest, &took.sum}) *value = duration(*value);
+    result[row] = {segment_name(known.name, labels),
+                   known.stands_for_others,
+                   static_cast<std::int64_t>(known.count),
+                   0,
+                   static_cast<std::int64_t>(known.first_number),
+                   static_cast<std::int64_t>(known.last_number),
+                   took};
+  }
+  for (std::size_t index = 0; index < rows.finished(); ++index) ++result[history.marks()[rows.position(index)].row].kept;
+  if (rows.has_open()) {
+    const segment& open = segments.back();
+    result.back() = {open.name, false, 1, 1, open.number, open.number, summary_of(open.end_ns - open.begin_ns, open.number)};
+  }
+  return result;
+}
+
+/// Calls `fill(row, summaries)` for each name, with its `Count` summaries; `open` holds the numbers of the open segment.
+template <class Rows, class ByName, std::size_t Count, class Fill>
+[[gnu::cold]] void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open,
+                                 Fill&& fill) {
+  std::array<value_summary, Count> values;
+  for (std::size_t row = 0; row < rows.history().rows().size(); ++row) {
+    const auto sums = by_name.of(rows.history(), row);
+    for (std::size_t index = 0; index < Count; ++index) values[index] = to_value_summary(sums[index]);
+    fill(row, values);
+  }
+  if (!rows.has_open()) return;
+  for (std::size_t index = 0; index < Count; ++index) values[index] = summary_of(open[index], rows.open_number());
+  fill(rows.names() - 1, values);
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/build_space.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+template <class Timeline>
+[[nodiscard, gnu::cold]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
+  memory_timeline result;
+  result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
+  const auto& finished = line.finished();
+  result.points = vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
+  for (std::size_t index = 0; index < finished.size(); ++index) {
+    result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
+  }
+  if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
+  return result;
+}
+
+/// The live blocks that begin inside another one. Blocks on cores lie side by side and are left out.
+template <class Blocks>
+[[nodiscard, gnu::cold]] event_tally overlapping(const Blocks& live) {
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  vector<range> ranges(live.size());
+  std::size_t count = 0;
+  live.for_each([&](const block& held) {
+    const bool is_on_cores = held.address >> 48 != 0;
+    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
+  });
+  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
+    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
+  });
+  event_tally found;
+  std::uint64_t reached = 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
+    reached = std::max(reached, ranges[index].end);
+  }
+  return found;
+}
+
+/// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
+template <class Space, class Rows>
+class space_builder {
+ public:
+  space_builder(const Space& space, const Rows& rows, const ledger_names& names, const vector<std::string>& paths)
+      : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
+
+  [[nodiscard, gnu::cold]] space_profile build(std::string_view name, bool stands_for_others, const vector<segment>& segments,
+                                               const vector<named_segments>& segment_names) {
+    result_.name = name;
+    result_.stands_for_others = stands_for_others;
+    result_.segments = vector<segment_usage>(segments.size());
+    for (std::size_t index = 0; index < segments.size(); ++index)
+      fill_segment(result_.segments[index], segments[index].name, index);
+    add_names(segment_names);
+    result_.cumulative_current = space_.live();
+    result_.allocations = space_.allocated();
+    result_.deallocations = result_.allocations - result_.cumulative_current;
+    result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
+    result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
+    add_overall_peak();
+    result_.current_by_category = rows_of_categories(space_.live_by_category());
+    result_.capacity = space_.capacity();
+    result_.capacity_is_per_core = space_.capacity_is_per_core();
+    if (space_.first_shortfall().has_happened()) {
+      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_shortfall(), rows_);
+    }
+    result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
+    result_.anomalies = {space_.unmatched_frees,    space_.replaced_allocations, space_.mismatched_sizes,
+                         space_.cross_thread_frees, space_.unknown_annotations,  space_.untracked_allocations,
+                         space_.null_allocations,   overlapping(space_.blocks())};
+    result_.cores = build_cores(space_.cores(), rows_, segment_names);
+    result_.reserved = build_reserved(space_.reserved(), rows_, segment_names);
+    result_.active = build_active(space_.active(), rows_, segment_names);
+    result_.streams = build_streams(space_.streams(), names_.labels);
+    result_.out_of_memory = build_out_of_memory(space_.out_of_memory(), names_.time, paths_, rows_);
+    result_.further_out_of_memory = space_.out_of_memory().further();
+    return std::move(result_);
+  }
+
+ private:
+  [[gnu::cold]] void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
+    usage.segment = name;
+    const bool is_open = index == rows_.finished();
+    if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for its record
+    const segment_record record = is_open ? space_.open_segment() : space_.segments()[rows_.position(index)];
+    fill(usage, record);
+    usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(rows_.position(index));
+    usage.cumulative_peak = is_open ? std::max(space_.overall_peak(), record.peak_live_bytes) : record.cumulative_peak;
+    result_.cumulative_peak = usage.cumulative_peak;
+  }
+
+  /// Adds the sums over all segments of each name.
+  [[gnu::cold]] void add_names(const vector<named_segments>& names) {
+    const segment_record open = space_.open_segment();
+    const std::int64_t change = open.live_at_end - open.live_at_start;
+    const std::array numbers{open.peak_live_bytes - open.live_at_start,
+                             open.peak_live_bytes,
+                             open.allocated,
+                             open.allocated - change,
+                             change,
+                             open.live_at_end,
+                             open.allocation_count,
+                             open.allocation_count - (open.blocks_at_end - open.blocks_at_start)};
+    result_.segments_by_name = vector<segment_summary>(names.size());
+    for_each_name(rows_, space_.by_name(), numbers, [&](std::size_t row, const auto& of) {
+      const bool is_open = row == rows_.history().rows().size();
+      const linear_fit line = is_open ? linear_fit{0, 1} : space_.growth(rows_.history(), row);
+      result_.segments_by_name[row] = {names[row].name, of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7], line};
+    });
+  }
+
+  [[gnu::cold]] void fill(segment_usage& usage, const segment_record& record) const {
+    usage.segment_peak = record.peak_live_bytes - record.live_at_start;
+    usage.segment_change = record.live_at_end - record.live_at_start;
+    usage.allocations = record.allocated;
+    usage.deallocations = record.allocated - usage.segment_change;
+    usage.cumulative_current = record.live_at_end;
+    usage.allocation_count = record.allocation_count;
+    usage.deallocation_count = record.allocation_count - (record.blocks_at_end - record.blocks_at_start);
+    usage.peak_time_ns = names_.time.to_ns(record.peak_stamp);
+    if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
+  }
+
+  [[gnu::cold]] void add_overall_peak() {
+    if (result_.cumulative_peak == 0) return;
+    const bool is_finished = result_.cumulative_peak == space_.overall_peak();
+    result_.peak_segment = rows_.index_of(is_finished ? space_.overall_segment() : rows_.history().count());
+    if (result_.peak_segment < 0) return;
+    const segment_usage& usage = result_.segments[static_cast<std::size_t>(result_.peak_segment)];
+    result_.peak_time_ns = usage.peak_time_ns;
+    result_.peak_operation = usage.peak_operation;
+    result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
+  }
+
+  const Space& space_;
+  const Rows& rows_;
+  const ledger_names& names_;
+  const vector<std::string>& paths_;
+  live_set_builder<Space> live_sets_;
+  space_profile result_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -12444,7 +10950,6 @@ class live_set_builder {
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 /// @file
 /// Joint peaks, as a profile reports them, of memories that hold several spaces.
@@ -12497,11 +11002,11 @@ class joint_peak_builder {
     return held;
   }
 
-  [[nodiscard, gnu::cold]] live_set build(const std::vector<std::string>& paths, name_view labels) {
+  [[nodiscard, gnu::cold]] live_set build(const vector<std::string>& paths, name_view labels) {
     live_set set;
     set.bytes = set.remaining_bytes = total_.bytes;
     set.blocks = total_.blocks;
-    std::vector<owner_at_peak> owners(by_operation_.size());
+    vector<owner_at_peak> owners(by_operation_.size());
     std::size_t count = 0;
     for (std::size_t node = 0; node < by_operation_.size(); ++node) {
       const category_at_peak& held = by_operation_[node];
@@ -12509,12 +11014,12 @@ class joint_peak_builder {
       set.remaining_bytes = std::max(subtract_saturating(set.remaining_bytes, held.bytes), std::int64_t{0});
     }
     sort_rows(owners.data(), count, holds_more);
-    set.by_operation = std::vector<owned_bytes>(count);
+    set.by_operation = vector<owned_bytes>(count);
     for (std::size_t row = 0; row < count; ++row)
       set.by_operation[row] = {paths[owners[row].operation], owners[row].bytes, owners[row].blocks};
     set.by_category = rows_of_categories(by_category_);
     sort_rows(largest_.data(), largest_count_, is_larger);
-    set.largest_blocks = std::vector<live_block>(largest_count_);
+    set.largest_blocks = vector<live_block>(largest_count_);
     for (std::uint32_t index = 0; index < largest_count_; ++index)
       set.largest_blocks[index] = describe_block(largest_[index], paths, labels);
     return set;
@@ -12529,24 +11034,24 @@ class joint_peak_builder {
   const Ledger& events_;
   const shared_memory& memory_;
   category_at_peak total_{};
-  std::vector<category_at_peak> by_operation_;
+  vector<category_at_peak> by_operation_;
   std::array<category_at_peak, category_names.size()> by_category_{};
-  std::vector<block> largest_;
+  vector<block> largest_;
   std::uint32_t largest_count_ = 0;
 };
 
 /// One memory; `spaces` are the profile's, and `index_of[id]` is the index of each.
 template <class Ledger, class Rows>
 [[nodiscard, gnu::cold]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
-                                                     const clock_readings& time, const std::vector<std::string>& paths,
-                                                     const Rows& rows, const std::vector<space_profile>& spaces,
+                                                     const clock_readings& time, const vector<std::string>& paths,
+                                                     const Rows& rows, const vector<space_profile>& spaces,
                                                      const std::array<std::size_t, Ledger::max_spaces>& index_of) {
   joint_peak_builder<Ledger> parts{events, memory};
   memory_profile result;
   result.name = memory.name == host_memory ? host_memory_name : labels.text(memory.name);
   std::size_t count = 0;
   parts.for_each_space([&](std::size_t, const space_ledger&) { ++count; });
-  result.spaces = std::vector<owned_bytes>(count);
+  result.spaces = vector<owned_bytes>(count);
   const bool is_sole = memory.sole_space != any_space;
   std::size_t row = 0;
   parts.for_each_space([&](std::size_t id, const space_ledger& space) {
@@ -12562,13 +11067,13 @@ template <class Ledger, class Rows>
     }
   });
   // Not std::stable_sort, whose helpers cause clang warnings in users' translation units.
-  std::vector<std::size_t> order(result.spaces.size());
+  vector<std::size_t> order(result.spaces.size());
   for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
   sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
     const std::int64_t more = result.spaces[left].bytes - result.spaces[right].bytes;
     return more != 0 ? more > 0 : left < right;
   });
-  std::vector<owned_bytes> sorted;
+  vector<owned_bytes> sorted;
   sorted.reserve(order.size());
   for (const std::size_t index : order) sorted.push_back(std::move(result.spaces[index]));
   result.spaces = std::move(sorted);
@@ -12592,11 +11097,10 @@ template <class Ledger, class Rows>
 }
 
 template <class Ledger, class Rows>
-[[nodiscard, gnu::cold]] std::vector<memory_profile> build_memories(const Ledger& events, name_view labels,
-                                                                    const clock_readings& time,
-                                                                    const std::vector<std::string>& paths, const Rows& rows,
-                                                                    const std::vector<space_profile>& spaces) {
-  std::vector<memory_profile> result;
+[[nodiscard, gnu::cold]] vector<memory_profile> build_memories(const Ledger& events, name_view labels, const clock_readings& time,
+                                                               const vector<std::string>& paths, const Rows& rows,
+                                                               const vector<space_profile>& spaces) {
+  vector<memory_profile> result;
   if (events.memories().empty()) return result;
   std::array<std::size_t, Ledger::max_spaces> index_of{};
   for (std::size_t id = 0, index = 0; id < Ledger::max_spaces; ++id) {
@@ -12609,33 +11113,6 @@ template <class Ledger, class Rows>
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/operation_path.hpp>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Appends an operation's name to the path of the enclosing operation, which is empty for an outermost one: `a/b`.
-///
-/// A path identifies one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name becomes `\-`. The empty path
-/// stands for no operation, and a final `\other` for all operations beyond the last with a row of its own.
-inline void append_operation(std::string& path, std::string_view name) {
-  if (!path.empty()) path += '/';
-  if (name.empty()) path += "\\-";
-  for (const char character : name) {
-    if (character == '/' || character == '\\') path += '\\';
-    path += character;
-  }
-}
-
-/// Appends `\other`, which no name can produce.
-inline void append_other_operations(std::string& path) {
-  if (!path.empty()) path += '/';
-  path += "\\other";
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/fact/source_limit.hpp>
 #include <cstdint>
@@ -12665,12 +11142,11 @@ struct source_limit {
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a trace's source says about its numbers: by default nothing, because every number follows exactly from events.
-[[nodiscard]] inline provenance provenance_of(const std::vector<fact_table>& facts) {
+[[nodiscard]] inline provenance provenance_of(const vector<fact_table>& facts) {
   constexpr std::size_t max_remarks = 32;  // a trace from a file may have any number
   provenance made;
   for_each_fact<source_limit>(facts, [&](source_limit& limit) {
@@ -12683,453 +11159,21 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/profile/segment_rows.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-/// @file
-/// The part of `profile/build.hpp` that selects the segments. Templates for the reason given there.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The name that a profile gives to the segment that has not ended yet.
-inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
-
-/// The name that a profile gives to segments beyond the limit on names.
-inline constexpr std::string_view other_segments_name = "other segments";
-
-namespace detail {
-
-/// A profile's segments: the positions of the kept ones in the ledger, and possibly one that is still open.
-template <class History>
-class segment_rows {
- public:
-  segment_rows(const History& history, bool has_open) : history_(history), has_open_(has_open) {
-    positions_ = std::vector<std::size_t>(history.kept());
-    std::size_t kept = 0;
-    for (std::size_t position = 0; position < history.marks().size(); ++position) {
-      if (!history.marks()[position].is_dropped) positions_[kept++] = position;
-    }
-  }
-
-  [[nodiscard]] const History& history() const { return history_; }
-  [[nodiscard]] bool has_open() const { return has_open_; }
-  /// Number of segments in the profile, and number of ended ones.
-  [[nodiscard]] std::size_t size() const { return positions_.size() + (has_open_ ? 1 : 0); }
-  [[nodiscard]] std::size_t finished() const { return positions_.size(); }
-  [[nodiscard]] std::size_t position(std::size_t index) const { return positions_[index]; }
-  /// Number of names; the last is that of the open segment, if there is one.
-  [[nodiscard]] std::size_t names() const { return history_.rows().size() + (has_open_ ? 1 : 0); }
-  [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
-
-  /// The segment's number, or -1 for what follows the last segment of a finished profile and belongs to none.
-  [[nodiscard, gnu::cold]] std::int64_t number_of(std::uint64_t segment) const {
-    return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
-  }
-  /// Index in the profile of the segment with that number; -1 if it has none.
-  [[nodiscard, gnu::cold]] std::int64_t index_of(std::uint64_t number) const {
-    for (std::size_t index = 0; index < positions_.size(); ++index) {
-      if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
-    }
-    return has_open_ && number == history_.count() ? static_cast<std::int64_t>(positions_.size()) : -1;
-  }
-
- private:
-  const History& history_;
-  bool has_open_;
-  std::vector<std::size_t> positions_;
-};
-
-[[nodiscard, gnu::cold]] inline std::string segment_name(label name, name_view labels) {
-  return std::string{name == other_names ? other_segments_name : labels.text(name)};
-}
-
-/// `open_end` is the latest stamp in the open segment.
-template <class Rows>
-[[nodiscard, gnu::cold]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
-                                                             std::uint64_t open_begin, std::uint64_t open_end) {
-  const auto& history = rows.history();
-  std::vector<segment> result(rows.size());
-  for (std::size_t index = 0; index < rows.finished(); ++index) {
-    const segment_mark& mark = history.marks()[rows.position(index)];
-    result[index] = {segment_name(mark.name, labels), time.to_ns(mark.begin_stamp), time.to_ns(mark.end_stamp),
-                     static_cast<std::int64_t>(mark.number), static_cast<std::int64_t>(mark.step)};
-  }
-  if (rows.has_open()) {
-    result[rows.finished()] = {std::string{open_segment_name}, time.to_ns(open_begin), time.to_ns(open_end), rows.open_number(),
-                               static_cast<std::int64_t>(history.step())};
-  }
-  return result;
-}
-
-/// `begin` is the capture's first stamp; `segments` are the kept ones.
-template <class Rows>
-[[nodiscard, gnu::cold]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
-                                                                 std::uint64_t begin, const std::vector<segment>& segments) {
-  const auto& history = rows.history();
-  const auto duration = [&](std::int64_t ticks) {
-    return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
-  };
-  std::vector<named_segments> result(rows.names());
-  for (std::size_t row = 0; row < history.rows().size(); ++row) {
-    const named_segment_row& known = history.rows()[row];
-    value_summary took = to_value_summary(known.duration);
-    for (std::int64_t* const value : {&took.first, &took.last, &took.least, &took.greatest, &took.sum}) *value = duration(*value);
-    result[row] = {segment_name(known.name, labels),
-                   known.stands_for_others,
-                   static_cast<std::int64_t>(known.count),
-                   0,
-                   static_cast<std::int64_t>(known.first_number),
-                   static_cast<std::int64_t>(known.last_number),
-                   took};
-  }
-  for (std::size_t index = 0; index < rows.finished(); ++index) ++result[history.marks()[rows.position(index)].row].kept;
-  if (rows.has_open()) {
-    const segment& open = segments.back();
-    result.back() = {open.name, false, 1, 1, open.number, open.number, summary_of(open.end_ns - open.begin_ns, open.number)};
-  }
-  return result;
-}
-
-/// Calls `fill(row, summaries)` for each name, with its `Count` summaries; `open` holds the numbers of the open segment.
-template <class Rows, class ByName, std::size_t Count, class Fill>
-[[gnu::cold]] void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open,
-                                 Fill&& fill) {
-  std::array<value_summary, Count> values;
-  for (std::size_t row = 0; row < rows.history().rows().size(); ++row) {
-    const auto sums = by_name.of(rows.history(), row);
-    for (std::size_t index = 0; index < Count; ++index) values[index] = to_value_summary(sums[index]);
-    fill(row, values);
-  }
-  if (!rows.has_open()) return;
-  for (std::size_t index = 0; index < Count; ++index) values[index] = summary_of(open[index], rows.open_number());
-  fill(rows.names() - 1, values);
-}
-
-}  // namespace detail
-
-}  // namespace memprof::inline MEMPROF_ABI
-
 // ---- <memprof/profile/build.hpp>
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
-
-/// The meaning of a ledger's ids, and whether more events may come.
-struct ledger_names {
-  name_view labels;
-  const label* space_names;  ///< by memory space id
-  const clock_readings& time;
-  bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
-};
-
-/// The name that a profile gives to operations beyond the limit.
-inline constexpr std::string_view other_operations_name = "other operations";
-
-/// The name that a profile gives to memory spaces beyond the limit.
-inline constexpr std::string_view other_spaces_name = "other spaces";
-
-namespace detail {
-
-template <class Tree>
-[[nodiscard, gnu::cold]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
-  std::vector<std::string> paths(tree.size());
-  for (std::size_t node = 1; node < tree.size(); ++node) {
-    paths[node] = paths[tree[node].parent];
-    if (tree[node].name == other_names) {
-      append_other_operations(paths[node]);
-    } else {
-      append_operation(paths[node], labels.text(tree[node].name));
-    }
-  }
-  return paths;
-}
-
-[[nodiscard, gnu::cold]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
-  return {run.thread, time.to_ns(run.begin_stamp), time.to_ns(run.end_stamp), run.delta, run.peak};
-}
-
-/// Sums a space's self values along the tree; entry 0 is "no operation".
-template <class Tree, class Space>
-[[nodiscard, gnu::cold]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space,
-                                                                     std::string_view space_name, const clock_readings& time) {
-  std::vector<operation_usage> all(tree.size());
-  for (std::size_t node = tree.size(); node-- > 0;) {
-    operation_usage& usage = all[node];
-    usage.space = space_name;
-    if (node < space.operation_count()) {
-      const operation_stats& stats = space.operation(node);
-      usage.self_allocated = stats.allocated;
-      usage.self_freed = stats.freed;
-      usage.allocated += stats.allocated;
-      usage.freed += stats.freed;
-      usage.allocation_count = stats.allocation_count;
-      usage.deallocation_count = stats.deallocation_count;
-      // Invocations that ended before an operation of their thread first used the space are not in `stats`; they changed nothing
-      // in it.
-      usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
-      usage.peak = stats.peak;
-      usage.self_peak = stats.self_peak;
-      usage.live = stats.owned.live;
-      if (stats.changing != 0) {
-        usage.first_invocation = to_invocation(stats.first, time);
-        usage.last_invocation = to_invocation(stats.last, time);
-        usage.largest_invocation = to_invocation(stats.largest, time);
-      }
-    }
-    usage.self_delta = usage.self_allocated - usage.self_freed;
-    usage.total_delta = usage.allocated - usage.freed;
-    if (node == 0) break;
-    all[tree[node].parent].allocated += usage.allocated;
-    all[tree[node].parent].freed += usage.freed;
-  }
-  return all;
-}
-
-/// Which operations allocated or freed in a space, directly or through a nested operation.
-template <class Tree, class Space>
-[[nodiscard, gnu::cold]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
-  std::vector<char> is_active(tree.size());
-  for (std::size_t node = tree.size(); --node > 0;) {
-    if (node < space.operation_count()) {
-      const operation_stats& stats = space.operation(node);
-      if (stats.allocation_count != 0 || stats.deallocation_count != 0) is_active[node] = 1;
-    }
-    if (is_active[node] != 0) is_active[tree[node].parent] = 1;
-  }
-  return is_active;
-}
-
-template <class Ledger>
-[[nodiscard, gnu::cold]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
-                                                                         const std::vector<std::string>& paths) {
-  const operation_tree& tree = events.operations();
-  std::vector<operation_profile> operations(tree.size() - 1);
-  for (std::size_t node = 1; node < tree.size(); ++node) {
-    operation_profile& operation = operations[node - 1];
-    operation.path = paths[node];
-    operation.stands_for_others = tree[node].name == other_names;
-    operation.name = operation.stands_for_others ? other_operations_name : names.labels.text(tree[node].name);
-    operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
-    operation.invocations = tree[node].invocations;
-  }
-  // Rows are counted before they are filled, here and below: growing vectors would cost every user of the header compile time.
-  std::vector<std::size_t> rows(tree.size());
-  const auto for_each_space = [&](auto&& visit) {
-    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
-      if (events.space(id) == nullptr) continue;
-      const std::vector<char> is_active = active_operations(tree, *events.space(id));
-      for (std::size_t node = 1; node < tree.size(); ++node) {
-        if (is_active[node] != 0) visit(id, node);
-      }
-    }
-  };
-  for_each_space([&](std::size_t, std::size_t node) { ++rows[node]; });
-  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = std::vector<operation_usage>(rows[node]);
-  std::size_t filled_space = ledger::max_spaces;
-  std::vector<operation_usage> usage;
-  for (std::size_t& row : rows) row = 0;
-  for_each_space([&](std::size_t id, std::size_t node) {
-    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]), names.time);
-    filled_space = id;
-    operations[node - 1].usage[rows[node]++] = std::move(usage[node]);
-  });
-  return operations;
-}
-
-/// What was live at each of the kept checkpoints.
-template <class Checkpoints>
-[[nodiscard, gnu::cold]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
-                                                                   const std::vector<std::string>& paths) {
-  std::vector<checkpoint> result(kept.marks().size());
-  for (std::size_t index = 0; index < result.size(); ++index) {
-    const checkpoint_mark& mark = kept.marks()[index];
-    checkpoint& point = result[index];
-    point.name = names.labels.text(mark.name);
-    point.number = static_cast<std::int64_t>(mark.number);
-    point.time_ns = std::max(names.time.to_ns(mark.stamp), std::int64_t{0});
-    point.live_bytes = mark.bytes;
-    point.live_blocks = mark.blocks;
-    point.spaces = std::vector<checkpoint_usage>(mark.row_count);
-    for (std::size_t row = 0; row < mark.row_count; ++row) {
-      const checkpoint_row& held = kept.rows(mark)[row];
-      checkpoint_usage& usage = point.spaces[row];
-      const label space = names.space_names[held.space];
-      usage.space = space == other_names ? other_spaces_name : names.labels.text(space);
-      usage.live_bytes = held.bytes;
-      usage.live_blocks = held.blocks;
-      std::vector<block> largest(kept.largest_blocks(held), kept.largest_blocks(held) + held.block_count);
-      sort_rows(largest.data(), largest.size(), is_larger);
-      usage.largest_blocks = std::vector<live_block>(largest.size());
-      for (std::size_t each = 0; each < largest.size(); ++each)
-        usage.largest_blocks[each] = describe_block(largest[each], paths, names.labels);
-    }
-  }
-  return result;
-}
-
-template <class Timeline>
-[[nodiscard, gnu::cold]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
-  memory_timeline result;
-  result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
-  const auto& finished = line.finished();
-  result.points = std::vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
-  for (std::size_t index = 0; index < finished.size(); ++index) {
-    result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
-  }
-  if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
-  return result;
-}
-
-/// The live blocks that begin inside another one. Blocks on cores lie side by side and are left out.
-template <class Blocks>
-[[nodiscard, gnu::cold]] event_tally overlapping(const Blocks& live) {
-  struct range {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-  std::vector<range> ranges(live.size());
-  std::size_t count = 0;
-  live.for_each([&](const block& held) {
-    const bool is_on_cores = held.address >> 48 != 0;
-    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
-  });
-  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
-    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
-  });
-  tally found;
-  std::uint64_t reached = 0;
-  for (std::size_t index = 0; index < count; ++index) {
-    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
-    reached = std::max(reached, ranges[index].end);
-  }
-  return to_event_tally(found);
-}
-
-/// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
-template <class Space, class Rows>
-class space_builder {
- public:
-  space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
-      : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
-
-  [[nodiscard, gnu::cold]] space_profile build(std::string_view name, bool stands_for_others,
-                                               const std::vector<segment>& segments,
-                                               const std::vector<named_segments>& segment_names) {
-    result_.name = name;
-    result_.stands_for_others = stands_for_others;
-    result_.segments = std::vector<segment_usage>(segments.size());
-    for (std::size_t index = 0; index < segments.size(); ++index)
-      fill_segment(result_.segments[index], segments[index].name, index);
-    add_names(segment_names);
-    result_.cumulative_current = space_.live();
-    result_.allocations = space_.allocated();
-    result_.deallocations = result_.allocations - result_.cumulative_current;
-    result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
-    result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
-    add_overall_peak();
-    result_.current_by_category = rows_of_categories(space_.live_by_category());
-    result_.capacity = space_.capacity();
-    result_.capacity_is_per_core = space_.capacity_is_per_core();
-    if (space_.first_shortfall().has_happened()) {
-      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_shortfall(), rows_);
-    }
-    result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
-    result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
-                         to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
-                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
-                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
-    result_.cores = build_cores(space_.cores(), rows_, segment_names);
-    result_.reserved = build_reserved(space_.reserved(), rows_, segment_names);
-    result_.active = build_active(space_.active(), rows_, segment_names);
-    result_.streams = build_streams(space_.streams(), names_.labels);
-    result_.out_of_memory = build_out_of_memory(space_.out_of_memory(), names_.time, paths_, rows_);
-    result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
-    return std::move(result_);
-  }
-
- private:
-  [[gnu::cold]] void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
-    usage.segment = name;
-    const bool is_open = index == rows_.finished();
-    if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for its record
-    const segment_record record = is_open ? space_.open_segment() : space_.segments()[rows_.position(index)];
-    fill(usage, record);
-    usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(rows_.position(index));
-    usage.cumulative_peak = is_open ? std::max(space_.overall_peak(), record.live_at_peak) : record.cumulative_peak;
-    result_.cumulative_peak = usage.cumulative_peak;
-  }
-
-  /// Adds the sums over all segments of each name.
-  [[gnu::cold]] void add_names(const std::vector<named_segments>& names) {
-    const segment_record open = space_.open_segment();
-    const std::int64_t change = open.live_at_end - open.live_at_start;
-    const std::array numbers{open.live_at_peak - open.live_at_start,
-                             open.live_at_peak,
-                             open.allocated,
-                             open.allocated - change,
-                             change,
-                             open.live_at_end,
-                             open.allocation_count,
-                             open.allocation_count - (open.blocks_at_end - open.blocks_at_start)};
-    result_.segments_by_name = std::vector<named_segments_usage>(names.size());
-    for_each_name(rows_, space_.by_name(), numbers, [&](std::size_t row, const auto& of) {
-      const bool is_open = row == rows_.history().rows().size();
-      const fitted_line line = is_open ? fitted_line{0, 1} : space_.growth(rows_.history(), row);
-      result_.segments_by_name[row] = {names[row].name, of[0], of[1], of[2], of[3],
-                                       of[4],           of[5], of[6], of[7], {line.slope, line.r_squared}};
-    });
-  }
-
-  [[gnu::cold]] void fill(segment_usage& usage, const segment_record& record) const {
-    usage.segment_peak = record.live_at_peak - record.live_at_start;
-    usage.segment_change = record.live_at_end - record.live_at_start;
-    usage.allocations = record.allocated;
-    usage.deallocations = record.allocated - usage.segment_change;
-    usage.cumulative_current = record.live_at_end;
-    usage.allocation_count = record.allocation_count;
-    usage.deallocation_count = record.allocation_count - (record.blocks_at_end - record.blocks_at_start);
-    usage.peak_time_ns = names_.time.to_ns(record.peak_stamp);
-    if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
-  }
-
-  [[gnu::cold]] void add_overall_peak() {
-    if (result_.cumulative_peak == 0) return;
-    const bool is_finished = result_.cumulative_peak == space_.overall_peak();
-    result_.peak_segment = rows_.index_of(is_finished ? space_.overall_segment() : rows_.history().count());
-    if (result_.peak_segment < 0) return;
-    const segment_usage& usage = result_.segments[static_cast<std::size_t>(result_.peak_segment)];
-    result_.peak_time_ns = usage.peak_time_ns;
-    result_.peak_operation = usage.peak_operation;
-    result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
-  }
-
-  const Space& space_;
-  const Rows& rows_;
-  const ledger_names& names_;
-  const std::vector<std::string>& paths_;
-  live_set_builder<Space> live_sets_;
-  space_profile result_;
-};
-
-}  // namespace detail
 
 /// The profile of what a ledger saw. Fields that it cannot know (wall clock, run mode, process, cost, facts) keep their defaults.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 /// Not inlined, here and below: code that always calls its cold parts is cold itself.
 template <class Ledger>
-[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const ledger_names& names) {
+[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const detail::ledger_names& names) {
   events.settle();
   profile result;
   result.library_version = version_string;
@@ -13140,20 +11184,20 @@ template <class Ledger>
   result.segments_by_name = detail::build_names(rows, names.labels, names.time, events.begin_stamp(), result.segments);
   result.segment_count = static_cast<std::int64_t>(events.segments().count()) + (names.is_complete ? 0 : 1);
   result.step_count = result.segment_count == 0 ? 0 : static_cast<std::int64_t>(events.segments().step()) + 1;
-  const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
+  const vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
   result.checkpoints = detail::build_checkpoints(events.checkpoints(), names, paths);
   result.checkpoint_count = static_cast<std::int64_t>(events.checkpoints().count());
   std::size_t space_count = 0;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
-  result.spaces = std::vector<space_profile>(space_count);
+  result.spaces = vector<space_profile>(space_count);
   for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
     const detail::space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const label name = names.space_names[id];
     const bool is_shared = name == other_names;
     result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
-        is_shared ? other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
+        is_shared ? detail::other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
     if (is_shared || space->untracked_allocations.count != 0) result.exact = false;
   }
   result.memories = detail::build_memories(events, names.labels, names.time, paths, rows, result.spaces);
@@ -13265,6 +11309,1927 @@ struct unrecorded_module {
 
 #if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_6
+
+// ---- <memprof/trace/varint.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Size of the longest varint of a 64-bit value.
+inline constexpr int max_varint_bytes = 10;
+
+/// Values below this are written without a branch on their length.
+inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
+
+/// The top bits of a varint's bytes, indexed by the position of the value's highest bit.
+inline constexpr auto continuation_bits = [] {
+  std::array<std::uint32_t, 28> bits{};
+  for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
+  return bits;
+}();
+
+/// Writes `value`, seven bits per byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns the position after
+/// it. May write up to `max_varint_bytes`, whatever the value.
+[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
+  if (value < max_short_varint) [[likely]] {
+    // No branch on the length, which is unpredictable for sizes: writes four groups at once and advances by the used ones.
+    const auto low = static_cast<std::uint32_t>(value);
+    const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
+    std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
+    spread = (spread & 0x7F007F) | (spread & 0x3F803F80) << 1;
+    spread |= continuation_bits[top_bit];
+    std::memcpy(out, &spread, sizeof spread);
+    return out + (9 * top_bit + 73) / 64;
+  }
+  while (value >= 0x80) {
+    *out++ = static_cast<unsigned char>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<unsigned char>(value);
+  return out;
+}
+
+/// Reads a varint from `put_varint`; null if it does not end before `end` or exceeds 64 bits.
+[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
+                                                     std::uint64_t& value) noexcept {
+  if (in != end && *in < 0x80) [[likely]] {
+    value = *in;
+    return in + 1;
+  }
+  value = 0;
+  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
+    const std::uint64_t bits = *in++;
+    if (shift == 63 && bits > 1) return nullptr;
+    value |= (bits & 0x7F) << shift;
+    if (bits < 0x80) return in;
+  }
+  return nullptr;
+}
+
+/// Maps small differences of either sign to small numbers.
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/state_bytes.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+/// @file
+/// The bytes of a saved state (docs/trace_format.md). A function template that takes a `state_writer` or a `state_reader` defines
+/// the order of the parts once, for both.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Revision of the saved states that memprof writes and reads. Sections of other kinds come after the known ones.
+inline constexpr std::uint32_t state_revision = 1;
+
+/// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
+enum class state_section : std::uint8_t {
+  operations = 1,  ///< the tree of operations
+  ledger,          ///< the ledger's state besides its spaces and threads
+  space,           ///< a space's state besides its live blocks
+  blocks,          ///< the live blocks of a space
+  threads,         ///< threads and their open operations
+  thread_usage,    ///< what threads and operations have done so far
+  checkpoints,     ///< the kept checkpoints
+  memories,        ///< joint peaks of memories shared by several spaces
+};
+
+/// Appends numbers to a saved state, in pages that the hooks do not see.
+class state_writer {
+ public:
+  static constexpr bool reads = false;
+
+  explicit state_writer(page_array<unsigned char>& bytes) noexcept : bytes_(bytes) { bytes_.clear(); }
+
+  /// An integer as a varint; zigzag if signed.
+  template <class T>
+  void number(const T& value) noexcept {
+    static_assert(std::is_integral_v<T>);
+    if (!make_room(max_varint_bytes)) return;
+    unsigned char* const next = bytes_.data() + used_;
+    if constexpr (std::is_signed_v<T>) {
+      used_ += static_cast<std::size_t>(put_varint(next, zigzag(value)) - next);
+    } else {
+      used_ += static_cast<std::size_t>(put_varint(next, value) - next);
+    }
+  }
+  template <class... T>
+  void numbers(const T&... values) noexcept {
+    (number(values), ...);
+  }
+  /// `amounts` are never negative, `changes` may be: see `state_reader`.
+  template <class... T>
+  void amounts(const T&... values) noexcept {
+    (number(values), ...);
+  }
+  template <class... T>
+  void changes(const T&... values) noexcept {
+    (number(values), ...);
+  }
+  void totals(const std::int64_t& value) noexcept { number(value); }
+  /// The number of rows, then each row.
+  template <class Rows, class Each>
+  void rows(const Rows& rows, Each&& each) noexcept {
+    number(rows.size());
+    for (const auto& row : rows) each(row);
+  }
+  void require(bool) const noexcept {}
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+
+  /// A section: one byte for its kind, and four for the length of what `fill` writes.
+  template <class Fill>
+  void section(state_section kind, Fill&& fill) noexcept {
+    if (!make_room(section_header)) return;
+    bytes_[used_] = static_cast<unsigned char>(kind);
+    used_ += section_header;
+    const std::size_t begin = used_;
+    fill();
+    if (used_ - begin > std::numeric_limits<std::uint32_t>::max()) has_failed_ = true;
+    if (has_failed_) return;
+    for (std::size_t byte = 0; byte < 4; ++byte)
+      bytes_[begin - 4 + byte] = static_cast<unsigned char>((used_ - begin) >> (8 * byte));
+  }
+
+  /// Ends the state. False, with the bytes unusable, if the system had no memory.
+  [[nodiscard]] bool finish() noexcept { return !has_failed_ && bytes_.resize(used_); }
+
+ private:
+  static constexpr std::size_t section_header = 5;
+
+  [[nodiscard]] bool make_room(std::size_t size) noexcept {
+    if (bytes_.size() - used_ >= size) return true;
+    has_failed_ = has_failed_ || !bytes_.resize(bytes_.size() + (bytes_.size() < 65536 ? 65536 : bytes_.size()));
+    return !has_failed_;
+  }
+
+  page_array<unsigned char>& bytes_;
+  std::size_t used_ = 0;
+  bool has_failed_ = false;
+};
+
+/// Reads back the numbers of a saved state. Accepts arbitrary bytes: after the first fault, every number is 0.
+///
+/// Amounts and changes are limited, so that arithmetic with them cannot overflow: larger ones are a fault.
+class state_reader {
+ public:
+  static constexpr bool reads = true;
+  /// Greatest amount, and the most that may be added to one later. A space's totals may be twice as large.
+  static constexpr std::int64_t greatest = std::int64_t{1} << 61;
+
+  state_reader(const unsigned char* begin, std::size_t size) noexcept : next_(begin), end_(begin + size) {}
+
+  template <class T>
+  void number(T& value) noexcept {
+    static_assert(std::is_integral_v<T>);
+    std::uint64_t read = 0;
+    const unsigned char* const behind = get_varint(next_, end_, read);
+    if (behind == nullptr) {
+      value = 0;
+      return fail();
+    }
+    next_ = behind;
+    if constexpr (std::is_signed_v<T>) {
+      value = static_cast<T>(unzigzag(read));
+      if (value != unzigzag(read)) fail();
+    } else {
+      value = static_cast<T>(read);
+      if (value != read) fail();
+    }
+    if (has_failed_) value = 0;
+  }
+  template <class... T>
+  void numbers(T&... values) noexcept {
+    (number(values), ...);
+  }
+  template <class... T>
+  void amounts(T&... values) noexcept {
+    (amount(values), ...);
+  }
+  template <class... T>
+  void changes(T&... values) noexcept {
+    (change(values), ...);
+  }
+  void totals(std::int64_t& value) noexcept {
+    number(value);
+    if (value >= 0 && value <= 2 * greatest) return;
+    value = 0;
+    fail();
+  }
+  template <class Rows, class Each>
+  void rows(Rows& rows, Each&& each) noexcept {
+    std::size_t count = 0;
+    number(count);
+    // A row takes at least a byte, so that a false count costs no memory.
+    if (count > left() || !rows.resize(count)) fail();
+    for (std::size_t index = 0; index < rows.size() && !has_failed_; ++index) each(rows[index]);
+    if (has_failed_) rows.clear();
+  }
+  void require(bool is_sound) noexcept {
+    if (!is_sound) fail();
+  }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+
+  /// The kind of the next section; no valid kind at the end.
+  [[nodiscard]] state_section next_section() const noexcept { return static_cast<state_section>(is_at_end() ? 0 : *next_); }
+
+  /// Reads the next section, which must have that kind and be consumed completely.
+  template <class Fill>
+  void section(state_section kind, Fill&& fill) noexcept {
+    const unsigned char* const whole_end = end_;
+    enter(kind);
+    if (!has_failed_) fill();
+    require(is_at_end());
+    end_ = whole_end;
+    if (has_failed_) next_ = end_;
+  }
+  void skip_section() noexcept {
+    section(next_section(), [&] { next_ = end_; });
+  }
+
+ private:
+  void enter(state_section kind) noexcept {
+    constexpr std::size_t header = 5;
+    if (left() < header || next_section() != kind) return fail();
+    std::size_t size = 0;
+    for (std::size_t byte = 0; byte < 4; ++byte) size |= std::size_t{next_[1 + byte]} << (8 * byte);
+    next_ += header;
+    if (size > left()) return fail();
+    end_ = next_ + size;
+  }
+  template <class T>
+  void amount(T& value) noexcept {
+    number(value);
+    if (value < 0 || static_cast<std::uint64_t>(value) > static_cast<std::uint64_t>(greatest)) {
+      value = 0;
+      fail();
+    }
+  }
+  void change(std::int64_t& value) noexcept {
+    number(value);
+    if (value > greatest || value < -greatest) {
+      value = 0;
+      fail();
+    }
+  }
+  void fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+  }
+
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
+};
+
+/// Checks amounts that are summed elsewhere: together, too, they may not exceed twice the greatest.
+class state_sum {
+ public:
+  template <class State>
+  void add(State& state, std::int64_t amount) noexcept {
+    if constexpr (State::reads) {
+      const auto size = static_cast<std::uint64_t>(amount < 0 ? -amount : amount);
+      total_ += size;
+      state.require(total_ <= 2 * static_cast<std::uint64_t>(state_reader::greatest));
+      if (state.has_failed()) total_ = 0;
+    }
+  }
+
+ private:
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/saved_state/values.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What the parts of a ledger have in common, as stored in a saved state. Here and in the other headers of this folder, a
+/// function defines the order of a part once, for a `state_writer` and a constant part, and for a `state_reader` and a part that
+/// is still empty. Input is validated so that, whatever events follow and whatever profile is made, no arithmetic overflows and
+/// no index is out of range.
+///
+/// The structs are friends of what they save, because a saved state has its members.
+struct saved_values {
+  template <class State, class Tally>
+  static void counted(State& state, Tally& part) noexcept {
+    state.amounts(part.count);
+    state.number(part.bytes);  // a saturating sum
+    state.require(part.bytes >= 0);
+  }
+
+  template <class State, class Operation>
+  static void operation(State& state, Operation& node, std::size_t operation_count) noexcept {
+    state.number(node);
+    state.require(node < operation_count);
+  }
+
+  /// A block that is or was live; for one on cores, `owner` is the rectangle.
+  template <class State, class Block>
+  static void known_block(State& state, Block& part, std::size_t operation_count) noexcept {
+    state.numbers(part.address, part.born_thread, part.owner);
+    state.amounts(part.bytes);
+    state.require(part.operation() < operation_count && part.category() < category_names.size());
+  }
+
+  template <class State, class Rows>
+  static void owners(State& state, Rows& part, std::size_t operation_count) noexcept {
+    state_sum bytes;
+    state.rows(part, [&](auto& row) {
+      operation(state, row.operation, operation_count);
+      state.amounts(row.bytes, row.blocks);
+      bytes.add(state, row.bytes);
+    });
+  }
+
+  template <class State, class Record>
+  static void segment(State& state, Record& part, std::size_t operation_count) noexcept {
+    state.amounts(part.live_at_start, part.live_at_end, part.peak_live_bytes);
+    state.totals(part.allocated);
+    state.amounts(part.allocation_count, part.blocks_at_start, part.blocks_at_end, part.blocks_at_peak);
+    state.numbers(part.peak_ordinal, part.peak_stamp);
+    operation(state, part.peak_operation, operation_count);
+    state.numbers(part.owner_count, part.first_owner);
+    state.amounts(part.remaining_bytes, part.remaining_operations, part.cumulative_peak);
+    for (auto& held : part.categories) state.amounts(held.bytes, held.blocks);
+  }
+
+  /// Maximum number of segments, and so of steps: keeps the exact sums over them in range.
+  static constexpr std::uint64_t max_segments = std::uint64_t{1} << 40U;
+
+  /// A 128-bit sum of at most 2^`bits`.
+  template <class State, class Sum>
+  static void wide_sum(State& state, Sum& part, unsigned bits) noexcept {
+    auto low = static_cast<std::uint64_t>(part);
+    auto high = static_cast<std::int64_t>(part >> 64);
+    state.numbers(low, high);
+    if constexpr (State::reads) {
+      const std::int64_t most = std::int64_t{1} << (bits - 64);
+      state.require(high >= -most && high < most);
+      part = state.has_failed() ? 0 : static_cast<int128>(static_cast<uint128>(static_cast<int128>(high)) << 64 | low);
+    }
+  }
+  template <class State, class Integer>
+  static void wide_integer_of(State& state, Integer& part) noexcept {
+    for (auto& limb : part.limbs_) state.number(limb);
+  }
+  template <class State, class Summary>
+  static void summary(State& state, Summary& part) noexcept {
+    state.numbers(part.first, part.last, part.least, part.greatest, part.least_segment, part.greatest_segment);
+    state.require(part.least_segment < max_segments && part.greatest_segment < max_segments);
+    wide_sum(state, part.total, 110);
+  }
+  template <class State, class Summaries>
+  static void summaries(State& state, Summaries& part, std::size_t name_count) noexcept {
+    state.rows(part.known_, [&](auto& known) {
+      std::uint8_t is_known = known == 0 ? 0 : 1;
+      state.number(is_known);
+      if constexpr (State::reads) known = is_known == 0 ? 0 : 1;
+    });
+    state.require(part.known_.size() <= name_count);
+    if constexpr (State::reads) {
+      if (!state.has_failed()) state.require(part.records_.resize(part.known_.size()));
+      if (state.has_failed()) return part.known_.clear();
+    }
+    for (std::size_t index = 0; index < part.known_.size(); ++index) {
+      if (part.known_[index] == 0) continue;
+      for (auto& numbers : part.records_[index]) {
+        summary(state, numbers);
+        for (const std::int64_t number : {numbers.first, numbers.last, numbers.least, numbers.greatest}) {
+          state.require(number >= -2 * state_reader::greatest && number <= 2 * state_reader::greatest);
+        }
+      }
+    }
+  }
+  template <class State, class Lines>
+  static void fits(State& state, Lines& part, std::size_t name_count) noexcept {
+    state.rows(part, [&](auto& line) {
+      state.amounts(line.first);
+      wide_sum(state, line.sum, 110);
+      wide_integer_of(state, line.squares);
+      wide_integer_of(state, line.products);
+    });
+    state.require(part.size() <= name_count);
+  }
+
+  /// A table's blocks in no particular order: the address, then whatever `rest` transfers.
+  template <class State, class Table, class Rest>
+  static void table_of_blocks(State& state, Table& table, Rest&& rest) noexcept {
+    std::size_t count = table.size();
+    state.number(count);
+    std::uint64_t last = 0;
+    if constexpr (State::reads) {
+      for (; count != 0 && !state.has_failed(); --count) {
+        std::int64_t distance = 0;
+        state.number(distance);
+        if (state.has_failed()) break;
+        const live_blocks::insertion made = table.insert(last += static_cast<std::uint64_t>(distance));
+        state.require(made.is_new);
+        if (state.has_failed()) break;
+        *made.entry = {last, 0, 0, 0};
+        rest(*made.entry);
+      }
+    } else {
+      table.for_each([&](const block& held) {
+        state.number(static_cast<std::int64_t>(held.address - last));
+        last = held.address;
+        rest(held);
+      });
+    }
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/saved_state/segments.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The course of a capture: segments, checkpoints, the clock and the timelines of spaces.
+struct saved_segments : saved_values {
+  /// The segments kept in full, and the rows of their names.
+  template <class State, class History>
+  static void history(State& state, History& part) noexcept {
+    state.numbers(part.count_, part.step_);
+    state.require(part.count_ < max_segments && part.step_ <= part.count_);
+    state.rows(part.rows_, [&](auto& row) {
+      state.numbers(row.name, row.stands_for_others, row.count, row.first_number, row.last_number, row.last_step);
+      state.require(row.count != 0 && row.count <= part.count_ && row.first_number <= row.last_number &&
+                    row.last_number < part.count_ && row.last_step <= part.step_);
+      summary(state, row.duration);
+      state.numbers(row.steps.first, row.steps.count);
+      state.require(row.steps.first <= row.last_step && row.steps.count == row.count);
+      wide_sum(state, row.steps.sum, 82);
+      wide_sum(state, row.steps.squares, 122);
+      if constexpr (State::reads) {
+        const auto index = static_cast<std::uint32_t>(&row - part.rows_.data());
+        if (row.stands_for_others) {
+          state.require(part.others_ == segment_history::no_row);
+          part.others_ = index;
+        } else if (!state.has_failed()) {
+          const live_blocks::insertion made = part.row_index_.insert(segment_history::key_of(row.name));
+          state.require(made.is_new);
+          if (made.is_new) made.entry->owner = index;
+          ++part.named_;
+        }
+      }
+    });
+    std::uint64_t next_number = 0;
+    state.rows(part.marks_, [&](auto& mark) {
+      state.numbers(mark.name, mark.row, mark.begin_stamp, mark.end_stamp, mark.number, mark.step, mark.holds, mark.pins,
+                    mark.is_first, mark.is_dropped);
+      state.require(mark.row < part.rows_.size() && mark.begin_stamp <= mark.end_stamp && mark.number >= next_number &&
+                    mark.number < part.count_ && mark.step <= part.step_);
+      next_number = mark.number + 1;
+      if constexpr (State::reads) part.dropped_ += mark.is_dropped ? 1 : 0;
+    });
+  }
+
+  /// The kept checkpoints. The positions of each one's rows and blocks follow from their counts.
+  template <class State, class Checkpoints>
+  static void checkpoints(State& state, Checkpoints& part, std::size_t operation_count) noexcept {
+    state.numbers(part.count_, part.stride_);
+    state.require(part.count_ < max_segments && std::has_single_bit(part.stride_));
+    std::uint64_t next_number = 0;
+    std::size_t rows = 0;
+    state.rows(part.marks_, [&](auto& mark) {
+      state.numbers(mark.name, mark.row_count, mark.number, mark.stamp, mark.bytes, mark.is_first);
+      state.amounts(mark.blocks);
+      state.require(mark.bytes >= 0 && mark.number >= next_number && mark.number < part.count_);
+      next_number = mark.number + 1;
+      if constexpr (State::reads) mark.first_row = rows;
+      rows += mark.row_count;
+    });
+    std::size_t blocks = 0;
+    state.rows(part.rows_, [&](auto& row) {
+      state.numbers(row.space, row.block_count);
+      state.amounts(row.bytes, row.blocks);
+      state.require(row.space < any_space);
+      if constexpr (State::reads) row.first_block = blocks;
+      blocks += row.block_count;
+    });
+    state.rows(part.blocks_, [&](auto& held) { known_block(state, held, operation_count); });
+    state.require(part.marks_.size() <= checkpoint_history::max_kept && part.rows_.size() == rows &&
+                  part.blocks_.size() == blocks);
+    if constexpr (State::reads) {
+      if (state.has_failed()) part = Checkpoints{};
+    }
+  }
+
+  template <class State, class Clock>
+  static void clock(State& state, Clock& part) noexcept {
+    state.amounts(part.least_distance_ns_);
+    state.rows(part.kept_, [&](auto& row) {
+      state.number(row.stamp);
+      state.number(row.ns);
+    });
+    state.require(part.kept_.size() <= clock_readings::max_kept);
+    for (std::size_t index = 0; index < part.kept_.size(); ++index) {
+      const auto& row = part.kept_[index];
+      state.require(row.ns >= 0);
+      if (index != 0) state.require(row.stamp > part.kept_[index - 1].stamp && row.ns >= part.kept_[index - 1].ns);
+    }
+  }
+
+  template <class State, class Line>
+  static void line(State& state, Line& part) noexcept {
+    const auto point = [&](auto& row) {
+      state.number(row.stamp);
+      state.amounts(row.peak, row.current);
+    };
+    state.amounts(part.width_);
+    std::uint64_t remaining = part.has_open_ ? part.remaining_ : part.width_;  // all of a point's events, because none has begun
+    state.amounts(remaining);
+    state.require(remaining != 0 && remaining <= part.width_);
+    if constexpr (State::reads) {
+      part.has_open_ = remaining != part.width_;
+      part.remaining_ = part.has_open_ ? remaining : 1;
+    }
+    point(part.open_);
+    state.rows(part.points_, point);
+    state.require(part.points_.size() < part.max_points_);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/saved_state/facets.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The facets of a memory space.
+struct saved_facets : saved_values {
+  template <class State, class Streams>
+  static void streams(State& state, Streams& part) noexcept {
+    const auto record = [&](auto& row) {
+      state.number(row.name);
+      state.amounts(row.live, row.peak_live, row.allocation_count, row.reserved, row.peak_reserved);
+    };
+    state.rows(part.rows_, record);
+    state.require(part.rows_.size() <= stream_ledger::max_rows);
+    state.number(part.has_further_);
+    record(part.further_);
+  }
+
+  template <class State, class Failed>
+  static void out_of_memory(State& state, Failed& part, std::size_t operation_count) noexcept {
+    state.rows(part.kept_, [&](auto& row) {
+      // The program's request and the device's free memory may be any numbers.
+      state.numbers(row.requested, row.device_free);
+      state.require(row.requested >= 0 && row.device_free >= -1);
+      state.amounts(row.live, row.reserved, row.segment);
+      state.number(row.stamp);
+      operation(state, row.operation, operation_count);
+    });
+    state.require(part.kept_.size() <= out_of_memory_ledger::max_kept);
+    counted(state, part.further_);
+  }
+
+  /// Everything except the current value, which the caller knows.
+  template <class State, class Level>
+  static void level(State& state, Level& part, const segment_history& history) noexcept {
+    state.amounts(part.peak_, part.segment_peak_);
+    state.rows(part.segments_, [&](auto& row) { state.amounts(row.peak, row.current); });
+    state.require(part.segments_.size() <= history.marks().size());
+    summaries(state, part.by_name_, history.rows().size());
+  }
+
+  template <class State, class Active>
+  static void active(State& state, Active& part, const segment_history& history) noexcept {
+    state.number(part.is_used_);
+    state.amounts(part.level_.current_);
+    level(state, part.level_, history);
+    table_of_blocks(state, part.pending_, [&](auto& freed) { state.amounts(freed.bytes); });
+    counted(state, part.unmatched_completions);
+    counted(state, part.missing_completions);
+  }
+
+  template <class State, class Reserved>
+  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
+    state.number(part.is_used_);
+    level(state, part.level_, history);
+    std::size_t count = part.ranges_.size();
+    state.number(count);
+    if constexpr (State::reads) {
+      std::uint64_t held = 0;
+      std::uint64_t reached = 0;
+      for (std::size_t done = 0; done < count && !state.has_failed(); ++done) {
+        address_range row{};
+        state.numbers(row.begin, row.end);
+        state.require(row.begin < row.end && row.begin >= reached && part.ranges_.make_room());
+        if (state.has_failed()) return part.ranges_.clear();
+        part.ranges_.insert(row);
+        reached = row.end;
+        held += row.end - row.begin;  // below 2^64, because they are disjoint
+      }
+      state.require(held <= static_cast<std::uint64_t>(state_reader::greatest));
+      part.level_.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
+    } else {
+      part.ranges_.for_each([&](const address_range& row) { state.numbers(row.begin, row.end); });
+    }
+    counted(state, part.unmatched_releases);
+    counted(state, part.replaced_reservations);
+  }
+
+  template <class State, class Cores>
+  static void cores(State& state, Cores& part, const segment_history& history) noexcept {
+    const auto usage = [&](auto& row) { state.changes(row.circular_buffers, row.buffers, row.total); };
+    state.rows(part.ranges_, [&](auto& cores) {
+      state.number(cores);
+      state.require(core_range::unpacked(cores).is_valid());
+    });
+    if (part.ranges_.empty()) return;  // no block has come yet
+    state.numbers(part.columns_, part.rows_);
+    state.require(part.columns_ <= 256 && part.rows_ <= 256);
+    state.rows(part.grid_, [&](auto& core) {
+      usage(core.live);
+      usage(core.peak);
+      usage(core.overall);
+    });
+    state.require(part.grid_.size() == part.columns_ * part.rows_);
+    state.rows(part.segments_, [&](auto& row) {
+      usage(row.peak);
+      state.numbers(row.busiest_x, row.busiest_y);
+    });
+    state.require(part.segments_.size() <= history.marks().size());
+    summaries(state, part.by_name_, history.rows().size());
+    state_sum bytes;
+    for (auto& table : part.blocks_) {
+      table_of_blocks(state, table, [&](auto& held) {
+        state.numbers(held.born_thread, held.owner);
+        state.amounts(held.bytes);
+        bytes.add(state, static_cast<std::int64_t>(held.bytes));
+        const core_range at = core_range::unpacked(static_cast<std::uint32_t>(held.owner));
+        state.require(at.is_valid() && at.x1 < part.columns_ && at.y1 < part.rows_);
+      });
+    }
+    if constexpr (State::reads) {
+      const std::size_t circular = part.blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].size();
+      state.require(part.ended_.reserve(circular + 1));
+      for (const std::uint32_t known : part.ranges_) state.require(part.known_ranges_.insert(known).is_new);
+    }
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/saved_state/spaces.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Memory spaces, and memories that several of them share.
+struct saved_spaces : saved_values {
+  template <class State, class Space>
+  static void space(State& state, Space& part, std::size_t operation_count, const segment_history& history) noexcept {
+    const std::size_t segment_count = history.marks().size();
+    totals(state, part);
+    owner_statistics(state, part, operation_count);
+    state.rows(part.owners_, [&](auto& row) {
+      operation(state, row.operation, operation_count);
+      state.amounts(row.bytes, row.blocks);
+    });
+    state.rows(part.segments_, [&](auto& record) {
+      segment(state, record, operation_count);
+      state.require(record.first_owner <= part.owners_.size() && record.owner_count <= part.owners_.size() - record.first_owner);
+    });
+    state.require(part.segments_.size() <= segment_count);
+    state.amounts(part.overall_peak_, part.overall_segment_);
+    summaries(state, part.by_name_, history.rows().size());
+    fits(state, part.lines_, history.rows().size());
+    owners(state, part.overall_owners_, operation_count);
+    state.number(part.freed_count_);
+    state.require(part.freed_count_ <= part.options_.largest_blocks);
+    if (state.has_failed()) return;
+    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
+      known_block(state, part.freed_since_peak_[index], operation_count);
+    largest_of_finished(state, part.largest_of_finished_, operation_count, segment_count);
+    shortfall(state, part, operation_count);
+    saved_segments::line(state, part.line_);
+    for (auto* unusual : {&part.unmatched_frees, &part.replaced_allocations, &part.mismatched_sizes, &part.cross_thread_frees,
+                          &part.unknown_annotations, &part.untracked_allocations, &part.null_allocations}) {
+      counted(state, *unusual);
+    }
+    saved_facets::cores(state, part.cores_, history);
+    saved_facets::reserved(state, part.reserved_, history);
+    saved_facets::streams(state, part.streams_);
+    saved_facets::active(state, part.active_, history);
+    saved_facets::out_of_memory(state, part.out_of_memory_, operation_count);
+  }
+
+  template <class State, class Space>
+  static void totals(State& state, Space& part) noexcept {
+    std::int64_t allocated = part.allocated();
+    std::int64_t start_allocated = part.room_at_begin_ - part.start_room_;
+    state.totals(allocated);
+    state.totals(start_allocated);
+    state.require(start_allocated <= allocated);
+    if constexpr (State::reads) {
+      part.room_ = std::min(std::numeric_limits<std::int64_t>::max() - allocated, state_reader::greatest);
+      part.room_at_begin_ = part.room_ + allocated;
+      part.start_room_ = part.room_at_begin_ - start_allocated;
+    }
+    state.amounts(part.ordinal_, part.start_ordinal_, part.peak_ordinal_);
+    state.require(part.ordinal_ < std::uint64_t{1} << 43U && part.start_ordinal_ <= part.ordinal_);
+    state.amounts(part.peak_live_, part.peak_blocks_, part.start_live_, part.start_blocks_);
+    if constexpr (State::reads) {
+      part.watch_above_ = part.peak_live_;
+      part.watched_ordinal_ = part.peak_ordinal_;
+    }
+    state.numbers(part.peak_stamp_, part.peak_operation_);
+  }
+
+  /// What operations and categories had at the open segment's peak, and the statistics of operations. Their current values come
+  /// with the blocks.
+  template <class State, class Space>
+  static void owner_statistics(State& state, Space& part, std::size_t operation_count) noexcept {
+    state.require(part.peak_operation_ < operation_count);
+    state_sum at_peak;
+    const auto owned = [&](auto& stats) {
+      std::int64_t live = stats.bytes_at_peak(part.epoch_);
+      std::int64_t blocks = stats.blocks_at_peak(part.epoch_);
+      state.amounts(live, blocks);
+      at_peak.add(state, live);
+      if constexpr (State::reads) stats = {0, live, part.epoch_, 0, blocks};
+    };
+    for (auto& category : part.categories_) owned(category);
+    at_peak = {};
+    state_sum allocated;
+    state_sum freed;
+    state.rows(part.operations_, [&](auto& stats) {
+      owned(stats.owned);
+      state.totals(stats.allocated);
+      state.totals(stats.freed);
+      allocated.add(state, stats.allocated);
+      freed.add(state, stats.freed);
+      state.amounts(stats.allocation_count, stats.deallocation_count, stats.finished, stats.peak, stats.self_peak);
+      state.changes(stats.max_delta);
+      state.amounts(stats.changing);
+      if (stats.changing == 0) return;
+      for (auto* run : {&stats.first, &stats.last, &stats.largest}) {
+        state.numbers(run->begin_stamp, run->end_stamp, run->thread);
+        state.changes(run->delta);
+        state.amounts(run->peak);
+      }
+    });
+    state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
+  }
+
+  template <class State, class Largest>
+  static void largest_of_finished(State& state, Largest& part, std::size_t operation_count, std::size_t segment_count) noexcept {
+    std::size_t level = 0;
+    for (auto& counts : part.counts_) {
+      auto& blocks = part.blocks_[level];
+      std::size_t count = counts.size();
+      state.number(count);
+      state.require(count <= (segment_count >> level) + 1);
+      if constexpr (State::reads) {
+        if (!state.has_failed()) state.require(blocks.resize(count * part.limit_) && counts.resize(count));
+        if (state.has_failed()) return;
+      }
+      for (std::size_t index = 0; index < count; ++index) {
+        state.number(counts[index]);
+        state.require(counts[index] <= part.limit_);
+        if (state.has_failed()) return;
+        for (std::size_t row = 0; row < counts[index]; ++row)
+          known_block(state, blocks[index * part.limit_ + row], operation_count);
+      }
+      ++level;
+    }
+  }
+
+  template <class State, class Space>
+  static void shortfall(State& state, Space& part, std::size_t operation_count) noexcept {
+    auto& first = part.shortfall_;
+    known_block(state, first.asked, operation_count);
+    if (!first.has_happened()) return;
+    if constexpr (State::reads) {
+      part.shortfall_above_ = part.core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
+      state.require(part.capacity_ != 0);
+    }
+    state.amounts(first.segment);
+    state.number(first.stamp);
+    segment(state, first.moment, operation_count);
+    state.numbers(first.is_on_core, first.core.x0, first.core.y0, first.core.x1, first.core.y1, first.has_holders);
+    owners(state, first.owners, operation_count);
+    state.rows(first.largest, [&](auto& held) { known_block(state, held, operation_count); });
+  }
+
+  /// A space's live blocks, each with its address, bytes, allocation number, thread, operation, category and annotation.
+  template <class State, class Space>
+  static void blocks(State& state, Space& part) noexcept {
+    std::uint64_t last_born = 0;
+    std::uint64_t live = 0;
+    table_of_blocks(state, part.live_blocks_, [&](auto& held) {
+      std::uint64_t born = held.born();
+      auto distance = static_cast<std::int64_t>(born - last_born);
+      std::uint32_t thread = held.thread();
+      std::uint32_t node = held.operation();
+      std::uint32_t category = held.category();
+      label annotation = held.annotation();
+      state.amounts(held.bytes);
+      state.numbers(distance, thread, node, category, annotation);
+      if constexpr (State::reads) {
+        born = last_born + static_cast<std::uint64_t>(distance);
+        state.require(born <= part.ordinal_ && thread <= block::max_thread && node < part.operations_.size() &&
+                      category < category_names.size() && annotation <= block::max_annotation);
+        if (state.has_failed()) return;
+        live += held.bytes;
+        state.require(live <= static_cast<std::uint64_t>(state_reader::greatest));
+        if (state.has_failed()) return;
+        held.born_thread = born << block::thread_bits | thread;
+        held.owner = block::owner_word(node, category, annotation);
+        for (owner_stats* owner : {&part.operations_[node].owned, &part.categories_[category]}) {
+          owner->live += static_cast<std::int64_t>(held.bytes);
+          ++owner->blocks;
+        }
+      }
+      last_born = born;
+    });
+    if constexpr (State::reads) {
+      part.live_ = static_cast<std::int64_t>(live);
+      state.require(part.live_ <= part.allocated());
+    }
+  }
+
+  template <class State, class Memory>
+  static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
+    wide_sum(state, part.peak, 72);
+    state.numbers(part.is_known, part.sole_space, part.peak_space, part.peak_stamp, part.peak_segment, part.is_pinned,
+                  part.pinned_segment);
+    state.require(part.peak >= 0 && part.peak_segment <= history.count() && part.pinned_segment <= history.count());
+    operation(state, part.peak_operation, operation_count);
+    if constexpr (State::reads) part.peaks = 1;
+  }
+
+  template <class State, class Share>
+  static void share(State& state, Share& part, std::uint64_t last_born, std::size_t operation_count) noexcept {
+    std::uint8_t is_unchanged = part.is_unchanged_since_peak() ? 1 : 0;
+    state.number(is_unchanged);
+    if constexpr (State::reads) {
+      part.seen_ = is_unchanged != 0 ? 0 : part.memory().peaks;
+      part.epoch_ = 1;
+    }
+    if (is_unchanged != 0) return;
+    state.amounts(part.ordinal_, part.live_, part.blocks_);
+    state.require(part.ordinal_ <= last_born);
+    state_sum bytes;
+    const auto freed = [&](auto& row) {
+      category_at_peak sum = part.current(row);
+      state.amounts(sum.bytes, sum.blocks);
+      bytes.add(state, sum.bytes);
+      if constexpr (State::reads) row = {sum.bytes, sum.blocks, part.epoch_};
+    };
+    for (auto& row : part.by_category_) freed(row);
+    bytes = {};
+    state.rows(part.by_operation_, freed);
+    state.require(part.by_operation_.size() <= operation_count);
+    state.number(part.freed_count_);
+    state.require(part.freed_count_ <= part.limit_);
+    if (state.has_failed()) return;
+    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
+      known_block(state, part.freed_largest_[index], operation_count);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/saved_state/threads.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The tree of operations, and those that are open on each thread.
+struct saved_threads : saved_values {
+  /// The tree of operations, in the order in which they were first called.
+  template <class State, class Visitor>
+  static void operations(State& state, Visitor& part) noexcept {
+    auto& tree = part.operations_;
+    std::size_t count = tree.size() - 1;
+    state.number(count);
+    for (std::uint32_t index = 1; index <= count && !state.has_failed(); ++index) {
+      operation_tree::node node{};
+      if constexpr (!State::reads) node = tree[index];
+      state.numbers(node.parent, node.name);
+      state.amounts(node.invocations, node.finished);
+      if constexpr (State::reads) {
+        if (!state.has_failed()) state.require(node.parent < index && tree.child(node.parent, node.name) == index);
+        if (!state.has_failed()) tree.nodes_[index] = node;
+      }
+    }
+  }
+  template <class State, class Visitor>
+  static void faults(State& state, Visitor& part) noexcept {
+    state.amounts(part.unbalanced_, part.too_deep_);
+  }
+
+  /// A thread's open operations, outermost first: node, name, number, category.
+  template <class State, class Stack>
+  static void open_operations(State& state, Stack& part, std::size_t operation_count) noexcept {
+    state.rows(part.scopes_, [&](auto& scope) {
+      operation(state, scope.operation, operation_count);
+      state.numbers(scope.name, scope.number, scope.tag, scope.begin_stamp);
+      state.require(scope.tag <= category_names.size());
+    });
+    state.require(part.scopes_.size() <= scope_stack::max_depth);
+  }
+
+  /// Their usage of each space; `is_space(id)` says which spaces exist.
+  template <class State, class Stack, class IsSpace>
+  static void usages(State& state, Stack& part, IsSpace&& is_space) noexcept {
+    std::uint32_t used = part.used_count_;
+    state.number(used);
+    for (std::uint32_t index = 0; index < used && !state.has_failed(); ++index) {
+      std::uint8_t space = 0;
+      if constexpr (!State::reads) space = part.table_->used[index];
+      state.number(space);
+      if constexpr (State::reads) {
+        state.require(is_space(space) && !part.knows(space));
+        if (!state.has_failed()) state.require(part.in_space(space) != nullptr);
+        if (state.has_failed()) return;
+      }
+      state_sum bytes;
+      for (auto& usage : part.table_->scopes[space]) {
+        state.changes(usage.self_net, usage.inner_net);
+        state.amounts(usage.self_max, usage.max_net);
+        for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
+      }
+    }
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/saved_state.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+/// @file
+/// A ledger as a saved state of a trace: a reader continues from it as if it had seen all events before.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The ledger's sections of a saved state, for writing and reading.
+template <class State, class Ledger>
+class ledger_state {
+ public:
+  ledger_state(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
+
+  void transfer() noexcept {
+    std::uint32_t revision = state_revision;
+    state_.number(revision);
+    state_.require(revision != 0 && revision <= state_revision);
+    state_.section(state_section::operations, [this] { saved_threads::operations(state_, events_.operations_); });
+    state_.section(state_section::ledger, [this] { capture(); });
+    if constexpr (State::reads) {
+      while (state_.next_section() == state_section::space) space(0);
+    } else {
+      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+        if (events_.spaces_[id] != nullptr) space(static_cast<std::uint8_t>(id));
+      }
+    }
+    state_.section(state_section::threads, [this] { threads(&ledger_state::open_operations); });
+    state_.section(state_section::thread_usage, [this] { threads(&ledger_state::usages); });
+    state_.section(state_section::checkpoints,
+                   [this] { saved_segments::checkpoints(state_, events_.checkpoints_, operation_count()); });
+    state_.section(state_section::memories, [this] { memories(); });
+    if constexpr (State::reads) {
+      settle_memories();
+      state_.require(state_.is_at_end());
+      events_.events_of_saved_state_ = events_.events_;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t operation_count() const noexcept { return events_.operations().size(); }
+
+  void capture() noexcept {
+    state_.numbers(events_.stamp_, events_.segment_begin_, events_.dropped_events_, events_.reentrant_events_,
+                   events_.missing_events_, events_.other_names_, events_.are_more_missing_, events_.has_ended_);
+    state_.amounts(events_.events_, events_.rejected_events_);
+    saved_threads::faults(state_, events_.operations_);
+    saved_segments::clock(state_, events_.clock_);
+    saved_segments::history(state_, events_.history_);
+    state_.require(events_.segment_begin_ <= events_.stamp_);
+  }
+
+  void space(std::uint8_t id) noexcept {
+    state_.section(state_section::space, [&] {
+      state_.number(id);
+      if constexpr (State::reads) {
+        state_.require(id < ledger::max_spaces && events_.spaces_[id] == nullptr);
+        if (state_.has_failed() || events_.make_space(id) == nullptr) return state_.require(false);
+      }
+      saved_spaces::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
+    });
+    state_.section(state_section::blocks, [&] {
+      std::uint8_t same = id;
+      state_.number(same);
+      state_.require(same == id);
+      if (!state_.has_failed()) saved_spaces::blocks(state_, *events_.spaces_[id]);
+    });
+  }
+
+  /// Calls `part(ring, thread)` for each thread.
+  template <class Part>
+  void threads(Part&& part) noexcept {
+    std::size_t count = 0;
+    for (const thread_state* thread : events_.threads_) count += thread == nullptr ? 0 : 1;
+    if constexpr (State::reads) {
+      state_.number(count);
+      for (; count != 0 && !state_.has_failed(); --count) {
+        std::uint32_t ring = 0;
+        state_.number(ring);
+        thread_state* const thread = state_.has_failed() ? nullptr : events_.find_thread(ring);
+        state_.require(thread != nullptr);
+        if (!state_.has_failed()) (this->*part)(*thread);
+      }
+    } else {
+      state_.number(count);
+      for (std::uint32_t ring = 0; ring < events_.threads_.size(); ++ring) {
+        if (events_.threads_[ring] == nullptr) continue;
+        state_.number(ring);
+        (this->*part)(*events_.threads_[ring]);
+      }
+    }
+  }
+
+  using thread_part = std::conditional_t<State::reads, thread_state, const thread_state>;
+
+  void open_operations(thread_part& thread) noexcept {
+    state_.numbers(thread.thread, thread.unfollowed_scopes);
+    state_.require(thread.thread <= block::max_thread);
+    saved_threads::open_operations(state_, thread.scopes, operation_count());
+  }
+  void usages(thread_part& thread) noexcept {
+    saved_threads::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
+  }
+
+  void memories() noexcept {
+    std::size_t count = events_.memories_.size();
+    state_.number(count);
+    state_.require(count == events_.memories_.size());
+    for (auto* memory : events_.memories_) {
+      if (state_.has_failed()) return;
+      saved_spaces::memory(state_, *memory, operation_count(), events_.history_);
+      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+        auto* const space = events_.spaces_[id];
+        if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
+        saved_spaces::share(state_, *space->shared(), space->allocation_count(), operation_count());
+      }
+      for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
+        state_.require(id == any_space || events_.spaces_[id] != nullptr);
+      state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
+    }
+  }
+  /// Starts with no space active.
+  void settle_memories() noexcept {
+    for (shared_memory* memory : events_.memories_) {
+      memory->active = nullptr;
+      memory->others = 0;
+    }
+    for (const space_ledger* space : events_.spaces_) {
+      if (space != nullptr && space->shared() != nullptr) space->shared()->memory().others += space->live();
+    }
+    for (shared_memory* memory : events_.memories_) state_.require(memory->peak >= memory->others || !memory->is_known);
+  }
+
+  State& state_;
+  Ledger& events_;
+};
+
+/// Writes a ledger's state as the bytes of a saved state. False if the system has no memory for it. Linear in the live blocks,
+/// operations and segments.
+[[nodiscard]] inline bool write_saved_state(ledger& events, page_array<unsigned char>& bytes) noexcept {
+  events.settle_spaces();
+  state_writer out{bytes};
+  ledger_state{out, std::as_const(events)}.transfer();
+  return out.finish();
+}
+
+/// Replaces a ledger's state with that of the ledger that wrote it; options and limits of the two must be equal. False,
+/// with the ledger reset, if it is damaged or the system has no memory for it. One of a later revision, from a newer
+/// memprof, is ignored.
+[[nodiscard]] inline bool read_saved_state(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
+  std::uint32_t revision = 0;
+  state_reader{bytes, size}.number(revision);
+  if (revision > state_revision) return true;
+  events.forget();
+  state_reader in{bytes, size};
+  ledger_state{in, events}.transfer();
+  if (in.has_failed()) events.forget();
+  return !in.has_failed();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/coding.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// What a trace's encoder and decoder share; docs/trace_format.md describes the bytes.
+///
+/// Training is repetitive: blocks of the same sizes return at the same addresses in every step. So both sides remember recent
+/// allocations, each in the slot selected by its address, and an allocation or free that its slot predicts takes two bytes.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The first byte of a record. If its top bit is set, the record is a stamp; otherwise the upper nibble is one of these, and the
+/// lower nibble belongs to it.
+enum class opcode : std::uint8_t {
+  control = 0x00,
+  allocate_known = 0x10,    ///< the slot's allocation; the slot is the lower nibble and one byte
+  free_known = 0x20,        ///< frees the slot's block, with its bytes; slot likewise
+  free_known_bare = 0x30,   ///< frees the slot's block, without bytes; slot likewise
+  allocate_resized = 0x40,  ///< the slot's allocation with other bytes, a varint; slot likewise
+  begin_known = 0x50,       ///< an operation inside the innermost, by its index among the recent names
+  end_innermost = 0x60,
+  any_event = 0x70,  ///< lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and those fields
+};
+
+/// Records of the control nibble. For those below `ring`, the first byte is followed by the length of their payload, a varint.
+enum class control : std::uint8_t {
+  name = 1,   ///< id, text
+  space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is per core
+  header = 3,
+  facts = 4,
+  saved_state = 5,  ///< a part of the state at this point: `saved_state_part`
+  position = 6,     ///< a ring, and how many of its events precede this record or are missing
+  ring = 7,         ///< the following events belong to this ring, a varint
+  first_ring = 8,   ///< 8 to 15: they belong to the ring at this index among the recent ones
+};
+
+/// Fields of `opcode::any_event`, in this order. An omitted field is 0; an omitted space is that of the last event.
+enum event_field : std::uint8_t {
+  distance_of_16 = 1,  ///< difference to the last address, a multiple of 16, divided by 16; zigzag
+  distance = 2,        ///< difference to the last address; zigzag
+  bytes_field = 4,
+  space_field = 8,
+  label_field = 16,
+  tag_field = 32,
+};
+
+/// The state that one record passes to the next. It restarts with each chunk, so that chunks can be read independently.
+class coding_state {
+ public:
+  static constexpr std::size_t slot_count = 4096;
+  static constexpr std::size_t ring_count = 8;
+  static constexpr std::size_t name_count = 15;
+  static constexpr std::size_t followed_depth = 16;
+
+  /// An allocation's event fields, except for the stamp. Fits in one cache line.
+  struct alignas(32) block_slot {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t tail;
+    std::uint64_t tail_of_free;  ///< 0 in a slot never used
+  };
+
+  /// Predicts the next begin or end of an operation in a ring.
+  struct ring_state {
+    std::uint32_t ring;
+    std::uint32_t last_number;
+    std::uint32_t depth;
+    struct {
+      std::uint32_t number;
+      std::uint32_t label;
+    } open[followed_depth];
+
+    [[nodiscard]] std::uint32_t innermost() const noexcept { return depth == 0 ? 0 : open[depth - 1].number; }
+
+    void begin(std::uint32_t number, std::uint32_t label) noexcept {
+      last_number = number;
+      if (depth == followed_depth) {
+        std::memmove(open, open + 1, sizeof open - sizeof open[0]);
+        --depth;
+      }
+      open[depth++] = {number, label};
+    }
+    void end(std::uint32_t number) noexcept {
+      while (depth != 0 && open[depth - 1].number >= number) --depth;
+    }
+  };
+
+  void restart() noexcept { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+
+  [[nodiscard]] static std::size_t slot_of(std::uint64_t address) noexcept {
+    return std::size_t{address * 0x9E3779B97F4A7C15U >> 52};
+  }
+
+  /// The last fields of the free that matches an allocation: the next kind, without a category.
+  [[nodiscard]] static std::uint64_t tail_of_free(std::uint64_t tail) noexcept {
+    return (tail & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
+  }
+  [[nodiscard]] static block_slot slot_for(const event& allocation, std::uint64_t tail) noexcept {
+    return {allocation.address, allocation.bytes, tail, tail_of_free(tail)};
+  }
+
+  [[nodiscard]] static bool is_allocation(std::uint8_t kind) noexcept {
+    return kind == static_cast<std::uint8_t>(event_kind::allocate) ||
+           kind == static_cast<std::uint8_t>(event_kind::allocate_on_cores) ||
+           kind == static_cast<std::uint8_t>(event_kind::allocate_on_stream);
+  }
+
+  /// Index of the ring with that id among the recent ones; `ring_count` if it is not there.
+  [[nodiscard]] std::size_t place_of_ring(std::uint32_t ring) const noexcept {
+    for (std::size_t place = 0; place < ring_count; ++place) {
+      if (rings[place].ring == ring && place < rings_used) return place;
+    }
+    return ring_count;
+  }
+  /// Adds a ring to the recent ones, replacing the oldest.
+  std::size_t add_ring(std::uint32_t ring) noexcept {
+    const std::size_t place = next_ring;
+    next_ring = (next_ring + 1) % ring_count;
+    if (rings_used < ring_count) ++rings_used;
+    rings[place] = {};
+    rings[place].ring = ring;
+    return place;
+  }
+
+  /// Index of an operation's name and category among the recent ones; `name_count` if it is not there.
+  [[nodiscard]] std::size_t place_of_name(std::uint64_t label_and_tag) const noexcept {
+    for (std::size_t place = 0; place < name_count; ++place) {
+      if (names[place] == label_and_tag) return place;
+    }
+    return name_count;
+  }
+  void add_name(std::uint64_t label_and_tag) noexcept {
+    names[next_name] = label_and_tag;
+    next_name = (next_name + 1) % name_count;
+  }
+
+  block_slot slots[slot_count] = {};
+  std::uint64_t last_stamp = 0;
+  std::uint64_t last_address = 0;
+  ring_state rings[ring_count] = {};
+  std::uint64_t names[name_count] = {};
+  std::size_t rings_used = 0;
+  std::size_t next_ring = 0;
+  std::size_t next_name = 0;
+  std::uint8_t last_space = 0;
+};
+
+/// Writes what `packed_tail` read.
+inline void set_packed_tail(event& target, std::uint64_t tail) noexcept { std::memcpy(&target.label, &tail, sizeof tail); }
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/payload.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Appends numbers and text to a record's payload.
+class payload_writer {
+ public:
+  payload_writer& number(std::uint64_t value) {
+    unsigned char bytes[max_varint_bytes];
+    const unsigned char* const end = put_varint(bytes, value);
+    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
+    return *this;
+  }
+  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
+  payload_writer& text(std::string_view value) {
+    number(value.size());
+    text_.append(value);
+    return *this;
+  }
+  payload_writer& real(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Reads them back. Past the end, or after a fault, everything is 0 or empty.
+class payload_reader {
+ public:
+  explicit payload_reader(std::string_view payload) noexcept
+      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
+
+  [[nodiscard]] std::uint64_t number() noexcept {
+    std::uint64_t value = 0;
+    const unsigned char* const behind = get_varint(next_, end_, value);
+    if (behind == nullptr) return fail();
+    next_ = behind;
+    return value;
+  }
+  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
+  [[nodiscard]] std::string_view text() noexcept {
+    const std::uint64_t size = number();
+    if (size > left()) return fail(), std::string_view{};
+    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
+    next_ += size;
+    return value;
+  }
+  [[nodiscard]] double real() noexcept {
+    if (left() < 8) return fail(), 0;
+    std::uint64_t bits = 0;
+    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
+    return std::bit_cast<double>(bits);
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  std::uint64_t fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+    return 0;
+  }
+
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
+};
+
+/// The payload of a name or a space: small, and built without heap memory.
+class small_payload {
+ public:
+  small_payload& number(std::uint64_t value) noexcept {
+    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
+    return *this;
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
+
+ private:
+  unsigned char bytes_[5 * max_varint_bytes];
+  std::size_t size_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/definitions.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+/// @file
+/// Encoding of a trace's non-event records: docs/trace_format.md.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// A memory space in a trace.
+struct space_definition {
+  std::uint8_t id = 0;
+  label name = 0;
+  std::int64_t capacity = 0;  ///< bytes; 0: no limit
+  bool is_per_core = false;   ///< the capacity applies to each core
+  label memory = 0;           ///< the memory it shares with others: `host_memory` or a name; 0: not shared
+
+  bool operator==(const space_definition&) const = default;
+};
+
+/// Part of a saved state: what is live at that point of the trace, and the state of the capture's ledger. A reader that has seen
+/// all events before does not need it; one that starts there, or after a gap, continues from it as if it had.
+struct saved_state_part {
+  std::uint64_t index = 0;  ///< index among the parts of the state, from 0
+  bool is_last = false;
+  std::string_view bytes;
+};
+
+/// Consecutive rows of a table of facts, as one record of a trace holds them.
+struct fact_part {
+  fact_table table;             ///< with these rows only
+  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
+  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
+};
+
+/// Receives a trace record by record, in order. If it also has `bool saved_state(saved_state_part)`, it receives saved states,
+/// and returns whether they are sound.
+template <class T>
+concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_part facts,
+                                 const event* events) {
+  visitor.info(info);
+  visitor.name(label{}, text);
+  visitor.space(space_definition{});
+  visitor.facts(static_cast<fact_part&&>(facts));
+  visitor.events(events, events, std::uint32_t{});
+};
+
+namespace detail {
+
+/// Calls `visit(tag, field)` for each field of a capture's information. Tags are permanent: a new field gets a new one.
+template <class Info, class Visitor>
+void for_each_info_field(Info& info, Visitor&& visit) {
+  visit(1, info.library_version);
+  visit(2, info.mode);
+  visit(3, info.device);
+  visit(4, info.begin_unix_ns);
+  visit(5, info.begin_stamp);
+  visit(6, info.timeline_points);
+  visit(7, info.largest_blocks);
+  visit(8, info.owners_per_segment);
+  visit(9, info.process.id);
+  visit(10, info.process.host);
+  visit(11, info.process.command_line);
+  visit(12, info.process.rank);
+  visit(13, info.process.world_size);
+  visit(14, info.process.local_rank);
+  visit(15, info.full_segments);
+  visit(16, info.segment_names);
+  visit(17, info.operations);
+}
+
+/// A field's tag, then its value as text: the varint of a number, or the characters, cut so that the record fits into a chunk.
+[[nodiscard]] inline std::string encode_info(const capture_info& info) {
+  payload_writer out;
+  for_each_info_field(info, [&]<class Field>(unsigned tag, const Field& field) {
+    out.number(tag);
+    if constexpr (std::is_same_v<Field, std::string>) {
+      out.text(std::string_view{field}.substr(0, label_table::max_name_bytes));
+    } else {
+      out.text(payload_writer{}.signed_number(static_cast<std::int64_t>(field)).bytes());
+    }
+  });
+  return out.bytes();
+}
+
+[[nodiscard]] inline bool decode_info(std::string_view payload, capture_info& info) {
+  payload_reader in{payload};
+  bool is_sound = true;
+  while (!in.is_at_end()) {
+    const std::uint64_t read_tag = in.number();
+    const std::string_view value = in.text();
+    for_each_info_field(info, [&]<class Field>(unsigned tag, Field& field) {
+      if (tag != read_tag) return;
+      if constexpr (std::is_same_v<Field, std::string>) {
+        field = value;
+      } else {
+        const std::int64_t number = payload_reader{value}.signed_number();
+        field = static_cast<Field>(number);
+        is_sound = is_sound && static_cast<std::int64_t>(field) == number;
+      }
+    });
+  }
+  return is_sound && !in.has_failed() && info.mode <= run_mode::no_dispatch && info.largest_blocks <= max_largest_blocks;
+}
+
+inline void put_row(payload_writer& out, const vector<fact_value>& row) {
+  for (const fact_value& value : row) {
+    out.number(value.index());
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      out.signed_number(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      out.real(*real);
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      out.text(*text);
+    }
+  }
+}
+
+/// Reads a value written by `put_row`; false if its type is unknown.
+[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
+  switch (in.number()) {
+    case 0: value = in.signed_number(); return true;
+    case 1: value = in.real(); return true;
+    case 2: value = std::string{in.text()}; return true;
+    default: return false;
+  }
+}
+
+/// Calls `visit(payload)` for the records of a `fitted` table, each with some of its rows. The first replaces the table, the
+/// others add to it.
+template <class Visitor>
+void for_each_part(const fact_table& table, Visitor&& visit) {
+  constexpr std::size_t enough = std::size_t{64} * 1024;
+  std::size_t row = 0;
+  do {
+    payload_writer rows;
+    const std::size_t first = row;
+    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
+    payload_writer out;
+    out.text(table.name).number(first).number(table.columns.size());
+    for (const std::string& column : table.columns) out.text(column);
+    out.number(row - first);
+    visit(out.bytes() + rows.bytes());
+  } while (row < table.rows.size());
+}
+
+/// About how much memory a row takes.
+[[nodiscard]] inline std::size_t bytes_of_row(const vector<fact_value>& row) noexcept {
+  constexpr std::size_t block = 16;  // what an allocation costs
+  constexpr std::size_t short_text = 15;
+  std::size_t bytes = sizeof(vector<fact_value>) + block + row.size() * sizeof(fact_value);
+  for (const fact_value& value : row) {
+    const auto* const text = std::get_if<std::string>(&value);
+    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
+  }
+  return bytes;
+}
+
+[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
+  fact_table& table = part.table;
+  payload_reader in{payload};
+  table.name = in.text();
+  part.first_row = in.number();
+  // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
+  const std::uint64_t columns = in.number();
+  if (columns > max_fact_columns) return false;
+  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
+    table.columns.emplace_back(in.text());
+  }
+  const std::uint64_t rows = in.number();
+  if (table.columns.empty() && rows != 0) return false;
+  std::size_t bytes = 0;
+  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
+    if (bytes > max_fact_bytes) {
+      part.left_out = rows - row;
+      break;
+    }
+    vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
+    for (fact_value& value : values) {
+      if (!get_fact(in, value)) return false;
+    }
+    bytes += bytes_of_row(values);
+  }
+  return !in.has_failed() && part.first_row + rows >= rows;
+}
+
+/// Passes a record of the control nibble to a visitor; false if it is invalid. Skips unknown kinds.
+template <class Visitor>
+[[nodiscard]] bool visit_definition(control kind, std::string_view payload, Visitor& visitor) {
+  payload_reader in{payload};
+  switch (kind) {
+    case control::name: {
+      const std::uint64_t id = in.number();
+      if (in.has_failed() || id == 0 || id > 0xFFFF'FFFFU) return false;
+      visitor.name(static_cast<label>(id), payload.substr(payload.size() - in.left()));
+      return true;
+    }
+    case control::space: {
+      space_definition space;
+      const std::uint64_t id = in.number();
+      const std::uint64_t name = in.number();
+      space.capacity = in.signed_number();
+      space.is_per_core = in.number() != 0;
+      // Older traces name no memory; there, the space that always exists was in the host's.
+      const std::uint64_t memory = in.is_at_end() ? (id == cpu_space ? 1 : 0) : in.number();
+      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || memory > host_memory || space.capacity < 0) return false;
+      space.memory = memory == 1 ? host_memory : memory == 0 ? 0 : static_cast<label>(memory - 1);
+      space.id = static_cast<std::uint8_t>(id);
+      space.name = static_cast<label>(name);
+      visitor.space(space);
+      return true;
+    }
+    case control::header: {
+      capture_info info;
+      if (!decode_info(payload, info)) return false;
+      visitor.info(info);
+      return true;
+    }
+    case control::facts: {
+      fact_part part;
+      if (!decode_facts(payload, part)) return false;
+      visitor.facts(std::move(part));
+      return true;
+    }
+    case control::saved_state: {
+      saved_state_part part;
+      part.index = in.number();
+      part.is_last = in.number() != 0;
+      part.bytes = payload.substr(payload.size() - in.left());
+      if (in.has_failed()) return false;
+      if constexpr (requires { visitor.saved_state(part); }) return visitor.saved_state(part);
+      return true;
+    }
+    default: return true;
+  }
+}
+
+/// Calls `visit(head, bytes)` for each record of a saved state, with the two parts of its payload.
+template <class Visitor>
+void for_each_saved_state_part(const page_array<unsigned char>& state, Visitor&& visit) noexcept {
+  constexpr std::size_t most = std::size_t{64} * 1024;
+  std::size_t begin = 0;
+  for (std::uint64_t index = 0; begin < state.size(); ++index) {
+    const std::size_t size = state.size() - begin < most ? state.size() - begin : most;
+    const bool is_last = begin + size == state.size();
+    const small_payload head = small_payload{}.number(index).number(is_last ? 1 : 0);
+    visit(head.view(), std::string_view{reinterpret_cast<const char*>(state.data() + begin), size});
+    begin += size;
+  }
+}
+
+[[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
+  small_payload out;
+  out.number(space.id).number(space.name).number(zigzag(space.capacity)).number(space.is_per_core ? 1 : 0);
+  out.number(space.memory == host_memory ? 1 : space.memory == 0 ? 0 : space.memory + std::uint64_t{1});
+  return out;
+}
+
+}  // namespace detail
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/fact_tables.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What is kept of the facts in a trace. Rows beyond it are only counted.
+struct fact_limits {
+  std::size_t tables = max_fact_tables;
+  std::size_t bytes = max_fact_bytes;
+};
+/// For a process's own facts, on their way to a trace.
+inline constexpr fact_limits no_fact_limits{std::numeric_limits<std::size_t>::max(), std::numeric_limits<std::size_t>::max()};
+
+/// The tables of a trace, put together from their parts. Rows that are missing, because a part is or because they are beyond the
+/// limits, are counted.
+class fact_tables {
+ public:
+  explicit fact_tables(fact_limits limits = {}) noexcept : limits_{limits} {}
+
+  void add(fact_part&& part) {
+    std::size_t index = 0;
+    while (index < tables_.size() && tables_[index].name != part.table.name) ++index;
+    if (index == limits_.tables) {
+      add_missing(missing_of_further_tables_, part.first_row, part.left_out, part.table.rows.size());
+      return;
+    }
+    if (index == tables_.size()) {
+      tables_.emplace_back();
+      states_.emplace_back();
+    }
+    fact_table& table = tables_[index];
+    state& known = states_[index];
+    // A part that begins earlier, or has other columns, is of a newer table whose beginning is missing.
+    if (part.first_row == 0 || part.first_row < known.next_row || table.columns != part.table.columns) {
+      bytes_ -= known.bytes;
+      known = {};
+      table.name = std::move(part.table.name);
+      table.columns = std::move(part.table.columns);
+      table.rows.clear();
+    }
+    add_missing(known.missing, part.first_row - known.next_row, part.left_out);
+    known.next_row = part.first_row + part.table.rows.size() + part.left_out;
+    append(table, known, std::move(part.table.rows));
+  }
+
+  /// In order of first arrival.
+  [[nodiscard]] const vector<fact_table>& all() const noexcept { return tables_; }
+  [[nodiscard]] vector<fact_table> take() noexcept { return std::move(tables_); }
+  /// The allocations that hold them.
+  [[nodiscard]] std::array<const void*, 2> memory() const noexcept { return {tables_.data(), states_.data()}; }
+
+  [[nodiscard]] std::uint64_t missing_rows() const noexcept {
+    std::uint64_t sum = missing_of_further_tables_;
+    for (const state& known : states_) add_missing(sum, known.missing);
+    return sum;
+  }
+
+ private:
+  struct state {
+    std::uint64_t next_row = 0;
+    std::uint64_t missing = 0;
+    std::size_t bytes = 0;
+  };
+
+  template <class... Counts>
+  static void add_missing(std::uint64_t& sum, Counts... counts) noexcept {
+    const auto add = [&](std::uint64_t count) {
+      if (__builtin_add_overflow(sum, count, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
+    };
+    (add(counts), ...);
+  }
+
+  void append(fact_table& table, state& known, vector<vector<fact_value>>&& rows) {
+    std::size_t kept = 0;
+    for (; kept < rows.size(); ++kept) {
+      const std::size_t bytes = bytes_of_row(rows[kept]);
+      if (bytes > limits_.bytes - std::min(bytes_, limits_.bytes)) break;
+      bytes_ += bytes;
+      known.bytes += bytes;
+    }
+    add_missing(known.missing, rows.size() - kept);
+    rows.resize(kept);
+    if (table.rows.empty()) {
+      table.rows = std::move(rows);
+    } else {
+      for (auto& row : rows) table.rows.push_back(std::move(row));
+    }
+  }
+
+  fact_limits limits_;
+  vector<fact_table> tables_;
+  vector<state> states_;   ///< of each table
+  std::size_t bytes_ = 0;  ///< of all rows, about
+  std::uint64_t missing_of_further_tables_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/saved_state_collector.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Assembles the parts of a saved state.
+class saved_state_collector {
+ public:
+  /// Adds a part; true if the state is now complete. A part without its predecessors is useless; nothing is lost by waiting for
+  /// the next state.
+  [[nodiscard]] bool add(const saved_state_part& part) noexcept {
+    if (part.index == 0) {
+      bytes_.clear();
+      next_ = 0;
+    }
+    const std::size_t filled = bytes_.size();
+    if (part.index != next_ || !bytes_.resize(filled + part.bytes.size())) return false;
+    if (!part.bytes.empty()) std::memcpy(bytes_.data() + filled, part.bytes.data(), part.bytes.size());
+    ++next_;
+    return part.is_last;
+  }
+
+  [[nodiscard]] const unsigned char* data() const noexcept { return bytes_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  void clear() noexcept {
+    bytes_ = {};
+    next_ = none;
+  }
+
+ private:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+
+  page_array<unsigned char> bytes_;
+  std::uint64_t next_ = none;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/trace_fold.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The fold of a trace so far: the ledger of its events, and what explains them. Profiles are built from it.
+///
+/// A capture feeds one while it records; a trace read from memory or a file feeds another in the same way. Both give the same
+/// profile. Not synchronised.
+class trace_fold {
+ public:
+  trace_fold() noexcept = default;
+  /// Uses `names`, which must outlive it, instead of the trace's own name records.
+  explicit trace_fold(const detail::label_table& names) noexcept : borrowed_names_(&names) {}
+  trace_fold(const trace_fold&) = delete;
+  trace_fold& operator=(const trace_fold&) = delete;
+
+  /// Like `ledger::limit_work`. Call before the first record.
+  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+  /// Keeps this many segments in full, whatever the capture did; 0: as many as the capture kept. Call before the first record.
+  void keep_full_segments(std::uint32_t count) noexcept { full_segments_ = count; }
+
+  // --- a trace_visitor ----------------------------------------------------------------------------------------------
+
+  void info(const capture_info& info) {
+    const std::string encoded = detail::encode_info(info);
+    info_.clear();
+    if (info_.resize(encoded.size())) std::memcpy(info_.data(), encoded.data(), encoded.size());
+    if (!events_) begin(info);
+  }
+  void name(label id, std::string_view text) noexcept {
+    // Ids are 1, 2, 3, ...: a repeated name, as after a gap, is already known.
+    if (borrowed_names_ == nullptr && id == own_names_.size() + 1) own_names_.append(text);
+  }
+  void space(const space_definition& space) noexcept {
+    space_names_[space.id] = space.name;
+    if (!events_) begin({});
+    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
+    if (space.memory != 0) (void)events_->place(space.id, space.memory);
+  }
+  void facts(fact_part&& part) { facts_.add(std::move(part)); }
+  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+    if (!events_) begin({});
+    events_->apply(first, last, ring);
+  }
+  /// The same for events of several threads, in order.
+  void events(const detail::ordered_event* first, const detail::ordered_event* last) noexcept {
+    if (!events_) begin({});
+    events_->apply(first, last);
+  }
+  /// Continues from a saved state if events are missing before it.
+  bool saved_state(const saved_state_part& part) noexcept {
+    if (!events().is_behind()) return true;
+    if (!saved_state_.add(part)) return true;
+    const bool is_sound = detail::read_saved_state(events(), saved_state_.data(), saved_state_.size());
+    saved_state_.clear();
+    if (is_sound) return true;
+    const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
+    events().apply(&gap, &gap + 1, detail::no_ring_id);
+    return false;
+  }
+
+  // --- queries for a profile ----------------------------------------------------------------------------------------
+
+  [[nodiscard]] capture_info info() const {
+    capture_info decoded;
+    (void)detail::decode_info({info_.data(), info_.size()}, decoded);
+    return decoded;
+  }
+  [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
+  /// By memory space id.
+  [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
+  [[nodiscard]] const vector<fact_table>& facts() const noexcept { return facts_.all(); }
+  [[nodiscard]] std::array<const void*, 2> memory_of_facts() const noexcept { return facts_.memory(); }
+  /// The same, for the last profile.
+  [[nodiscard]] vector<fact_table> take_facts() noexcept { return facts_.take(); }
+  /// Rows of facts that the trace lacks, or that are beyond the limits.
+  [[nodiscard]] std::uint64_t missing_fact_rows() const noexcept { return facts_.missing_rows(); }
+  [[nodiscard]] ledger& events() noexcept {
+    if (!events_) begin({});
+    return *events_;
+  }
+
+  /// Writes a saved state of the trace so far; the reader must know all its names. False if the system has no memory for it.
+  [[nodiscard]] bool write_saved_state(detail::page_array<unsigned char>& bytes) noexcept {
+    return detail::write_saved_state(events(), bytes);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
+  }
+
+ private:
+  void begin(const capture_info& info) noexcept {
+    events_.emplace(
+        ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
+                       full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations},
+        info.begin_stamp);
+    if (work_limit_) events_->limit_work(*work_limit_);
+  }
+
+  const detail::label_table* borrowed_names_ = nullptr;
+  detail::label_table own_names_;
+  detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
+  label space_names_[any_space + 1] = {};
+  detail::fact_tables facts_;
+  std::optional<std::uint64_t> work_limit_;
+  std::uint32_t full_segments_ = 0;
+  std::optional<ledger> events_;
+  detail::saved_state_collector saved_state_;
+};
+static_assert(trace_visitor<trace_fold>);
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/drain.hpp>
 #include <algorithm>
@@ -13451,11 +13416,11 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
     merge_rings<Pauses>(heap, count, consumer);
   }
 
-  if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
+  if (lone != nullptr && shared.can_grant && shared.sole_ring == lone->id &&
       shared.order_word.load(std::memory_order_relaxed) == order_shared) {
     grant_order<Pauses>(shared, *lone);
   }
-  shared.lone_ring = lone != nullptr ? lone->id : 0;
+  shared.sole_ring = lone != nullptr ? lone->id : 0;
 }
 
 /// Makes the heap large enough for one more ring; false if the system has no memory. Under the lock.
@@ -13545,6 +13510,7 @@ inline constexpr const char* registry_symbol = "_ZN7memprof5abi_116process_regis
 /// The loaded libraries that record in a registry other than this one. The executable cannot be examined. Not under the
 /// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
 [[nodiscard]] inline module_paths find_duplicate_registries() noexcept {
+  const internal_guard hidden;  // the loader allocates
   module_paths paths;
   module_query query{};
   for (std::uint32_t number = 0;; ++number) {
@@ -13573,136 +13539,6 @@ inline void warn_about_duplicate_registries(const module_paths& paths) noexcept 
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_6
-
-#if !defined(MEMPROF_SINGLE_HEADER_7) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_7
-
-// ---- <memprof/record/hidden_blocks.hpp>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The profiler's own heap blocks that the program may free, because they belong to a profile that was returned to it. Neither
-/// their allocation nor their free is an event of the program.
-///
-/// Thread-safe. While the set is empty, as it nearly always is, a lookup costs one load. A thread must not be interrupted in
-/// `add` or `remove` by a signal handler that calls either: the handler would wait for its own thread's lock.
-class hidden_blocks {
- public:
-  hidden_blocks() noexcept = default;
-  hidden_blocks(const hidden_blocks&) = delete;
-  hidden_blocks& operator=(const hidden_blocks&) = delete;
-
-  /// Adds a block. If there is no memory for the entry, the block's free will count as unmatched.
-  void add(std::uintptr_t address) noexcept {
-    const detail::lock_guard guard{lock_};
-    if (2 * (count_ + 1) > slots_.size() && !grow()) return;
-    slots_[free_slot(slots_, address)] = address;
-    ++count_;
-    const std::uint64_t hash = hash_of(address);
-    // Relaxed, here and below: a thread can only free a block that the adding thread has passed to it.
-    filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
-  }
-
-  /// Whether the block may be in the set. Costs one load and takes no lock.
-  [[nodiscard]] bool may_hold(std::uintptr_t address) const noexcept {
-    const std::uint64_t hash = hash_of(address);
-    return (filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) != 0;
-  }
-
-  /// Removes a block; false if it is not in the set.
-  [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
-    if (!may_hold(address)) [[likely]]
-      return false;
-    return remove_found(address);
-  }
-
-  /// Discards all entries: a block freed while nothing was recorded would leave an entry that later matches a block of the
-  /// program.
-  void clear() noexcept {
-    const detail::lock_guard guard{lock_};
-    slots_ = {};
-    count_ = 0;
-    clear_filter();
-  }
-
-  /// Unlocks the lock whatever its state. Only for a child after `fork`.
-  void reset_lock() noexcept { lock_.reset(); }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
-
- private:
-  static constexpr std::size_t filter_words = 32;
-
-  [[nodiscard]] static std::uint64_t hash_of(std::uintptr_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
-  [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
-  [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
-  [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
-    return std::size_t{hash_of(address) >> 20} & (slots.size() - 1);
-  }
-  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
-    std::size_t slot = home_of(slots, address);
-    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-    return slot;
-  }
-
-  [[nodiscard]] bool grow() noexcept {
-    detail::page_array<std::uintptr_t> larger;
-    if (!larger.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
-    for (const std::uintptr_t address : slots_) {
-      if (address != 0) larger[free_slot(larger, address)] = address;
-    }
-    slots_ = std::move(larger);
-    return true;
-  }
-
-  [[gnu::cold, gnu::noinline]] bool remove_found(std::uintptr_t address) noexcept {
-    const detail::lock_guard guard{lock_};
-    if (slots_.empty()) return false;
-    std::size_t slot = home_of(slots_, address);
-    while (slots_[slot] != address) {
-      if (slots_[slot] == 0) return false;
-      slot = (slot + 1) & (slots_.size() - 1);
-    }
-    close_gap(slot);
-    if (--count_ == 0) clear_filter();
-    return true;
-  }
-
-  void clear_filter() noexcept {
-    for (auto& word : filter_) word.store(0, std::memory_order_relaxed);
-  }
-
-  /// Empties a slot and moves those behind it that a search would no longer find.
-  void close_gap(std::size_t gap) noexcept {
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t slot = (gap + 1) & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
-      const std::size_t home = home_of(slots_, slots_[slot]);
-      if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
-      slots_[gap] = slots_[slot];
-      gap = slot;
-    }
-    slots_[gap] = 0;
-  }
-
-  std::atomic<std::uint64_t> filter_[filter_words] = {};
-  detail::futex_lock lock_;
-  detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
-  std::size_t count_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_7
-
-#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_8
 
 // ---- <memprof/trace/crc32c.hpp>
 #include <cstddef>
@@ -14158,6 +13994,199 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/trace/encoder.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Where encoded records go.
+struct encoded_bytes {
+  unsigned char* next;
+  unsigned char* end;
+
+  [[nodiscard]] std::size_t room() const noexcept { return static_cast<std::size_t>(end - next); }
+};
+
+/// Encodes events as the bytes of a trace, described in docs/trace_format.md: two to six bytes per event.
+class trace_encoder {
+ public:
+  /// Maximum size of an event's record, including a preceding stamp and ring.
+  static constexpr std::size_t max_event_bytes = 64;
+
+  /// Begins a chunk.
+  void restart() noexcept {
+    state_.restart();
+    ring_ = nullptr;
+  }
+
+  /// Writes as many of the events [first, last) of a ring as fit into `out`, and returns the first one not written.
+  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring, encoded_bytes& out) noexcept {
+    // As many at a time as fit whatever their length: one check for many events.
+    for (std::size_t fitting; (fitting = out.room() / max_event_bytes) != 0 && first != last;) {
+      unsigned char* next = turn_to(ring, out.next);
+      const auto left = static_cast<std::size_t>(last - first);
+      const event* const end = first + (left < fitting ? left : fitting);
+      for (; first != end; ++first) {
+        if (end - first > prefetch_distance) {
+          __builtin_prefetch(&state_.slots[coding_state::slot_of(first[prefetch_distance].address)], 1);
+        }
+        next = put(*first, next);
+      }
+      out.next = next;
+    }
+    return first;
+  }
+
+  /// Writes a record of the control nibble with its length; `out` must have room for it. Its payload may come in two parts.
+  static void put_control(control kind, std::string_view payload, std::string_view more, encoded_bytes& out) noexcept {
+    *out.next++ = static_cast<unsigned char>(kind);
+    out.next = put_varint(out.next, payload.size() + more.size());
+    for (const std::string_view part : {payload, more}) {
+      if (!part.empty()) std::memcpy(out.next, part.data(), part.size());
+      out.next += part.size();
+    }
+  }
+  [[nodiscard]] static constexpr std::size_t control_bytes(std::size_t payload) noexcept {
+    return payload + 1 + max_varint_bytes;
+  }
+
+ private:
+  static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< in events: the slots exceed a first-level cache
+
+  [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
+    if (ring_ != nullptr && ring_->ring == ring) return out;
+    std::size_t place = state_.place_of_ring(ring);
+    if (place != coding_state::ring_count) {
+      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(control::first_ring) + place);
+    } else {
+      *out++ = static_cast<unsigned char>(control::ring);
+      out = put_varint(out, ring);
+      place = state_.add_ring(ring);
+    }
+    ring_ = &state_.rings[place];
+    return out;
+  }
+
+  [[nodiscard, gnu::always_inline]] unsigned char* put(const event& source, unsigned char* out) noexcept {
+    if (source.stamp != 0) out = put_stamp(source.stamp, out);
+    const std::uint64_t tail = packed_tail(source);
+    const std::size_t place = coding_state::slot_of(source.address);
+    coding_state::block_slot& slot = state_.slots[place];
+    if (slot.address == source.address) [[likely]] {
+      if (slot.tail == tail) {
+        // No processor can predict whether a block has the same size as the one before: the size is always written, and then kept
+        // or not.
+        const bool is_same = slot.bytes == source.bytes;
+        slot.bytes = source.bytes;
+        unsigned char* const behind_slot = put_slot(is_same ? opcode::allocate_known : opcode::allocate_resized, place, out);
+        unsigned char* const behind_bytes = put_varint(behind_slot, source.bytes);
+        return is_same ? behind_slot : behind_bytes;
+      }
+      if (slot.tail_of_free == tail) {
+        if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
+        if (source.bytes == 0) return put_slot(opcode::free_known_bare, place, out);
+      }
+    }
+    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) return put_scope(source, tail, out);
+    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = coding_state::slot_for(source, tail);
+    return put_any(source, out);
+  }
+
+  [[nodiscard]] static unsigned char* put_slot(opcode code, std::size_t place, unsigned char* out) noexcept {
+    const auto low_byte_last = __builtin_bswap16(static_cast<std::uint16_t>(place));
+    const auto both = static_cast<std::uint16_t>(low_byte_last | static_cast<unsigned>(code));
+    std::memcpy(out, &both, sizeof both);
+    return out + sizeof both;
+  }
+
+  /// Writes the difference to the last stamp: the lowest six bits here, the tail after it if there is any.
+  [[nodiscard]] unsigned char* put_stamp(std::uint64_t stamp, unsigned char* out) noexcept {
+    const std::uint64_t change = zigzag(static_cast<std::int64_t>(stamp - state_.last_stamp));
+    state_.last_stamp = stamp;
+    if (change < 0x40) {
+      *out++ = static_cast<unsigned char>(0x80 | change);
+      return out;
+    }
+    *out++ = static_cast<unsigned char>(0xC0 | (change & 0x3F));
+    return put_varint(out, change >> 6);
+  }
+
+  [[nodiscard, gnu::noinline]] unsigned char* put_scope(const event& source, std::uint64_t tail, unsigned char* out) noexcept {
+    const auto number = static_cast<std::uint32_t>(source.address);
+    const auto other = static_cast<std::uint32_t>(source.address >> 32);
+    coding_state::ring_state& ring = *ring_;
+    if (source.kind == event_kind::scope_end) {
+      const bool is_innermost = other == 0 && ring.depth != 0 && ring.innermost() == number &&
+                                ring.open[ring.depth - 1].label == source.label && source.bytes == 0 && source.tag == 0 &&
+                                source.space == any_space;
+      if (other == 0) ring.end(number);
+      if (!is_innermost) return put_any(source, out);
+      *out++ = static_cast<unsigned char>(opcode::end_innermost);
+      return out;
+    }
+    const bool is_next =
+        number == ring.last_number + 1 && other == ring.innermost() && source.bytes == 0 && source.space == any_space;
+    ring.begin(number, source.label);
+    const std::uint64_t label_and_tag = (tail & 0xFFFF'0000'FFFF'FFFFU);
+    const std::size_t place = state_.place_of_name(label_and_tag);
+    if (is_next && place != coding_state::name_count) {
+      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(opcode::begin_known) | place);
+      return out;
+    }
+    if (place == coding_state::name_count) state_.add_name(label_and_tag);
+    return put_any(source, out);
+  }
+
+  [[nodiscard, gnu::noinline]] unsigned char* put_any(const event& source, unsigned char* out) noexcept {
+    const auto kind = static_cast<std::uint8_t>(source.kind);
+    if (kind < 15) {
+      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | kind);
+    } else {
+      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | 15U);
+      *out++ = kind;
+    }
+    unsigned char* const fields = out++;
+    unsigned present = 0;
+    const bool is_memory = has_address(source.kind);
+    const auto change = static_cast<std::int64_t>(source.address - (is_memory ? state_.last_address : 0));
+    if (is_memory) state_.last_address = source.address;
+    if (change != 0 && change % 16 == 0) {
+      present |= distance_of_16;
+      out = put_varint(out, zigzag(change / 16));
+    } else if (change != 0) {
+      present |= distance;
+      out = put_varint(out, zigzag(change));
+    }
+    if (source.bytes != 0) {
+      present |= bytes_field;
+      out = put_varint(out, source.bytes);
+    }
+    if (source.space != state_.last_space) {
+      present |= space_field;
+      *out++ = state_.last_space = source.space;
+    }
+    if (source.label != 0) {
+      present |= label_field;
+      out = put_varint(out, source.label);
+    }
+    if (source.tag != 0) {
+      present |= tag_field;
+      out = put_varint(out, source.tag);
+    }
+    *fields = static_cast<unsigned char>(present);
+    return out;
+  }
+
+  coding_state state_;
+  coding_state::ring_state* ring_ = nullptr;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/chunk_buffers.hpp>
 #include <atomic>
 #include <cstddef>
@@ -14588,177 +14617,6 @@ class live_area {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/detail/file_lock.hpp>
-#include <cerrno>
-#include <cstdio>
-
-#include <fcntl.h>
-
-/// @file
-/// A lock on a whole file, held until its holder closes the file or ends, however it ends; others can test it without taking it.
-/// Uses Linux open file description locks; on other systems nobody ever holds it.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Takes the write lock; false if another holder has it. File systems without locks grant it.
-[[nodiscard]] inline bool lock_file([[maybe_unused]] int file) noexcept {
-#if defined(F_OFD_SETLK)
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  return ::fcntl(file, F_OFD_SETLK, &whole) == 0 || (errno != EAGAIN && errno != EACCES);
-#else
-  return true;
-#endif
-}
-
-/// Whether another holder has it.
-[[nodiscard]] inline bool is_file_locked([[maybe_unused]] int file) noexcept {
-#if defined(F_OFD_GETLK)
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  return ::fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
-#else
-  return false;
-#endif
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/record/open_trace_file.hpp>
-#include <array>
-#include <cerrno>
-#include <cstddef>
-#include <cstdio>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/// @file
-/// Names and creates a capture's trace file, and decides what happens to an existing file of that name.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher set one), `%h` by its host, and `%%` by
-/// `%`.
-[[nodiscard]] inline std::string expand_trace_path(std::string_view pattern, const process_info& process) {
-  std::string path;
-  for (std::size_t position = 0; position < pattern.size(); ++position) {
-    const char next = position + 1 < pattern.size() ? pattern[position + 1] : '\0';
-    const bool is_known = pattern[position] == '%' && (next == 'p' || next == 'r' || next == 'h' || next == '%');
-    if (!is_known) {
-      path += pattern[position];
-      continue;
-    }
-    ++position;
-    if (next == 'p') path += std::to_string(process.id);
-    if (next == 'r') path += std::to_string(process.rank < 0 ? 0 : process.rank);
-    if (next == 'h') path += process.host;
-    if (next == '%') path += '%';
-  }
-  return path;
-}
-
-/// A newly created trace file, or why there is none.
-struct opened_trace_file {
-  int file = -1;
-  bool is_new = false;  ///< no file had its name, not even an empty one
-  std::string problem;  ///< a part of a sentence; empty: the file exists
-};
-
-/// What already has the name of a new trace file.
-enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_written, standard_stream, something_else };
-
-/// Whether the file is one of the process's standard streams: `/dev/stdout`, or a file that the shell redirects to or from.
-[[nodiscard]] inline bool is_standard_stream(const struct stat& file) noexcept {
-  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    struct stat stream {};
-    if (::fstat(number, &stream) == 0 && stream.st_dev == file.st_dev && stream.st_ino == file.st_ino) return true;
-  }
-  return false;
-}
-
-[[nodiscard]] inline name_taken_by look_at(const std::string& path) {
-  // Does not wait for the other end of a pipe.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) {
-    struct stat link {};
-    return errno == ENOENT && ::lstat(path.c_str(), &link) != 0 ? name_taken_by::nothing : name_taken_by::something_else;
-  }
-  name_taken_by found = name_taken_by::something_else;
-  struct stat status {};
-  const bool is_known = ::fstat(file, &status) == 0;
-  if (is_known && is_standard_stream(status)) {
-    found = name_taken_by::standard_stream;
-  } else if (is_known && S_ISREG(status.st_mode)) {
-    std::array<char, trace_magic.size()> begin{};
-    // Before reading its content: a process that has just created the file may not have written anything yet.
-    const bool is_locked = is_file_locked(file);
-    const ::ssize_t got = ::read(file, begin.data(), begin.size());
-    const bool is_trace =
-        got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic;
-    if (is_locked && (is_trace || got == 0)) {
-      found = name_taken_by::trace_being_written;
-    } else if (got == 0) {
-      found = name_taken_by::empty_file;
-    } else if (is_trace) {
-      found = name_taken_by::finished_trace;
-    }
-  }
-  ::close(file);
-  return found;
-}
-
-inline constexpr const char* another_writes_it = "another capture is writing it; put %p in the name for the process id";
-
-/// Creates the file with that name. An existing trace of that name is renamed to `path`.old and replaces an earlier trace there;
-/// anything else of that name is left alone and there is no file.
-[[nodiscard]] inline opened_trace_file open_trace_file(const std::string& path) {
-  const auto system_says = [](int error) { return std::error_code(error, std::generic_category()).message(); };
-  constexpr int attempts = 3;  // other processes may create and remove files of that name meanwhile
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (made >= 0) {
-      if (lock_file(made)) return {made, true, {}};
-      ::close(made);
-      return {-1, false, another_writes_it};
-    }
-    if (errno != EEXIST) return {-1, false, system_says(errno)};
-    switch (look_at(path)) {
-      case name_taken_by::nothing: continue;
-      case name_taken_by::empty_file: {
-        const int empty = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-        if (empty < 0) return {-1, false, system_says(errno)};
-        struct stat status {};
-        if (lock_file(empty) && ::fstat(empty, &status) == 0 && status.st_size == 0) return {empty, false, {}};
-        ::close(empty);
-        continue;
-      }
-      case name_taken_by::trace_being_written: return {-1, false, another_writes_it};
-      case name_taken_by::standard_stream:
-        return {-1, false, "the program's standard input, output or error is this file; choose another one"};
-      case name_taken_by::something_else:
-        return {-1, false, "something other than a trace has this name and is left as it is; choose another name"};
-      case name_taken_by::finished_trace: break;
-    }
-    const std::string old = path + ".old";
-    const name_taken_by of_old = look_at(old);
-    if (of_old != name_taken_by::nothing && of_old != name_taken_by::empty_file && of_old != name_taken_by::finished_trace) {
-      return {-1, false, "it is an earlier trace and cannot become '" + old + "', which is not a trace; move one of them"};
-    }
-    if (::rename(path.c_str(), old.c_str()) != 0) return {-1, false, system_says(errno)};
-  }
-  return {-1, false, "other processes keep creating files with this name"};
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/record/trace_file_message.hpp>
 #include <cstddef>
 #include <cstdio>
@@ -14788,6 +14646,535 @@ class trace_file_message {
 
  private:
   char path_[4096] = {};
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/decoder.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Decodes the chunks of a trace into events and definitions.
+///
+/// Accepts arbitrary bytes: anything invalid ends the chunk, and everything before it has been delivered.
+class trace_decoder {
+ public:
+  /// Begins a chunk.
+  void restart() noexcept {
+    state_.restart();
+    ring_ = nullptr;
+  }
+
+  /// Passes the records in [in, end) to `visitor`: `events(first, last, ring)` for runs of one ring's events, at most `batch` at
+  /// a time, and `definition(control, payload)` for the others. Returns where it stopped: `end`, or the first invalid record.
+  template <class Visitor>
+  [[nodiscard]] const unsigned char* decode(const unsigned char* in, const unsigned char* end, Visitor& visitor) {
+    event batch[batch_size];
+    std::size_t count = 0;
+    std::uint64_t stamp = 0;
+    const unsigned char* record = in;
+    const auto hand_on = [&] {
+      if (count != 0) visitor.events(batch, batch + count, ring_->ring);
+      count = 0;
+    };
+    while (in != end) {
+      record = in;
+      const unsigned char first = *in++;
+      if (first >= 0x80) {
+        std::uint64_t change = first & 0x3FU;
+        if ((first & 0x40U) != 0) {
+          std::uint64_t upper = 0;
+          in = get_varint(in, end, upper);
+          if (in == nullptr) break;
+          change |= upper << 6;
+        }
+        state_.last_stamp += static_cast<std::uint64_t>(unzigzag(change));
+        stamp = state_.last_stamp;
+        continue;
+      }
+      if (first < 0x10) {
+        hand_on();
+        in = take_control(first, in, end, visitor);
+        if (in == nullptr) break;
+        continue;
+      }
+      if (ring_ == nullptr) {
+        in = nullptr;
+        break;
+      }
+      event& next = batch[count];
+      in = take_event(first, in, end, next);
+      if (in == nullptr) break;
+      next.stamp = stamp;
+      stamp = 0;
+      if (++count == batch_size) hand_on();
+    }
+    hand_on();
+    return in == nullptr ? record : in;
+  }
+
+ private:
+  static constexpr std::size_t batch_size = 256;
+
+  template <class Visitor>
+  [[nodiscard]] const unsigned char* take_control(unsigned char first, const unsigned char* in, const unsigned char* end,
+                                                  Visitor& visitor) {
+    constexpr auto first_ring = static_cast<unsigned char>(control::first_ring);
+    if (first >= first_ring) {
+      const std::size_t place = first - first_ring;
+      if (place >= state_.rings_used) return nullptr;
+      ring_ = &state_.rings[place];
+      return in;
+    }
+    std::uint64_t value = 0;
+    in = get_varint(in, end, value);
+    if (in == nullptr || first == 0) return nullptr;
+    if (first == static_cast<unsigned char>(control::ring)) {
+      if (value > 0xFFFF'FFFFU) return nullptr;
+      ring_ = &state_.rings[state_.add_ring(static_cast<std::uint32_t>(value))];
+      return in;
+    }
+    if (value > static_cast<std::uint64_t>(end - in)) return nullptr;
+    visitor.definition(static_cast<control>(first), std::string_view{reinterpret_cast<const char*>(in), std::size_t{value}});
+    return in + value;
+  }
+
+  [[nodiscard, gnu::always_inline]] const unsigned char* take_event(unsigned char first, const unsigned char* in,
+                                                                    const unsigned char* end, event& next) noexcept {
+    const auto code = static_cast<opcode>(first & 0xF0U);
+    if (code <= opcode::allocate_resized) {
+      if (in == end) return nullptr;
+      coding_state::block_slot& slot = state_.slots[(first & 0x0FU) << 8 | *in++];
+      next.address = slot.address;
+      next.bytes = slot.bytes;
+      set_packed_tail(next, slot.tail);
+      if (code == opcode::allocate_known) return in;
+      if (code == opcode::allocate_resized) {
+        in = get_varint(in, end, next.bytes);
+        if (in != nullptr) slot.bytes = next.bytes;
+        return in;
+      }
+      set_packed_tail(next, coding_state::tail_of_free(slot.tail));
+      if (code == opcode::free_known_bare) next.bytes = 0;
+      return in;
+    }
+    if (code == opcode::any_event) return take_any(first & 0x0FU, in, end, next);
+    return take_scope(first, in, next);
+  }
+
+  [[nodiscard]] const unsigned char* take_scope(unsigned char first, const unsigned char* in, event& next) noexcept {
+    coding_state::ring_state& ring = *ring_;
+    next.bytes = 0;
+    if (static_cast<opcode>(first & 0xF0U) == opcode::end_innermost) {
+      if (ring.depth == 0 || (first & 0x0FU) != 0) return nullptr;
+      const auto ended = ring.open[ring.depth - 1];
+      next.address = ended.number;
+      next.label = ended.label;
+      next.kind = event_kind::scope_end;
+      next.space = any_space;
+      next.tag = 0;
+      ring.end(ended.number);
+      return in;
+    }
+    const std::size_t place = first & 0x0FU;
+    if (place == coding_state::name_count) return nullptr;
+    set_packed_tail(next, state_.names[place]);
+    next.kind = event_kind::scope_begin;
+    next.space = any_space;
+    next.address = scope_address(ring.last_number + 1, ring.innermost());
+    ring.begin(ring.last_number + 1, next.label);
+    return in;
+  }
+
+  [[nodiscard]] const unsigned char* take_any(unsigned kind, const unsigned char* in, const unsigned char* end,
+                                              event& next) noexcept {
+    if (kind == 15) {
+      if (in == end) return nullptr;
+      kind = *in++;
+    }
+    if (in == end) return nullptr;
+    const unsigned present = *in++;
+    std::uint64_t value = 0;
+    const auto take = [&] {
+      if (in != nullptr) in = get_varint(in, end, value);
+      return in != nullptr ? value : 0;
+    };
+    const bool is_memory = has_address(static_cast<event_kind>(kind));
+    next.address = is_memory ? state_.last_address : 0;
+    if ((present & distance_of_16) != 0) {
+      next.address += static_cast<std::uint64_t>(unzigzag(take())) * 16;
+    } else if ((present & distance) != 0) {
+      next.address += static_cast<std::uint64_t>(unzigzag(take()));
+    }
+    next.bytes = (present & bytes_field) != 0 ? take() : 0;
+    if ((present & space_field) != 0) {
+      if (in == nullptr || in == end) return nullptr;
+      state_.last_space = *in++;
+    }
+    const std::uint64_t label = (present & label_field) != 0 ? take() : 0;
+    const std::uint64_t tag = (present & tag_field) != 0 ? take() : 0;
+    if (in == nullptr || label > 0xFFFF'FFFFU || tag > 0xFFFFU || (present & 0xC0U) != 0) return nullptr;
+    next.label = static_cast<std::uint32_t>(label);
+    next.kind = static_cast<event_kind>(kind);
+    next.space = state_.last_space;
+    next.tag = static_cast<std::uint16_t>(tag);
+    note(next);
+    return in;
+  }
+
+  /// Updates the state as the encoder did after writing an event in full.
+  void note(const event& taken) noexcept {
+    if (has_address(taken.kind)) state_.last_address = taken.address;
+    const std::uint64_t tail = packed_tail(taken);
+    if (taken.kind == event_kind::scope_begin) {
+      ring_->begin(static_cast<std::uint32_t>(taken.address), taken.label);
+      const std::uint64_t label_and_tag = tail & 0xFFFF'0000'FFFF'FFFFU;
+      if (state_.place_of_name(label_and_tag) == coding_state::name_count) state_.add_name(label_and_tag);
+    } else if (taken.kind == event_kind::scope_end) {
+      if (taken.address >> 32 == 0) ring_->end(static_cast<std::uint32_t>(taken.address));
+    } else if (coding_state::is_allocation(static_cast<std::uint8_t>(taken.kind))) {
+      state_.slots[coding_state::slot_of(taken.address)] = coding_state::slot_for(taken, tail);
+    }
+  }
+
+  coding_state state_;
+  coding_state::ring_state* ring_ = nullptr;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/trace.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI {
+
+class trace;
+
+namespace detail {
+
+/// The head of a trace whose oldest events are dropped: the state they left, and all records that are not events.
+class trace_head {
+ public:
+  trace_head() = default;
+  trace_head(const trace_head&) = delete;
+  trace_head& operator=(const trace_head&) = delete;
+
+  virtual void info(const capture_info& info) = 0;
+  virtual void name(label id, std::string_view text) noexcept = 0;
+  virtual void space(const space_definition& space) noexcept = 0;
+  virtual void facts(fact_table&& table) = 0;
+  /// Takes the oldest chunk of events and returns how many events it held.
+  virtual std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept = 0;
+  /// Number of dropped events.
+  [[nodiscard]] virtual std::uint64_t dropped() const noexcept = 0;
+  /// Writes what precedes the first kept chunk.
+  virtual void write(trace& beginning) = 0;
+  /// Bytes taken from the system.
+  [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
+  virtual void destroy() noexcept = 0;
+
+ protected:
+  ~trace_head() = default;
+};
+
+}  // namespace detail
+
+/// All events of a capture, in the order in which its ledger saw them, with everything needed to interpret them: names, memory
+/// spaces, threads, the process, clock readings, facts. It can be folded any number of times, by another ledger or an allocator
+/// model, and written to a file.
+///
+/// A capture fills one through `capture_options::trace`; `trace_writer` makes one from any other data. Takes about three bytes
+/// per event, in pages that the hooks do not see. Not synchronised: read it after the capture has ended.
+class trace {
+ public:
+  /// Keeps at most about `max_bytes`. Later events are counted but left out, so that the kept beginning has no gaps.
+  explicit trace(std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) noexcept : max_bytes_(max_bytes) {}
+  trace(trace&& other) noexcept { swap(other); }
+  trace& operator=(trace&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~trace() {
+    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes_);
+    detail::unmap_pages(encoder_, sizeof(detail::trace_encoder));
+    if (head_ != nullptr) head_->destroy();
+  }
+
+  /// Keeps the newest events within `max_bytes` instead, in chunks of `chunk_bytes`. The oldest chunk goes to `head`, which is
+  /// destroyed with the trace. Call before the first record.
+  void keep_newest(std::size_t max_bytes, std::size_t chunk_bytes, detail::trace_head* head) noexcept {
+    max_bytes_ = max_bytes;
+    chunk_bytes_ = chunk_bytes;
+    head_ = head;
+  }
+
+  /// A longer one would not fit into a chunk.
+  static constexpr std::size_t longest_name = std::size_t{128} * 1024;
+
+  // --- writing ------------------------------------------------------------------------------------------------------
+
+  /// Adds events [first, last) of one thread, identified by `ring`.
+  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+    while (first != last) {
+      const event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
+      size_ += static_cast<std::uint64_t>(done - first);
+      if (done != last && !begin_chunk()) {
+        left_out_ += static_cast<std::uint64_t>(last - done);
+        return;
+      }
+      first = done;
+    }
+  }
+  void info(const capture_info& info) {
+    if (head_ != nullptr) return head_->info(info);
+    define(detail::control::header, detail::encode_info(info));
+  }
+  /// Names precede the first event that uses them; their ids are 1, 2, 3, ... Cut to `longest_name` bytes.
+  void name(label id, std::string_view text) noexcept {
+    if (text.size() > longest_name) text = text.substr(0, longest_name);
+    if (head_ != nullptr) return head_->name(id, text);
+    const detail::small_payload number = detail::small_payload{}.number(id);
+    define(detail::control::name, number.view(), text);
+  }
+  void space(const space_definition& space) noexcept {
+    if (head_ != nullptr) return head_->space(space);
+    define(detail::control::space, detail::encode_space(space).view());
+  }
+  /// Replaces the table with the same name.
+  void facts(const fact_table& table) {
+    if (head_ != nullptr) return head_->facts(detail::fitted(table));
+    detail::for_each_part(detail::fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
+  }
+
+  /// Adds the records in the memory of another trace, as they are.
+  void append(const trace& records) {
+    struct copier {
+      trace& to;
+      void events(const event* first, const event* last, std::uint32_t ring) noexcept { to.events(first, last, ring); }
+      void definition(detail::control kind, std::string_view payload) noexcept { to.define(kind, payload); }
+    } copy{*this};
+    records.decode(copy);
+  }
+
+  /// Adds the result of `write_saved_state` for a ledger that has seen exactly the events so far.
+  void saved_state(const detail::page_array<unsigned char>& state) noexcept {
+    if (head_ != nullptr) return;  // the head makes its own
+    detail::for_each_saved_state_part(
+        state, [this](std::string_view head, std::string_view bytes) { define(detail::control::saved_state, head, bytes); });
+  }
+
+  /// States how many of the ring's events precede this record, present or not: for a trace that starts in the middle.
+  void position(std::uint32_t ring, std::uint64_t events) noexcept {
+    if (head_ == nullptr) define(detail::control::position, detail::small_payload{}.number(ring).number(events).view());
+  }
+
+  // --- reading ------------------------------------------------------------------------------------------------------
+
+  /// Passes everything to `visitor`, record by record, in order. If something was left out, the last event is a `gap`.
+  template <trace_visitor Visitor>
+  void visit(Visitor& visitor) const {
+    struct adapter {
+      Visitor& visitor;
+      void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
+      void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
+    };
+    if (head_ != nullptr) {
+      trace beginning;
+      head_->write(beginning);
+      beginning.visit(visitor);
+    }
+    adapter adapted{visitor};
+    decode(adapted);
+    if (left_out_ != 0) {
+      const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
+      visitor.events(&gap, &gap + 1, detail::no_ring_id);
+    }
+  }
+
+  /// Number of kept events.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return chunks_.empty() && head_ == nullptr; }
+  /// Number of events after the kept ones.
+  [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
+  /// Number of events before the kept ones (`capture_options::trace_limit`). A profile of the trace still counts them.
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return head_ == nullptr ? 0 : head_->dropped(); }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return chunks_.size() * chunk_bytes_ + chunks_.bytes() + (head_ == nullptr ? 0 : head_->bytes());
+  }
+  /// Bytes used by records.
+  [[nodiscard]] std::size_t encoded_bytes() const noexcept {
+    std::size_t total = 0;
+    for (const chunk& each : chunks_) total += each.used;
+    return total;
+  }
+
+  /// Calls `visit(bytes, size)` for each independently readable chunk of the encoding (docs/trace_format.md).
+  template <class Visitor>
+  void for_each_chunk(Visitor&& visit) const {
+    if (head_ != nullptr) {
+      trace beginning;
+      head_->write(beginning);
+      beginning.for_each_chunk(visit);
+    }
+    for (const chunk& each : chunks_) visit(each.bytes, each.used);
+  }
+
+ private:
+  struct chunk {
+    unsigned char* bytes;
+    std::size_t used;
+  };
+
+  template <class T>
+  struct unmapped_at_end {
+    T* object;
+    explicit unmapped_at_end(T* made) noexcept : object(made) {}
+    unmapped_at_end(const unmapped_at_end&) = delete;
+    unmapped_at_end& operator=(const unmapped_at_end&) = delete;
+    ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
+  };
+
+  /// Passes the records in memory to `visitor`, as `trace_decoder::decode` does.
+  template <class Visitor>
+  void decode(Visitor& visitor) const {
+    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
+    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
+    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
+    for (const chunk& each : chunks_) {
+      decoder.object->restart();
+      (void)decoder.object->decode(each.bytes, each.bytes + each.used, visitor);
+    }
+  }
+
+  [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
+    return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;
+  }
+
+  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
+    chunk& open = chunks_.back();
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
+    const event* const done = encoder_->encode(first, last, ring, out);
+    open.used = static_cast<std::size_t>(out.next - open.bytes);
+    return done;
+  }
+
+  void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
+    if (left_out_ != 0) return;
+    const std::size_t size = payload.size() + more.size();
+    const std::size_t most = detail::trace_encoder::control_bytes(size);
+    // One that is too long for a chunk ends the trace, so that the trace says that it is incomplete.
+    if (most > chunk_bytes_ || (!has_room(most) && !begin_chunk())) {
+      ++left_out_;
+      return;
+    }
+    chunk& open = chunks_.back();
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
+    detail::trace_encoder::put_control(kind, payload, more, out);
+    open.used = static_cast<std::size_t>(out.next - open.bytes);
+  }
+
+  [[nodiscard]] bool begin_chunk() noexcept {
+    if (left_out_ != 0) return false;
+    if (encoder_ == nullptr) {
+      void* const pages = detail::map_pages(sizeof(detail::trace_encoder));
+      if (pages == nullptr) return false;
+      encoder_ = new (pages) detail::trace_encoder;
+    }
+    if (!add_chunk() && !recycle_oldest()) return false;
+    encoder_->restart();
+    return true;
+  }
+
+  [[nodiscard]] bool add_chunk() noexcept {
+    if ((chunks_.size() + 1) * chunk_bytes_ > max_bytes_) return false;
+    void* const pages = detail::map_pages(chunk_bytes_);
+    if (pages == nullptr) return false;
+    if (chunks_.push_back({static_cast<unsigned char*>(pages), 0})) return true;
+    detail::unmap_pages(pages, chunk_bytes_);
+    return false;
+  }
+
+  [[nodiscard]] bool recycle_oldest() noexcept {
+    if (head_ == nullptr || chunks_.empty()) return false;
+    const chunk oldest = chunks_[0];
+    size_ -= head_->drop(oldest.bytes, oldest.used);
+    chunks_.erase(0);
+    return chunks_.push_back({oldest.bytes, 0});
+  }
+
+  void swap(trace& other) noexcept {
+    std::swap(max_bytes_, other.max_bytes_);
+    std::swap(size_, other.size_);
+    std::swap(left_out_, other.left_out_);
+    std::swap(chunks_, other.chunks_);
+    std::swap(encoder_, other.encoder_);
+    std::swap(chunk_bytes_, other.chunk_bytes_);
+    std::swap(head_, other.head_);
+  }
+
+  std::size_t max_bytes_ = std::numeric_limits<std::size_t>::max();
+  std::uint64_t size_ = 0;
+  std::uint64_t left_out_ = 0;
+  detail::page_array<chunk> chunks_;
+  detail::trace_encoder* encoder_ = nullptr;
+  std::size_t chunk_bytes_ = std::size_t{256} * 1024;
+  detail::trace_head* head_ = nullptr;  ///< null: nothing is dropped
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/newest_facts.hpp>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The newest table of each name, encoded in pages, so that its destruction need not be hidden from the hooks.
+class newest_facts {
+ public:
+  void put(const fact_table& table) {
+    encoded_.facts(table);
+    // Tables arrive again whenever a profile is requested.
+    if (encoded_.encoded_bytes() > 2 * newest_bytes_ + std::size_t{256} * 1024) forget_old();
+  }
+  /// In order of first arrival.
+  [[nodiscard]] vector<fact_table> tables() const {
+    collector found;
+    encoded_.visit(found);
+    return found.tables.take();
+  }
+  /// The tables as records; older rows of some tables may precede.
+  [[nodiscard]] const trace& encoded() const noexcept { return encoded_; }
+
+ private:
+  struct collector {
+    fact_tables tables{no_fact_limits};
+    void info(const capture_info&) {}
+    void name(label, std::string_view) {}
+    void space(const space_definition&) {}
+    void facts(fact_part&& part) { tables.add(std::move(part)); }
+    void events(const event*, const event*, std::uint32_t) {}
+  };
+
+  void forget_old() {
+    trace newest;
+    for (const fact_table& table : tables()) newest.facts(table);
+    encoded_ = std::move(newest);
+    newest_bytes_ = encoded_.encoded_bytes();
+  }
+
+  trace encoded_;
+  std::size_t newest_bytes_ = 0;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -14840,7 +15227,7 @@ struct trace_generation {
   }
 };
 
-/// What every generation begins with besides names and a key frame: everything that is not an event. Collected as it arrives.
+/// What every generation begins with besides names and a saved state: everything that is not an event. Collected as it arrives.
 class generation_definitions {
  public:
   void info(const capture_info& info) { info_.info(info); }
@@ -14866,7 +15253,7 @@ class generation_definitions {
 
  private:
   trace info_;
-  kept_facts facts_;
+  newest_facts facts_;
   space_definition spaces_[any_space] = {};
   bool is_space_[any_space] = {};
 };
@@ -14906,6 +15293,9 @@ class trace_file_writer {
     base_ = end_ = newest_.begin = area.begin == trace_file_header::size ? area.end : trace_file_header::size;
     return write_header(header(trace_file_state::live));
   }
+
+  /// Goes on in the same file under another descriptor.
+  void use(const own_file& file) noexcept { file_ = file; }
 
   /// Whether the last generation has been started in the file.
   [[nodiscard]] bool takes_generation() const noexcept { return next_.load(std::memory_order_acquire) == nullptr; }
@@ -15098,32 +15488,22 @@ class trace_file_writer {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/live_trace.hpp>
-#include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <pthread.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A capture's trace on its way to a file.
 ///
 /// The thread that drains the rings encodes their events into one of a few buffers. A dedicated thread appends full buffers to
-/// the file. When all are full, the trace gets a gap or the drain waits; when writing fails, the trace ends. Neither throws, and
-/// the capture goes on.
+/// the file, or that thread itself (`capture_options::trace_thread`). When all are full, the trace gets a gap or the drain waits;
+/// when writing fails, the trace ends. Neither throws, and the capture goes on.
 ///
 /// Used under the registry's lock, except for calls that wait for the file system: `open`, `start`, `give_up`, `wait_for_disk`,
 /// `finish`, `close_file`.
@@ -15134,32 +15514,11 @@ class live_trace {
   live_trace& operator=(const live_trace&) = delete;
 
   /// Creates the file named by a pattern like `capture_options::trace_file`. On failure, a line on stderr and `problem` say why.
-  [[nodiscard, gnu::noinline]] bool open(const std::string& pattern, const capture_options& options,
-                                         const process_info& process) {
-    waits_ = options.on_slow_disk == slow_disk::wait;
-    const std::string path = expand_trace_path(pattern, process);
-    message_.set_path(path);
-    const opened_trace_file opened = open_trace_file(path);
-    file_ = own_file::of(opened.file);
-    is_new_ = opened.is_new;
-    if (opened.problem.empty()) return true;
-    refuse(opened.problem);
-    return false;
-  }
+  [[nodiscard]] bool open(const std::string& pattern, const capture_options& options, const process_info& process);
 
   /// Begins the trace of capture `capture` in the created file. Fails like `open`; then call `give_up`.
-  [[nodiscard, gnu::noinline]] bool start(const capture_options& options, std::uint32_t capture) {
-    const std::string reason = start_writing(options, capture);
-    if (reason.empty()) return true;
-    refuse(reason);
-    return false;
-  }
-  void give_up() noexcept {
-    state_ = state::none;
-    release();
-    if (is_new_) (void)::unlink(message_.path());
-    close_file();
-  }
+  [[nodiscard]] bool start(const capture_options& options, std::uint32_t capture);
+  void give_up() noexcept;
 
   /// The places for rings in its pages; null if it has none.
   [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &area_.places() : nullptr; }
@@ -15207,10 +15566,10 @@ class live_trace {
   }
 
   /// After a gap: the state at its end. Left out if it would fill more than half of the free buffers.
-  void key_frame(const page_array<unsigned char>& frame) noexcept {
-    if (frame.size() > buffers_.free() * std::size_t{live_layout::buffer_bytes} / 2) return;
-    for_each_key_frame_part(frame,
-                            [this](std::string_view head, std::string_view bytes) { define(control::key_frame, head, bytes); });
+  void saved_state(const page_array<unsigned char>& saved) noexcept {
+    if (saved.size() > buffers_.free() * std::size_t{live_layout::buffer_bytes} / 2) return;
+    for_each_saved_state_part(
+        saved, [this](std::string_view head, std::string_view bytes) { define(control::saved_state, head, bytes); });
   }
 
   /// Commits what has come in so far to the file: it will be readable even if the process is killed.
@@ -15221,10 +15580,11 @@ class live_trace {
   // --- gaps ---------------------------------------------------------------------------------------------------------
 
   /// Called before each drain: reacts to the state of the disk. True if a gap has just ended; then pass in the names after
-  /// `last_name`, the spaces from `spaces` on, the position of each ring and a key frame.
+  /// `last_name`, the spaces from `spaces` on, the position of each ring and a saved state.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
     if (buffers_.error() != 0) state_ = state::stopped;
+    if (!has_thread_ && is_mapped_ && state_ == state::recording) writer_.reserve_places(area_.places());
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would fill up at once: few long gaps are better than many short ones.
     return buffers_.free() >= live_layout::buffers / 2 && end_gap();
@@ -15256,63 +15616,22 @@ class live_trace {
   }
 
   /// Begins a generation with the current state: a `gap` for all events so far, the position of each ring (written to a trace by
-  /// `write_positions`) and a key frame. If that fails, the newest generation grows instead. Takes nothing from `operator new`.
+  /// `write_positions`) and a saved state. If that fails, the newest generation grows instead. Takes nothing from `operator new`.
   template <class Names, class Positions>
-  [[gnu::noinline]] void begin_generation(const Names& names, std::uint64_t events, const page_array<unsigned char>& frame,
-                                          Positions&& write_positions) noexcept {
-    if (buffers_.used() != 0) next_chunk();
-    trace_generation* const next = state_ == state::recording ? trace_generation::make() : nullptr;
-    if (next == nullptr) return;
-    next->first_chunk = buffers_.number();
-    trace moment;
-    const event gap{0, 0, events, 0, event_kind::gap, any_space, 0};
-    moment.events(&gap, &gap + 1, no_ring_id);
-    write_positions(moment);
-    moment.key_frame(frame);
-    if (moment.left_out() != 0 || !definitions_->write(*next, names, last_name_) || !next->add(moment)) return next->destroy();
-    // At least as long as its beginning, so that starting generations stays cheap.
-    generation_bytes_ = std::max<std::uint64_t>(limit_ / 2, next->beginning.size());
-    // Plus what one drain may add.
-    next->expected_bytes = generation_bytes_ + generation_bytes_ / 4 + live_layout::buffer_bytes;
-    closed_bytes_ = 0;
-    writer_.begin_generation(next);
-  }
+  void begin_generation(const Names& names, std::uint64_t events, const page_array<unsigned char>& saved,
+                        Positions&& write_positions) noexcept;
 
   // --- the end ------------------------------------------------------------------------------------------------------
 
   /// Accepts nothing more, and detaches the rings from the file; `finish` does the rest.
-  [[gnu::noinline]] void close(event_ring* rings) noexcept {
-    if (state_ == state::recording && buffers_.used() != 0) buffers_.close();
-    if (has_thread_) state_ = state::closed;
-    if (is_mapped_) keeps_area_ = !area_.places().detach_all(rings);
-    buffers_.end();
-  }
+  void close(event_ring* rings) noexcept;
 
   /// Waits until everything is on disk, and completes the file. False if that has already been done or there is no file;
   /// otherwise call `settle` next.
-  [[nodiscard]] bool finish() noexcept {
-    if (!has_thread_) return false;
-    (void)::pthread_join(thread_, nullptr);
-    has_thread_ = false;
-    int error = buffers_.error();
-    if (error == 0) {
-      error = writer_.complete(keeps_area_);
-      if (error != 0) fail(error);
-    }
-    if (error != 0) writer_.stop(error);
-    struct stat status {};
-    if (file_.is_there() && ::fstat(file_.number, &status) == 0 && status.st_nlink == 0) {
-      is_deleted_ = true;
-      message_.say("memprof: trace file '%s': %s\n", deleted);
-    }
-    return true;
-  }
+  [[nodiscard]] bool finish() noexcept;
 
   /// Releases everything except the file itself and what a profile needs.
-  void settle() noexcept {
-    if (is_deleted_) std::snprintf(problem_, sizeof problem_, "%s", deleted);
-    release();
-  }
+  void settle() noexcept;
   void close_file() noexcept { file_.close(); }
 
   // --- status -------------------------------------------------------------------------------------------------------
@@ -15320,20 +15639,10 @@ class live_trace {
   [[nodiscard]] const own_file& file() const noexcept { return file_; }
   [[nodiscard]] std::string_view path() const noexcept { return message_.path(); }
   /// Why the file is incomplete or may become so; empty: no known problem.
-  [[nodiscard]] std::string problem() const {
-    if (problem_[0] != '\0') return problem_;
-    if (const int error = buffers_.error()) return std::string{"writing it failed: "} + text_of(error);
-    if (missing_ != 0) return "its disk was too slow";
-    if (!is_unmapped_) return {};
-    return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
-  }
+  [[nodiscard]] std::string problem() const;
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_; }
   /// Bytes of memory that are not the file's.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return encoder_ == nullptr ? 0
-                               : sizeof(trace_encoder) + area_.own_bytes() +
-                                     (definitions_ == nullptr ? 0 : sizeof(generation_definitions) + definitions_->bytes());
-  }
+  [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   enum class state : std::uint8_t {
@@ -15349,48 +15658,12 @@ class live_trace {
 
   [[nodiscard]] static const char* text_of(int error) noexcept { return std::strerror(error); }
 
-  void refuse(const std::string& reason) noexcept {
-    std::snprintf(problem_, sizeof problem_, "%s", reason.c_str());
-    message_.say("memprof: no trace file '%s': %s; the capture goes on without one\n", problem_);
-  }
+  void refuse(const std::string& reason) noexcept;
 
   /// Empty, or why the file cannot hold a trace.
-  [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
-    // Generations replace each other, after the area.
-    const bool wants_room_before = options.trace_limit == 0;
-    const int unmade = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word(), wants_room_before);
-    if (unmade != 0) return text_of(unmade);
-    is_mapped_ = area_.is_mapped();
-    is_unmapped_ = !is_mapped_;
-    void* const encoder_pages = map_pages(sizeof(trace_encoder));
-    if (encoder_pages != nullptr) encoder_ = new (encoder_pages) trace_encoder;
-    if (options.trace_limit != 0) {
-      void* const definition_pages = map_pages(sizeof(generation_definitions));
-      if (definition_pages != nullptr) definitions_ = new (definition_pages) generation_definitions;
-      limit_ = options.trace_limit;
-      generation_bytes_ = limit_ / 2;
-    }
-    if (encoder_ == nullptr || (limit_ != 0 && definitions_ == nullptr)) {
-      return "the system has no memory for it";
-    }
-    buffers_.use(area_.buffers(), area_.buffer_states());
-    if (const int error = writer_.start(file_, area_.position()); error != 0) return text_of(error);
-    state_ = state::recording;
-    open_chunk();
-    if (!start_thread()) return "the system cannot start a thread for it";
-    return {};
-  }
+  [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture);
 
-  [[nodiscard]] bool start_thread() noexcept {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    has_thread_ = ::pthread_create(&thread_, nullptr, run, this) == 0;
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return has_thread_;
-  }
+  [[nodiscard]] bool start_thread() noexcept;
 
   // --- the open chunk -----------------------------------------------------------------------------------------------
 
@@ -15408,74 +15681,28 @@ class live_trace {
   [[gnu::noinline]] void next_chunk() noexcept {
     closed_bytes_ += buffers_.used();
     buffers_.close();
+    if (!has_thread_) write_here();
     open_chunk();
   }
 
   /// Opens a chunk in a free buffer; if there is none, waits or begins a gap.
-  void open_chunk() noexcept {
-    if (buffers_.error() != 0) {
-      state_ = state::stopped;
-      return;
-    }
-    if (buffers_.open() || (waits_ && buffers_.wait_for_free(1) && buffers_.open())) return encoder_->restart();
-    state_ = buffers_.error() != 0 ? state::stopped : state::gapped;
-    if (state_ == state::gapped && missing_ == 0) {
-      message_.say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
-                   "its disk is too slow, so events are left out");
-    }
-    missing_at_gap_ = missing_;
-  }
+  void open_chunk() noexcept;
 
-  [[nodiscard]] bool end_gap() noexcept {
-    state_ = state::recording;
-    open_chunk();
-    if (state_ != state::recording) return false;
-    const std::uint64_t left_out = missing_ - missing_at_gap_;
-    const event gap{0, 0, left_out == 0 ? 1 : left_out, 0, event_kind::gap, any_space, 0};
-    events(&gap, &gap + 1, no_ring_id);
-    return true;
-  }
+  [[nodiscard]] bool end_gap() noexcept;
 
   // --- the thread ---------------------------------------------------------------------------------------------------
 
-  static void* run(void* self) {
-    const activity_guard hidden{activity::internal};
-#if defined(__linux__)
-    ::prctl(PR_SET_NAME, "memprof trace", 0, 0, 0);
-#endif
-    static_cast<live_trace*>(self)->write_until_end();
-    return nullptr;
-  }
+  static void* run(void* self);
 
-  void write_until_end() noexcept {
-    for (;;) {
-      const std::uint32_t seen = buffers_.wake_word().load(std::memory_order_acquire);
-      if (is_mapped_) writer_.reserve_places(area_.places());
-      const bool is_last = buffers_.has_ended();
-      if (const int error = writer_.write_chunks(buffers_); error != 0) return fail(error);
-      if (is_last) return;
-      buffers_.wake_word().wait(seen, std::memory_order_acquire);
-    }
-  }
+  void write_until_end() noexcept;
 
-  void fail(int error) noexcept {
-    if (buffers_.fail(error)) {
-      message_.say("memprof: trace file '%s' ends here: %s; the capture goes on without it\n", text_of(error));
-    }
-  }
+  /// Writes what is full, on the thread that drains, where no thread does.
+  void write_here() noexcept;
+
+  void fail(int error) noexcept;
 
   /// Releases the pages.
-  void release() noexcept {
-    area_.release();
-    unmap_pages(encoder_, sizeof(trace_encoder));
-    if (definitions_ != nullptr) {
-      definitions_->~generation_definitions();
-      unmap_pages(definitions_, sizeof(generation_definitions));
-    }
-    is_mapped_ = false;
-    encoder_ = nullptr;
-    definitions_ = nullptr;
-  }
+  void release() noexcept;
 
   state state_ = state::none;
   bool waits_ = false;
@@ -15484,7 +15711,8 @@ class live_trace {
   bool is_unmapped_ = false;  ///< the file could not be mapped
   bool is_deleted_ = false;
   bool keeps_area_ = false;  ///< a ring could not be detached from the file
-  bool has_thread_ = false;
+  bool has_thread_ = true;
+  bool is_unfinished_ = false;
   own_file file_;
   trace_encoder* encoder_ = nullptr;
   live_area area_;
@@ -15509,10 +15737,427 @@ class live_trace {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_8
+// ---- <memprof/detail/file_lock.hpp>
+#include <cerrno>
+#include <cstdio>
 
-#if !defined(MEMPROF_SINGLE_HEADER_9)
-#define MEMPROF_SINGLE_HEADER_9
+#include <fcntl.h>
+
+/// @file
+/// A lock on a whole file, held until its holder closes the file or ends, however it ends; others can test it without taking it.
+/// Uses Linux open file description locks; on other systems nobody ever holds it.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Takes the write lock; false if another holder has it. File systems without locks grant it.
+[[nodiscard]] inline bool lock_file([[maybe_unused]] int file) noexcept {
+#if defined(F_OFD_SETLK)
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_OFD_SETLK, &whole) == 0 || (errno != EAGAIN && errno != EACCES);
+#else
+  return true;
+#endif
+}
+
+/// Whether another holder has it.
+[[nodiscard]] inline bool is_file_locked([[maybe_unused]] int file) noexcept {
+#if defined(F_OFD_GETLK)
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+#else
+  return false;
+#endif
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/open_trace_file.hpp>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/// @file
+/// Names and creates a capture's trace file, and decides what happens to an existing file of that name.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher set one), `%h` by its host, and `%%` by
+/// `%`.
+[[nodiscard]] inline std::string expand_trace_path(std::string_view pattern, const process_info& process) {
+  std::string path;
+  for (std::size_t position = 0; position < pattern.size(); ++position) {
+    const char next = position + 1 < pattern.size() ? pattern[position + 1] : '\0';
+    const bool is_known = pattern[position] == '%' && (next == 'p' || next == 'r' || next == 'h' || next == '%');
+    if (!is_known) {
+      path += pattern[position];
+      continue;
+    }
+    ++position;
+    if (next == 'p') path += std::to_string(process.id);
+    if (next == 'r') path += std::to_string(process.rank < 0 ? 0 : process.rank);
+    if (next == 'h') path += process.host;
+    if (next == '%') path += '%';
+  }
+  return path;
+}
+
+/// A newly created trace file, or why there is none.
+struct opened_trace_file {
+  int file = -1;
+  bool is_new = false;  ///< no file had its name, not even an empty one
+  std::string problem;  ///< a part of a sentence; empty: the file exists
+};
+
+/// What already has the name of a new trace file.
+enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_written, standard_stream, something_else };
+
+/// Whether the file is one of the process's standard streams: `/dev/stdout`, or a file that the shell redirects to or from.
+[[nodiscard]] inline bool is_standard_stream(const struct stat& file) noexcept {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat stream {};
+    if (::fstat(number, &stream) == 0 && stream.st_dev == file.st_dev && stream.st_ino == file.st_ino) return true;
+  }
+  return false;
+}
+
+[[nodiscard]] inline name_taken_by look_at(const std::string& path) {
+  // Does not wait for the other end of a pipe.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) {
+    struct stat link {};
+    return errno == ENOENT && ::lstat(path.c_str(), &link) != 0 ? name_taken_by::nothing : name_taken_by::something_else;
+  }
+  name_taken_by found = name_taken_by::something_else;
+  struct stat status {};
+  const bool is_known = ::fstat(file, &status) == 0;
+  if (is_known && is_standard_stream(status)) {
+    found = name_taken_by::standard_stream;
+  } else if (is_known && S_ISREG(status.st_mode)) {
+    std::array<char, trace_magic.size()> begin{};
+    // Before reading its content: a process that has just created the file may not have written anything yet.
+    const bool is_locked = is_file_locked(file);
+    const ::ssize_t got = ::read(file, begin.data(), begin.size());
+    const bool is_trace =
+        got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic;
+    if (is_locked && (is_trace || got == 0)) {
+      found = name_taken_by::trace_being_written;
+    } else if (got == 0) {
+      found = name_taken_by::empty_file;
+    } else if (is_trace) {
+      found = name_taken_by::finished_trace;
+    }
+  }
+  ::close(file);
+  return found;
+}
+
+inline constexpr const char* another_writes_it = "another capture is writing it; put %p in the name for the process id";
+
+/// Creates the file with that name. An existing trace of that name is renamed to `path`.old and replaces an earlier trace there;
+/// anything else of that name is left alone and there is no file.
+[[nodiscard]] inline opened_trace_file open_trace_file(const std::string& path) {
+  const auto system_says = [](int error) { return std::error_code(error, std::generic_category()).message(); };
+  constexpr int attempts = 3;  // other processes may create and remove files of that name meanwhile
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made >= 0) {
+      if (lock_file(made)) return {made, true, {}};
+      ::close(made);
+      return {-1, false, another_writes_it};
+    }
+    if (errno != EEXIST) return {-1, false, system_says(errno)};
+    switch (look_at(path)) {
+      case name_taken_by::nothing: continue;
+      case name_taken_by::empty_file: {
+        const int empty = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+        if (empty < 0) return {-1, false, system_says(errno)};
+        struct stat status {};
+        if (lock_file(empty) && ::fstat(empty, &status) == 0 && status.st_size == 0) return {empty, false, {}};
+        ::close(empty);
+        continue;
+      }
+      case name_taken_by::trace_being_written: return {-1, false, another_writes_it};
+      case name_taken_by::standard_stream:
+        return {-1, false, "the program's standard input, output or error is this file; choose another one"};
+      case name_taken_by::something_else:
+        return {-1, false, "something other than a trace has this name and is left as it is; choose another name"};
+      case name_taken_by::finished_trace: break;
+    }
+    const std::string old = path + ".old";
+    const name_taken_by of_old = look_at(old);
+    if (of_old != name_taken_by::nothing && of_old != name_taken_by::empty_file && of_old != name_taken_by::finished_trace) {
+      return {-1, false, "it is an earlier trace and cannot become '" + old + "', which is not a trace; move one of them"};
+    }
+    if (::rename(path.c_str(), old.c_str()) != 0) return {-1, false, system_says(errno)};
+  }
+  return {-1, false, "other processes keep creating files with this name"};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/live_trace_file.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+/// @file
+/// The file of a `live_trace`: how it is made, continued by gaps and generations, written by its thread, and completed.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+[[gnu::noinline]] inline bool live_trace::open(const std::string& pattern, const capture_options& options,
+                                               const process_info& process) {
+  waits_ = options.on_slow_disk == slow_disk::wait;
+  has_thread_ = options.trace_thread;
+  const std::string path = expand_trace_path(pattern, process);
+  message_.set_path(path);
+  const opened_trace_file opened = open_trace_file(path);
+  file_ = own_file::of(opened.file);
+  is_new_ = opened.is_new;
+  if (opened.problem.empty()) return true;
+  refuse(opened.problem);
+  return false;
+}
+
+[[gnu::noinline]] inline bool live_trace::start(const capture_options& options, std::uint32_t capture) {
+  const std::string reason = start_writing(options, capture);
+  if (reason.empty()) return true;
+  refuse(reason);
+  return false;
+}
+
+inline void live_trace::give_up() noexcept {
+  state_ = state::none;
+  release();
+  if (is_new_) (void)::unlink(message_.path());
+  close_file();
+}
+
+template <class Names, class Positions>
+[[gnu::noinline]] void live_trace::begin_generation(const Names& names, std::uint64_t events,
+                                                    const page_array<unsigned char>& saved,
+                                                    Positions&& write_positions) noexcept {
+  if (buffers_.used() != 0) next_chunk();
+  trace_generation* const next = state_ == state::recording ? trace_generation::make() : nullptr;
+  if (next == nullptr) return;
+  next->first_chunk = buffers_.number();
+  trace moment;
+  const event gap{0, 0, events, 0, event_kind::gap, any_space, 0};
+  moment.events(&gap, &gap + 1, no_ring_id);
+  write_positions(moment);
+  moment.saved_state(saved);
+  if (moment.left_out() != 0 || !definitions_->write(*next, names, last_name_) || !next->add(moment)) return next->destroy();
+  // At least as long as its beginning, so that starting generations stays cheap.
+  generation_bytes_ = std::max<std::uint64_t>(limit_ / 2, next->beginning.size());
+  // Plus what one drain may add.
+  next->expected_bytes = generation_bytes_ + generation_bytes_ / 4 + live_layout::buffer_bytes;
+  closed_bytes_ = 0;
+  writer_.begin_generation(next);
+}
+
+[[gnu::noinline]] inline void live_trace::close(event_ring* rings) noexcept {
+  if (state_ == state::recording && buffers_.used() != 0) buffers_.close();
+  if (is_unfinished_) state_ = state::closed;
+  if (is_mapped_) keeps_area_ = !area_.places().detach_all(rings);
+  buffers_.end();
+}
+
+inline bool live_trace::finish() noexcept {
+  if (!is_unfinished_) return false;
+  is_unfinished_ = false;
+  if (has_thread_) {
+    (void)::pthread_join(thread_, nullptr);
+  } else {
+    write_here();
+  }
+  int error = buffers_.error();
+  if (error == 0) {
+    error = writer_.complete(keeps_area_);
+    if (error != 0) fail(error);
+  }
+  if (error != 0) writer_.stop(error);
+  struct stat status {};
+  if (file_.is_there() && ::fstat(file_.number, &status) == 0 && status.st_nlink == 0) {
+    is_deleted_ = true;
+    message_.say("memprof: trace file '%s': %s\n", deleted);
+  }
+  return true;
+}
+
+inline void live_trace::settle() noexcept {
+  if (is_deleted_) std::snprintf(problem_, sizeof problem_, "%s", deleted);
+  release();
+}
+
+inline std::string live_trace::problem() const {
+  if (problem_[0] != '\0') return problem_;
+  if (const int error = buffers_.error()) return std::string{"writing it failed: "} + text_of(error);
+  if (missing_ != 0) return "its disk was too slow";
+  if (!is_unmapped_) return {};
+  return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
+}
+
+inline std::size_t live_trace::bytes() const noexcept {
+  return encoder_ == nullptr ? 0
+                             : sizeof(trace_encoder) + area_.own_bytes() +
+                                   (definitions_ == nullptr ? 0 : sizeof(generation_definitions) + definitions_->bytes());
+}
+
+inline void live_trace::refuse(const std::string& reason) noexcept {
+  std::snprintf(problem_, sizeof problem_, "%s", reason.c_str());
+  message_.say("memprof: no trace file '%s': %s; the capture goes on without one\n", problem_);
+}
+
+inline std::string live_trace::start_writing(const capture_options& options, std::uint32_t capture) {
+  // Generations replace each other, after the area.
+  const bool wants_room_before = options.trace_limit == 0;
+  const int unmade = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word(), wants_room_before);
+  if (unmade != 0) return text_of(unmade);
+  is_mapped_ = area_.is_mapped();
+  is_unmapped_ = !is_mapped_;
+  void* const encoder_pages = map_pages(sizeof(trace_encoder));
+  if (encoder_pages != nullptr) encoder_ = new (encoder_pages) trace_encoder;
+  if (options.trace_limit != 0) {
+    void* const definition_pages = map_pages(sizeof(generation_definitions));
+    if (definition_pages != nullptr) definitions_ = new (definition_pages) generation_definitions;
+    limit_ = options.trace_limit;
+    generation_bytes_ = limit_ / 2;
+  }
+  if (encoder_ == nullptr || (limit_ != 0 && definitions_ == nullptr)) {
+    return "the system has no memory for it";
+  }
+  buffers_.use(area_.buffers(), area_.buffer_states());
+  if (const int error = writer_.start(file_, area_.position()); error != 0) return text_of(error);
+  state_ = state::recording;
+  open_chunk();
+  if (has_thread_ && !start_thread()) return "the system cannot start a thread for it";
+  is_unfinished_ = true;
+  return {};
+}
+
+inline bool live_trace::start_thread() noexcept {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool is_started = ::pthread_create(&thread_, nullptr, run, this) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return is_started;
+}
+
+inline void live_trace::open_chunk() noexcept {
+  if (buffers_.error() != 0) {
+    state_ = state::stopped;
+    return;
+  }
+  if (buffers_.open() || (waits_ && buffers_.wait_for_free(1) && buffers_.open())) return encoder_->restart();
+  state_ = buffers_.error() != 0 ? state::stopped : state::gapped;
+  if (state_ == state::gapped && missing_ == 0) {
+    message_.say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
+                 "its disk is too slow, so events are left out");
+  }
+  missing_at_gap_ = missing_;
+}
+
+inline bool live_trace::end_gap() noexcept {
+  state_ = state::recording;
+  open_chunk();
+  if (state_ != state::recording) return false;
+  const std::uint64_t left_out = missing_ - missing_at_gap_;
+  const event gap{0, 0, left_out == 0 ? 1 : left_out, 0, event_kind::gap, any_space, 0};
+  events(&gap, &gap + 1, no_ring_id);
+  return true;
+}
+
+inline void* live_trace::run(void* self) {
+  const activity_guard hidden{activity::internal};
+#if defined(__linux__)
+  ::prctl(PR_SET_NAME, "memprof trace", 0, 0, 0);
+#endif
+  static_cast<live_trace*>(self)->write_until_end();
+  return nullptr;
+}
+
+inline void live_trace::write_until_end() noexcept {
+  for (;;) {
+    const std::uint32_t seen = buffers_.wake_word().load(std::memory_order_acquire);
+    if (is_mapped_) writer_.reserve_places(area_.places());
+    const bool is_last = buffers_.has_ended();
+    if (const int error = writer_.write_chunks(buffers_); error != 0) return fail(error);
+    if (is_last) return;
+    buffers_.wake_word().wait(seen, std::memory_order_acquire);
+  }
+}
+
+[[gnu::noinline]] inline void live_trace::write_here() noexcept {
+  const errno_guard kept;
+  // The program may have closed the file, as daemons do with every descriptor.
+  if (!file_.is_there() && file_.reopen(message_.path())) writer_.use(file_);
+  const int error = buffers_.error() != 0 ? 0 : writer_.write_chunks(buffers_);
+  if (error != 0) fail(error);
+  if (error != EFBIG) return;
+  // A file beyond its size limit raises SIGXFSZ, which is blocked here and would end the program afterwards.
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  ::sigaddset(&taken, SIGXFSZ);
+  const timespec at_once{};
+  (void)::sigtimedwait(&taken, nullptr, &at_once);
+}
+
+inline void live_trace::fail(int error) noexcept {
+  if (buffers_.fail(error)) {
+    message_.say("memprof: trace file '%s' ends here: %s; the capture goes on without it\n", text_of(error));
+  }
+}
+
+inline void live_trace::release() noexcept {
+  area_.release();
+  unmap_pages(encoder_, sizeof(trace_encoder));
+  if (definitions_ != nullptr) {
+    definitions_->~generation_definitions();
+    unmap_pages(definitions_, sizeof(generation_definitions));
+  }
+  is_mapped_ = false;
+  encoder_ = nullptr;
+  definitions_ = nullptr;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_6
+
+#if !defined(MEMPROF_SINGLE_HEADER_7)
+#define MEMPROF_SINGLE_HEADER_7
 
 // ---- <memprof/profile/fact/process_memory.hpp>
 #include <cstdint>
@@ -15536,7 +16181,8 @@ struct process_memory {
   std::int64_t recorded_bytes = 0;          ///< live blocks of the capture in the host's memory; 0 if they are simulated
   std::int64_t unrecorded_heap_bytes = -1;  ///< blocks of `malloc` since the capture began that no source recorded, at least
   std::int64_t profiler_bytes = 0;          ///< the profiler's own
-  std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program
+  std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program, or malloc.hpp
+  std::int64_t records_malloc = 0;          ///< 1: <memprof/backend/malloc.hpp> is part of the program
 
   bool operator==(const process_memory&) const = default;
 
@@ -15556,6 +16202,7 @@ struct process_memory {
     visit("unrecorded_heap_bytes", row.unrecorded_heap_bytes);
     visit("profiler_bytes", row.profiler_bytes);
     visit("records_operator_new", row.records_operator_new);
+    visit("records_malloc", row.records_malloc);
   }
 };
 
@@ -15565,10 +16212,10 @@ inline constexpr std::string_view process_moments[] = {"first", "last", "most_re
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_9
+#endif  // MEMPROF_SINGLE_HEADER_7
 
-#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_10
+#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_8
 
 // ---- <memprof/record/handler_watch.hpp>
 #include <atomic>
@@ -15993,6 +16640,7 @@ struct capture_moment {
   std::int64_t recorded_blocks = 0;
   std::int64_t profiler_bytes = 0;
   bool records_operator_new = false;
+  bool records_malloc = false;
   std::int64_t alignment_bytes = 0;  ///< see `registry::alignment_bytes`
   std::int64_t allocated_bytes = 0;  ///< of all blocks so far that count in `recorded_bytes`, live or not
   std::int64_t allocated_blocks = 0;
@@ -16032,8 +16680,11 @@ class process_readings {
     row.recorded_bytes = at.recorded_bytes;
     row.profiler_bytes = at.profiler_bytes;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
-    // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
-    if (reading.heap >= 0 && reading.heap >= least_recorded(before, at) / 2) {
+    row.records_malloc = at.records_malloc ? 1 : 0;
+    if (at.records_malloc) {
+      row.unrecorded_heap_bytes = 0;
+      // If the heap has less than was recorded, the program uses another `malloc`, of which this one knows nothing.
+    } else if (reading.heap >= 0 && reading.heap >= least_recorded(before, at) / 2) {
       const std::int64_t rest =
           reading.heap - heap_before_ - recorded_heap - std::max<std::int64_t>(0, at.alignment_bytes - alignment_before_);
       row.unrecorded_heap_bytes = rest > most_cached ? rest : 0;
@@ -16130,6 +16781,136 @@ class process_readings {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_8
+
+#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_9
+
+// ---- <memprof/record/profiler_blocks.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The profiler's own heap blocks that the program may free, because they belong to a profile that was returned to it. Neither
+/// their allocation nor their free is an event of the program.
+///
+/// Thread-safe. While the set is empty, as it nearly always is, a lookup costs one load. A thread must not be interrupted in
+/// `add` or `remove` by a signal handler that calls either: the handler would wait for its own thread's lock.
+class profiler_blocks {
+ public:
+  profiler_blocks() noexcept = default;
+  profiler_blocks(const profiler_blocks&) = delete;
+  profiler_blocks& operator=(const profiler_blocks&) = delete;
+
+  /// Adds a block. If there is no memory for the entry, the block's free will count as unmatched.
+  void add(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (2 * (count_ + 1) > slots_.size() && !grow()) return;
+    slots_[free_slot(slots_, address)] = address;
+    ++count_;
+    const std::uint64_t hash = hash_of(address);
+    // Relaxed, here and below: a thread can only free a block that the adding thread has passed to it.
+    filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
+  }
+
+  /// Whether the block may be in the set. Costs one load and takes no lock.
+  [[nodiscard]] bool may_hold(std::uintptr_t address) const noexcept {
+    const std::uint64_t hash = hash_of(address);
+    return (filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) != 0;
+  }
+
+  /// Removes a block; false if it is not in the set.
+  [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
+    if (!may_hold(address)) [[likely]]
+      return false;
+    return remove_found(address);
+  }
+
+  /// Discards all entries: a block freed while nothing was recorded would leave an entry that later matches a block of the
+  /// program.
+  void clear() noexcept {
+    const detail::lock_guard guard{lock_};
+    slots_ = {};
+    count_ = 0;
+    clear_filter();
+  }
+
+  /// Unlocks the lock whatever its state. Only for a child after `fork`.
+  void reset_lock() noexcept { lock_.reset(); }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
+
+ private:
+  static constexpr std::size_t filter_words = 32;
+
+  [[nodiscard]] static std::uint64_t hash_of(std::uintptr_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
+  [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
+  [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
+  [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    return std::size_t{hash_of(address) >> 20} & (slots.size() - 1);
+  }
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    std::size_t slot = home_of(slots, address);
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uintptr_t> larger;
+    if (!larger.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
+    for (const std::uintptr_t address : slots_) {
+      if (address != 0) larger[free_slot(larger, address)] = address;
+    }
+    slots_ = std::move(larger);
+    return true;
+  }
+
+  [[gnu::cold, gnu::noinline]] bool remove_found(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (slots_.empty()) return false;
+    std::size_t slot = home_of(slots_, address);
+    while (slots_[slot] != address) {
+      if (slots_[slot] == 0) return false;
+      slot = (slot + 1) & (slots_.size() - 1);
+    }
+    close_gap(slot);
+    if (--count_ == 0) clear_filter();
+    return true;
+  }
+
+  void clear_filter() noexcept {
+    for (auto& word : filter_) word.store(0, std::memory_order_relaxed);
+  }
+
+  /// Empties a slot and moves those behind it that a search would no longer find.
+  void close_gap(std::size_t gap) noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t slot = (gap + 1) & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
+      const std::size_t home = home_of(slots_, slots_[slot]);
+      if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
+      slots_[gap] = slots_[slot];
+      gap = slot;
+    }
+    slots_[gap] = 0;
+  }
+
+  std::atomic<std::uint64_t> filter_[filter_words] = {};
+  detail::futex_lock lock_;
+  detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
+  std::size_t count_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_9
+
+#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_10
 
 // ---- <memprof/record/rings.hpp>
 #include <atomic>
@@ -16341,7 +17122,7 @@ inline constinit std::array<const void*, 2> reachable_facts{};
 /// One capture: folds the incoming trace, and keeps it on request. Used under the registry's lock.
 struct capture_state {
   capture_state(const capture_options& options, registry& shared)
-      : begin_drains(shared.drains), begin_ns(monotonic_ns()), kept(options.trace), fold(*shared.labels) {}
+      : begin_drains(shared.drains), begin_ns(monotonic_ns()), memory_trace(options.trace), fold(*shared.labels) {}
 
   std::uint64_t begin_drains;
   std::int64_t begin_ns;  ///< on the monotonic clock
@@ -16355,13 +17136,14 @@ struct capture_state {
   bool lacks_modules = false;  ///< some libraries record elsewhere
   bool has_ended = false;
   bool is_simulated = false;  ///< `run_mode::no_dispatch`
+  bool records_malloc = false;
   double record_ns = 0;
-  trace* kept;  ///< null: not kept
+  trace* memory_trace;  ///< `capture_options::trace`; may be null
   live_trace file;
   std::uint64_t reported_missing_events = 0;  ///< as last reported in the facts; likewise the problem, by hash
   std::uint32_t reported_problem = 0;
   process_readings process;
-  kept_backends backends;
+  capture_backends backends;
   trace_fold fold;
 
   // --- input --------------------------------------------------------------------------------------------------------
@@ -16369,37 +17151,37 @@ struct capture_state {
   /// The drain's consumer.
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
     fold.events(first, last, ring_id);
-    if (kept != nullptr) kept->events(first, last, ring_id);
+    if (memory_trace != nullptr) memory_trace->events(first, last, ring_id);
     if (file.takes_events()) file.events(first, last, ring_id);
   }
   void apply(const ordered_event* first, const ordered_event* last) noexcept {
     fold.events(first, last);
-    if (kept == nullptr && !file.takes_events()) return;
+    if (memory_trace == nullptr && !file.takes_events()) return;
     for_each_run(first, last, [this](const event* begin, const event* end, std::uint32_t ring_id) {
-      if (kept != nullptr) kept->events(begin, end, ring_id);
+      if (memory_trace != nullptr) memory_trace->events(begin, end, ring_id);
       if (file.takes_events()) file.events(begin, end, ring_id);
     });
   }
   void info(const capture_info& info) {
     fold.info(info);
-    if (kept != nullptr) kept->info(info);
+    if (memory_trace != nullptr) memory_trace->info(info);
     file.info(info);
   }
   void name(label id, std::string_view text) noexcept {
-    if (kept != nullptr) kept->name(id, text);
+    if (memory_trace != nullptr) memory_trace->name(id, text);
     file.name(id, text);
     file.commit();
   }
   void space(const space_definition& space) noexcept {
     fold.space(space);
-    if (kept != nullptr) kept->space(space);
+    if (memory_trace != nullptr) memory_trace->space(space);
     file.space(space);
     file.commit();
   }
   void facts(const fact_table& table) {
     fold.facts({fitted(table)});
     reachable_facts = fold.memory_of_facts();
-    if (kept != nullptr) kept->facts(table);
+    if (memory_trace != nullptr) memory_trace->facts(table);
     file.facts(table);
     file.commit();
   }
@@ -16430,6 +17212,30 @@ struct capture_state {
                begun_by / 1'000'000, begun_by / 1'000 % 1'000, begun_by % 1'000, version_string);
 }
 
+/// Bytes that the profiler holds: rings, names and the capture.
+[[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
+  const phantom_addresses* const phantom = shared.phantom.load(std::memory_order_relaxed);
+  const profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
+  return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
+         (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) + shared.ring_bytes +
+         shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
+         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/capture_trace.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// What a capture puts into its trace besides the program's events.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
 /// Adds a reading of both clocks to the trace. Under the lock, after a drain.
 inline void put_clock_reading(registry& shared, capture_state& state) noexcept {
   const std::uint64_t stamp = shared.stamps.next();
@@ -16455,7 +17261,7 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   state.lacks_modules = paths.size() != 0;
   std::size_t count = 0;
   for (const char character : paths) count += character == '\0' ? 1 : 0;
-  std::vector<unrecorded_module> modules(count);
+  vector<unrecorded_module> modules(count);
   const char* path = paths.data();
   for (unrecorded_module& module : modules) {
     module.path = path;
@@ -16485,37 +17291,208 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
-  page_array<unsigned char> frame;
-  if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // otherwise the gap says that events are missing
+  page_array<unsigned char> saved;
+  if (state.fold.write_saved_state(saved)) file.saved_state(saved);  // otherwise the gap says that events are missing
   file.commit();
 }
 
 /// Begins a generation of a trace file that has a limit. Under the lock, after a drain.
 [[gnu::cold, gnu::noinline]] inline void begin_generation(registry& shared, capture_state& state) noexcept {
-  page_array<unsigned char> frame;
-  if (!state.fold.write_key_frame(frame)) return;
-  state.file.begin_generation(*shared.labels, state.fold.events().events(), frame, [&](trace& beginning) {
+  page_array<unsigned char> saved;
+  if (!state.fold.write_saved_state(saved)) return;
+  state.file.begin_generation(*shared.labels, state.fold.events().events(), saved, [&](trace& beginning) {
     for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
       if (ring->drained != 0) beginning.position(ring->id, ring->drained);
     }
   });
 }
 
-inline constexpr std::uint64_t million = 1'000'000;
-
-/// Bytes that the profiler holds: rings, names and the capture.
-[[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
-  const phantom_addresses* const phantom = shared.phantom.load(std::memory_order_relaxed);
-  const hidden_blocks* const hidden = shared.hidden.load(std::memory_order_relaxed);
-  return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
-         (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
-         shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
-         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
+/// Begins the trace with what is known before the first event. Under the lock.
+inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode,
+                        const process_info& process) {
+  capture_info info;
+  info.library_version = version_string;
+  info.mode = mode;
+  info.device = options.device.name.view();
+  info.begin_unix_ns = unix_ns();
+  info.begin_stamp = shared.stamps.next();
+  info.timeline_points = options.timeline_points;
+  info.largest_blocks = options.largest_blocks;
+  info.owners_per_segment = options.owners_per_segment;
+  info.full_segments = options.full_segments;
+  info.segment_names = options.segment_names;
+  info.operations = options.operations;
+  info.process = process;
+  state.begin_stamp = info.begin_stamp;
+  state.is_simulated = mode == run_mode::no_dispatch;
+  state.info(info);
+  for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    if (shared.space_names[id] == 0) continue;
+    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false, shared.space_memories[id]};
+    if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
+      space.capacity = limited->capacity;
+      space.is_per_core = limited->is_per_core;
+      space.memory = 0;  // the device's memory
+    }
+    state.space(space);
+  }
+  state.put({info.begin_stamp, 0, static_cast<std::uint64_t>(info.begin_unix_ns), 0, event_kind::clock_reading, any_space, 0});
 }
+
+/// Ends the trace and its last segment. Under the lock, after a drain.
+inline void end_trace(registry& shared, capture_state& state, std::string_view last_segment) noexcept {
+  if (state.file.wait_and_resume()) continue_file(shared, state);
+  if (state.file.take_lacks_facts()) {
+    for (const fact_table& table : state.fold.facts()) state.file.facts(table);
+  }
+  put_incomplete_file(state);
+  const label name = detail::intern(shared, last_segment);
+  put_lost_events(shared, state);
+  put_clock_reading(shared, state);
+  state.put({0, 0, 0, name, event_kind::segment_end, any_space, 0});
+  state.put({0, 0, 0, 0, event_kind::capture_end, any_space, 0});
+  state.end_drains = shared.drains;
+  state.has_ended = true;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/capture_watcher.hpp>
+namespace memprof::inline MEMPROF_ABI {
+
+class trace;
+struct profile;
+
+namespace detail {
+
+/// Observes every capture of the process: memprof's tests use it to check that a trace holds everything its capture knows.
+struct capture_watcher {
+  trace* (*trace_for_capture)() noexcept;      ///< for a new capture that keeps no trace
+  const char* (*file_for_capture)() noexcept;  ///< for a new capture that writes no trace file; empty: none
+  void (*compare)(const trace& memory_trace,
+                  const profile& live) noexcept;  ///< hidden from the capture, under the registry's lock
+};
+
+inline constinit const capture_watcher* watcher = nullptr;
+
+}  // namespace detail
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/record/backend_guard.hpp>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/// @file
+/// The lock that serialises calls to a capture's backends, and what waits for the disk.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The thread that holds `registry::backend_lock`; 0: none, or it is unknown, as in another version of the library.
+inline constinit std::atomic<std::uint64_t> backend_lock_owner{0};
+/// The frame of the function in which it took it.
+inline constinit std::atomic<std::uintptr_t> backend_lock_frame{0};
+/// How long a call waits for another thread that holds it.
+inline constinit std::atomic<std::int64_t> longest_wait_for_backends_ns{60'000'000'000};
+
+/// Holds the backends' lock until the end of the scope, if it gets it. Never taken under the registry's lock, which the backends
+/// may take.
+///
+/// Signals are not blocked meanwhile, as backends and disks may take long, so a handler may leave by `siglongjmp` and never
+/// release the lock. The thread notices that if its stack no longer reaches to where it took the lock, and other threads if it
+/// has ended: they take over, and the profile is not exact. Elsewhere a handler or a backend may have called in between; then the
+/// thread does not wait for itself, nor other threads for longer than a limit.
+class [[nodiscard]] backend_guard {
+ public:
+  [[gnu::noinline]] explicit backend_guard(registry& shared) noexcept : shared_(shared), is_held_(take()) {
+    if (!is_held_) {
+      note_reentrant(shared_, activity::busy);
+      return;
+    }
+    backend_lock_frame.store(frame(), std::memory_order_relaxed);
+    backend_lock_owner.store(thread_id(), std::memory_order_relaxed);
+  }
+  backend_guard(const backend_guard&) = delete;
+  backend_guard& operator=(const backend_guard&) = delete;
+  ~backend_guard() {
+    if (!is_held_) return;
+    backend_lock_owner.store(0, std::memory_order_relaxed);
+    shared_.backend_lock.unlock();
+  }
+  explicit operator bool() const noexcept { return is_held_; }
+
+ private:
+  /// Of the constructor, which is not inlined: lower addresses are deeper.
+  [[nodiscard, gnu::always_inline]] static std::uintptr_t frame() noexcept {
+    return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  }
+
+  [[nodiscard]] static bool has_ended([[maybe_unused]] std::uint64_t thread) noexcept {
+#if defined(__linux__)
+    const errno_guard kept;
+    return ::syscall(SYS_tgkill, ::getpid(), static_cast<::pid_t>(thread), 0) != 0 && errno == ESRCH;
+#else
+    return false;
+#endif
+  }
+
+  /// Whether this thread took the lock in a function that it has left. On an alternate stack, a handler may have interrupted it.
+  [[nodiscard, gnu::always_inline]] static bool has_left() noexcept {
+    stack_t alternate{};
+    const bool is_usual_stack = ::sigaltstack(nullptr, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK) == 0;
+    return is_usual_stack && frame() >= backend_lock_frame.load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard, gnu::always_inline]] bool take() noexcept {
+    if (shared_.backend_lock.try_lock()) return true;
+    const std::uint64_t self = thread_id();
+    if (self != 0 && backend_lock_owner.load(std::memory_order_relaxed) == self) {
+      if (!has_left()) return false;
+      abi_1::this_thread.doing().store(activity::idle, std::memory_order_relaxed);  // it may have been hidden from the hooks
+      note_reentrant(shared_, activity::busy);
+      return true;
+    }
+    return wait();
+  }
+
+  /// Waits for another thread.
+  [[nodiscard]] bool wait() noexcept {
+    constexpr std::int64_t look_ns = 20'000'000;
+    const std::int64_t end_ns = monotonic_ns() + longest_wait_for_backends_ns.load(std::memory_order_relaxed);
+    do {
+      if (shared_.backend_lock.lock_for(look_ns)) return true;
+      std::uint64_t owner = backend_lock_owner.load(std::memory_order_relaxed);
+      if (owner != 0 && has_ended(owner) && backend_lock_owner.compare_exchange_strong(owner, thread_id())) {
+        note_reentrant(shared_, activity::busy);
+        return true;
+      }
+    } while (monotonic_ns() < end_ns);
+    return false;
+  }
+
+  registry& shared_;
+  bool is_held_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/capture_drain.hpp>
+#include <cstdint>
+
+/// @file
+/// How rings are emptied into the active capture, and what else the registry passes to it.
+
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Empties the rings into the active capture; `registry::drain` points here.
 inline void drain_into_capture(registry& shared) noexcept {
   constexpr std::int64_t between_readings_ns = 1'000'000'000;
+  constexpr std::uint64_t million = 1'000'000;
   capture_state* const active = state_of(shared);
   if (active == nullptr) return;
   capture_state& state = *active;
@@ -16565,127 +17542,511 @@ inline void disconnect_capture(registry& shared) noexcept {
   shared.add_facts = nullptr;
 }
 
-/// Begins the trace with what is known before the first event. Under the lock.
-inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode,
-                        const process_info& process) {
-  capture_info info;
-  info.library_version = version_string;
-  info.mode = mode;
-  info.device = options.device.name.view();
-  info.begin_unix_ns = unix_ns();
-  info.begin_stamp = shared.stamps.next();
-  info.timeline_points = options.timeline_points;
-  info.largest_blocks = options.largest_blocks;
-  info.owners_per_segment = options.owners_per_segment;
-  info.kept_segments = options.kept_segments;
-  info.segment_names = options.segment_names;
-  info.operations = options.operations;
-  info.process = process;
-  state.begin_stamp = info.begin_stamp;
-  state.is_simulated = mode == run_mode::no_dispatch;
-  state.info(info);
-  for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
-  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
-    if (shared.space_names[id] == 0) continue;
-    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false, shared.space_memories[id]};
-    if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
-      space.capacity = limited->capacity;
-      space.is_per_core = limited->is_per_core;
-      space.memory = 0;  // the device's memory
-    }
-    state.space(space);
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/last_capture.hpp>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+/// @file
+/// The active or last capture of the process, as the control path finds and forgets it, and calls to its backends.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A second pointer to the capture's backends, set under the lock. They live until the process ends, and leak checkers do not
+/// search the capture's pages for pointers.
+inline constinit void* reachable_backends = nullptr;
+
+/// Destroys the last capture and returns its backends, to be destroyed after the lock is released. Under the lock.
+[[nodiscard]] inline capture_backends forget_capture(registry& shared) noexcept {
+  capture_backends backends;
+  if (capture_state* const state = state_of(shared)) {
+    backends = std::move(state->backends);
+    state->~capture_state();
+    unmap_pages(state, sizeof(capture_state));
   }
-  state.put({info.begin_stamp, 0, static_cast<std::uint64_t>(info.begin_unix_ns), 0, event_kind::clock_reading, any_space, 0});
+  shared.capture = nullptr;
+  reachable_backends = nullptr;
+  reachable_facts = {};
+  return backends;
 }
 
-/// Ends the trace and its last segment. Under the lock, after a drain.
-inline void end_trace(registry& shared, capture_state& state, std::string_view last_segment) noexcept {
-  if (state.file.wait_and_resume()) continue_file(shared, state);
-  if (state.file.take_lacks_facts()) {
-    for (const fact_table& table : state.fold.facts()) state.file.facts(table);
+/// Completes the trace file of the capture that has ended. Waits for the disk without the registry's lock, but with the backends'
+/// lock, so that no other thread begins or discards a capture meanwhile.
+inline void finish_file(registry& shared) noexcept {
+  if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
+  capture_state* const state = state_of(shared);
+  if (state == nullptr || !state->file.finish()) return;
+  {
+    const internal_control_guard lock{shared};
+    state->file.settle();
+    shared.trace_file = {};  // before closing: a child after `fork` must not close another file with that number
+    put_incomplete_file(*state);
   }
-  put_incomplete_file(state);
-  const label name = detail::intern(shared, last_segment);
-  put_lost_events(shared, state);
-  put_clock_reading(shared, state);
-  state.put({0, 0, 0, name, event_kind::segment_end, any_space, 0});
-  state.put({0, 0, 0, 0, event_kind::capture_end, any_space, 0});
-  state.end_drains = shared.drains;
-  state.has_ended = true;
+  const internal_guard hidden;
+  state->file.close_file();
 }
 
-/// Makes a profile of the capture so far. Under the lock, after a drain.
-template <std::same_as<profile> Profile>
-[[nodiscard]] Profile make_profile(registry& shared, capture_state& state) {
-  if (!state.has_ended) {
-    put_lost_events(shared, state);
-    put_clock_reading(shared, state);
-    put_incomplete_file(state);
-  }
-  Profile result = build_profile_of(state.fold);
-  const std::uint64_t events = state.fold.events().events();
-  result.cost.events = static_cast<std::int64_t>(events);
-  result.cost.drains = static_cast<std::int64_t>((state.has_ended ? state.end_drains : shared.drains) - state.begin_drains);
-  result.cost.memory_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
-  result.cost.memory_bytes_at_million_events = static_cast<std::int64_t>(state.profiler_bytes_at_million);
-  result.cost.record_ns_per_event = state.record_ns;
-  if (events != 0) {
-    const clock_readings& clock = state.fold.events().clock();
-    const auto drain_ns = static_cast<double>(clock.to_ns(state.begin_stamp + state.drain_stamps));
-    result.cost.drain_ns_per_event = drain_ns / static_cast<double>(events);
-  }
-  return result;
+/// Capture `number`; null if it is not active, or if another version of the library began it. Under the lock.
+[[nodiscard]] inline capture_state* state_of_active(std::uint32_t number) noexcept {
+  return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
 }
 
-/// Cost of writing one event on this machine, in nanoseconds: the minimum of a few short rounds in a separate ring.
-[[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
-  constexpr std::uint32_t events_per_round = 256;
-  ring_slots* const slots = make_slots(1, events_per_round);
-  if (slots == nullptr) return 0;
-  event_ring ring;
-  ring.slots = slots;
-  ring.limit.store(slots->first + events_per_round, std::memory_order_relaxed);
-  ring.order_word = 1;
-  thread_slot context;
-  context.ring = &ring;
-  registry scratch;
-  scratch.order_word.store(1, std::memory_order_relaxed);
-  scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  double best = 0;
-  for (int round = 0; round < 8; ++round) {
-    ring.cursor.store(slots->first, std::memory_order_relaxed);
-    const std::int64_t before = monotonic_ns();
-    for (std::uint32_t count = 0; count < events_per_round; ++count) {
-      record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});
-    }
-    const double cost = static_cast<double>(monotonic_ns() - before) / events_per_round;
-    if (round == 0 || cost < best) best = cost;
+/// Whether another version of the library began the active or last capture; warns if so.
+[[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
+  std::uint32_t begun_by = 0;
+  {
+    const control_guard control;
+    if (is_of_other_version(shared)) begun_by = shared.capture_version;
   }
-  unmap_pages(slots, ring_slots::bytes_for(events_per_round));
-  return best;
+  if (begun_by != 0) warn_of_other_version(begun_by);
+  return begun_by != 0;
+}
+
+/// Everything needed to call a capture's backends without the registry's lock.
+struct found_backends {
+  void* backends = nullptr;
+  const backend_calls* calls = nullptr;
+  bool is_first_end = false;  ///< they were attached, and the caller has to detach them
+};
+
+/// The backends of capture `number`, if it is active and has any. With `takes_end`, they count as detached from now on.
+[[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
+  const control_guard control;
+  capture_state* const state = state_of_active(number);
+  if (state == nullptr) return {};
+  capture_backends& backends = state->backends;
+  if (!backends.is_attached()) return {};
+  return {backends.get(), backends.calls(), takes_end && backends.take_attached()};
+}
+
+/// Asks the backends of capture `number`, if it is active and has any, for facts.
+inline void report_facts_of(std::uint32_t number) {
+  const backend_guard serial{abi_1::process_registry};
+  if (!serial) return;
+  const found_backends found = find_backends(number, false);
+  if (found.calls == nullptr) return;
+  const recording_suppressor hidden;
+  found.calls->report_facts(found.backends);
+}
+
+/// Detaches the backends of capture `number`, if it is active and has any, and asks them for facts one last time.
+inline void detach_backends_of(std::uint32_t number) noexcept {
+  const backend_guard serial{abi_1::process_registry};
+  if (!serial) return;
+  const found_backends found = find_backends(number, true);
+  if (!found.is_first_end) return;
+  const recording_suppressor hidden;
+  found.calls->detach(found.backends);
+  found.calls->report_facts(found.backends);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/record/capture_watcher.hpp>
-namespace memprof::inline MEMPROF_ABI {
+// ---- <memprof/detail/succeeds.hpp>
+namespace memprof::inline MEMPROF_ABI::detail {
 
-class trace;
-struct profile;
+#if defined(__cpp_exceptions)
+/// Whether `act` completed without an exception. The only expected failure is lack of memory.
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  try {
+    act();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+#else
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  act();
+  return true;
+}
+#endif
 
-namespace detail {
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
-/// Observes every capture of the process: memprof's tests use it to check that a trace holds everything its capture knows.
-struct capture_watcher {
-  trace* (*trace_for_capture)() noexcept;                            ///< for a new capture that keeps no trace
-  const char* (*file_for_capture)() noexcept;                        ///< for a new capture that writes no trace file; empty: none
-  void (*compare)(const trace& kept, const profile& live) noexcept;  ///< hidden from the capture, under the registry's lock
+// ---- <memprof/trace/fact_payload.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A small table as the record of a trace, as `for_each_part` makes it, but without heap memory: for a thread that must not
+/// allocate. Rows of integers and short texts.
+template <std::size_t Room>
+class fact_payload {
+ public:
+  /// The payload of a table of these rows; empty if there is no room for it.
+  template <fact T>
+  [[nodiscard]] std::string_view encode(const T* first, const T* last) noexcept {
+    size_ = 0;
+    fits_ = true;
+    text(T::table);
+    number(0);
+    std::uint64_t columns = 0;
+    T::columns(*first, [&](std::string_view, const auto&) { ++columns; });
+    number(columns);
+    T::columns(*first, [&](std::string_view name, const auto&) { text(name); });
+    number(static_cast<std::uint64_t>(last - first));
+    for (const T* row = first; row != last; ++row) {
+      T::columns(*row, [&]<class Field>(std::string_view, const Field& field) {
+        static_assert(std::is_integral_v<Field> || std::is_same_v<Field, std::string>);
+        if constexpr (std::is_integral_v<Field>) {
+          number(0);
+          number(zigzag(static_cast<std::int64_t>(field)));
+        } else {
+          number(2);
+          text(field);
+        }
+      });
+    }
+    return fits_ ? std::string_view{bytes_.data(), size_} : std::string_view{};
+  }
+
+ private:
+  void number(std::uint64_t value) noexcept {
+    unsigned char bytes[max_varint_bytes];
+    put(bytes, static_cast<std::size_t>(put_varint(bytes, value) - bytes));
+  }
+  void text(std::string_view value) noexcept {
+    number(value.size());
+    put(value.data(), value.size());
+  }
+  void put(const void* bytes, std::size_t size) noexcept {
+    fits_ = fits_ && size <= Room - size_;
+    if (!fits_) return;
+    std::memcpy(bytes_.data() + size_, bytes, size);
+    size_ += size;
+  }
+
+  std::array<char, Room> bytes_;
+  std::size_t size_ = 0;
+  bool fits_ = true;
 };
 
-inline constinit const capture_watcher* watcher = nullptr;
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
-}  // namespace detail
-}  // namespace memprof::inline MEMPROF_ABI
+// ---- <memprof/record/process_memory.hpp>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+/// @file
+/// How a capture's readings of the process's memory become facts of its trace.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What the capture itself knows at this moment. Under the lock, after a drain.
+[[nodiscard]] inline capture_moment this_moment(registry& shared, capture_state& state) noexcept {
+  capture_moment now;
+  now.time_ns = monotonic_ns() - state.begin_ns;
+  now.profiler_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  now.threads = shared.thread_count;
+  now.alignment_bytes = shared.alignment_bytes.load(std::memory_order_relaxed);
+  // See `show_block_to_hooks`.
+  now.records_operator_new = shared.profiler_blocks.load(std::memory_order_relaxed) != nullptr;
+  now.records_malloc = state.records_malloc;
+  if (state.is_simulated) return now;  // nothing of what is recorded is in the process
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
+    if (shared.space_memories[id] != host_memory && shared.space_names[id] != other_names) continue;
+    const space_ledger* const space = state.fold.events().space(id);
+    if (space == nullptr) continue;
+    now.recorded_bytes += space->live();
+    now.recorded_blocks += static_cast<std::int64_t>(space->blocks().size());
+    now.allocated_bytes += space->allocated();
+    now.allocated_blocks += static_cast<std::int64_t>(space->allocation_count());
+  }
+  return now;
+}
+
+/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::profiler_blocks`
+/// exists from then on, and looks whether its `malloc` notes one, too. Hidden from the hooks, during a capture.
+inline void show_block_to_hooks(registry& shared, capture_state& state) noexcept {
+  void* block = ::operator new(1, std::nothrow);
+  asm volatile("" : "+r"(block) : : "memory");  // or the compiler leaves out both calls
+  ::operator delete(block);
+  block = std::malloc(1);
+  asm volatile("" : "+r"(block) : : "memory");
+  profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
+  state.records_malloc = own != nullptr && own->remove(reinterpret_cast<std::uintptr_t>(block));
+  std::free(block);
+}
+
+/// What the active or last capture knows now, before it reads: what is recorded until the reading is kept may have happened
+/// before or after `malloc` answered. Takes the lock, under which no reading is made.
+[[nodiscard]] inline capture_moment moment_before_reading(registry& shared) noexcept {
+  const control_guard control{shared};
+  capture_state* const state = state_of(shared);
+  if (shared.drain == nullptr || state == nullptr) return {};
+  shared.drain(shared);
+  return this_moment(shared, *state);
+}
+
+/// Keeps a reading made after `before`. Under the lock, after a drain.
+inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading,
+                         const capture_moment& before) noexcept {
+  state.process.add(reading, before, this_moment(shared, state));
+}
+
+/// See `process_readings::raise_heap_before`. Where a capture begins, without the lock.
+inline void settle_heap_before(registry& shared, const process_reading& first) noexcept {
+  if (first.heap < 0 || first.threads == 1) return;
+  process_reading second;
+  const std::int64_t begin_ns = monotonic_ns();
+  add_heap(second);
+  process_heap_schedule.note(begin_ns, monotonic_ns());
+  const control_guard control{shared};
+  if (capture_state* const state = state_of(shared)) state->process.raise_heap_before(second.heap);
+}
+
+/// Puts the kept readings into the trace, if there are new ones and there is memory for them. Under the lock, where no hook sees
+/// what it allocates.
+inline void put_process_memory(capture_state& state) noexcept {
+  if (!state.process.take_new()) return;
+  (void)succeeds([&] { state.facts(table_of(state.process.begin(), state.process.end())); });
+}
+
+/// The same for the trace file alone, in which they survive if the process is killed, if they say something new: a run of many
+/// small segments must not have a large file. Allocates nothing.
+inline void write_process_memory(capture_state& state) noexcept {
+  if (!state.file.takes_events() || !state.process.take_notable()) return;
+  fact_payload<2048> rows;
+  state.file.encoded_facts(rows.encode(state.process.begin(), state.process.end()));
+  state.file.commit();
+}
+
+/// Reads the process's memory at a snapshot, if the schedule allows. `snapshot_reader` points here while a capture is active.
+inline void read_process_at_snapshot() noexcept {
+  registry& shared = abi_1::process_registry;
+  if (!is_outside(abi_1::this_thread)) return;
+  if (!process_schedule.claim(monotonic_ns())) return;
+  const errno_guard kept;
+  const capture_moment before = moment_before_reading(shared);
+  const std::int64_t reading_ns = monotonic_ns();  // a drain is no cost of reading: it would come sooner or later
+  const process_reading reading = read_process(reading_by::snapshot);
+  process_schedule.finish(reading_ns, monotonic_ns());
+  const control_guard control{shared};
+  capture_state* const state = state_of(shared);
+  if (shared.drain == nullptr || state == nullptr || state->has_ended || !reading.is_there()) return;
+  shared.drain(shared);
+  keep_reading(shared, *state, reading, before);
+  write_process_memory(*state);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/end_capture.hpp>
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// How a capture's backends are asked and detached, and how it ends: the part of the control path behind `snapshot`,
+/// `end_capture` and `discard_capture`.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// If the trace file of capture `number` has a gap, waits until it has caught up. Without the registry's lock, so that no thread
+/// waits for it.
+inline void wait_for_file_of(std::uint32_t number) noexcept {
+  registry& shared = abi_1::process_registry;
+  const backend_guard serial{shared};  // so that no thread discards the capture meanwhile
+  if (!serial) return;
+  const live_trace* file = nullptr;
+  {
+    const control_guard control;
+    const capture_state* const state = state_of_active(number);
+    if (state != nullptr && state->file.is_gapped()) file = &state->file;
+  }
+  if (file != nullptr) file->wait_for_disk();
+}
+
+/// Whether `malloc` was asked when capture `number` began. Then it is asked when it ends, too; the schedule counts both, so that
+/// the captures that follow pay for it.
+[[nodiscard]] inline bool began_with_heap(std::uint32_t number) noexcept {
+  const control_guard control;
+  const capture_state* const state = state_of_active(number);
+  return state != nullptr && state->process.begin()->heap_bytes >= 0;
+}
+
+/// Counts the records of events that signal handlers interrupted and that never finished. Under the lock, once recording is
+/// switched off, so that every other record finishes at once; waits for those for a limited time.
+inline void count_unfinished_records(registry& shared) noexcept {
+  constexpr int longest_ms = 200;
+  int waited_ms = 0;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring->capture != shared.capture_count || ring->thread == 0) continue;  // of another capture, or counted when it was left
+    // Acquire, as in `is_in_flight`.
+    const auto is_unfinished = [ring] { return ring->doing.load(std::memory_order_acquire) == activity::recording; };
+    for (; is_unfinished() && ring->owner.is_held() && waited_ms < longest_ms; ++waited_ms) {
+      const timespec millisecond{0, 1'000'000};
+      ::nanosleep(&millisecond, nullptr);
+    }
+    if (is_unfinished()) note_reentrant(shared, activity::recording);
+  }
+}
+
+/// Ends capture `number`, except for its trace file, which is still being written.
+inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  if (number == 0 || active_capture() != number || !may_take_lock(shared, abi_1::this_thread)) return false;
+  if (refuses_other_version(shared)) return false;
+  detach_backends_of(number);
+  const module_paths unrecorded = find_duplicate_registries();
+  warn_about_duplicate_registries(unrecorded);
+  wait_for_file_of(number);
+  const capture_moment before = moment_before_reading(shared);
+  const process_reading last_reading = read_process(reading_by::allocating_call, began_with_heap(number));
+  const control_guard control;
+  capture_state* const state = state_of_active(number);
+  if (state == nullptr) return false;
+  shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(0, std::memory_order_relaxed);
+  snapshot_reader.store(nullptr, std::memory_order_relaxed);
+  process_status.close();
+  count_unfinished_records(shared);
+  shared.drain(shared);
+  put_unrecorded_modules(*state, unrecorded);
+  keep_reading(shared, *state, last_reading, before);
+  put_process_memory(*state);
+  end_trace(shared, *state, name);
+  state->file.close(shared.rings.load(std::memory_order_relaxed));
+  shared.places = nullptr;
+  disconnect_capture(shared);
+  return true;
+}
+
+MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
+  if (!close_session(number, name)) return false;
+  // Without the lock, the file is left to the next capture; it is readable.
+  if (const backend_guard serial{abi_1::process_registry}; serial) finish_file(abi_1::process_registry);
+  return true;
+}
+
+MEMPROF_SEPARABLE void discard_session() noexcept {
+  registry& shared = abi_1::process_registry;
+  finish_capture(active_capture(), end_segment_name);
+  const backend_guard serial{shared};
+  if (!serial) return;
+  finish_file(shared);
+  capture_backends of_last_capture;  // destroyed after the registry's lock is released
+  const control_guard control;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/folded_head.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Folds the events that a trace drops in a ledger of its own, so that the rest can begin with a saved state. Dropping costs as
+/// much as folding the events, one chunk at a time; the state is made when the trace is read.
+class folded_head final : public trace_head {
+ public:
+  /// Null if the system has no memory for it. In its own pages, because `operator new` may be the very thing under observation.
+  [[nodiscard]] static folded_head* make() noexcept {
+    void* const pages = map_pages(sizeof(folded_head));
+    return pages == nullptr ? nullptr : new (pages) folded_head;
+  }
+
+  void info(const capture_info& info) override { fold_.info(info); }
+  void name(label id, std::string_view text) noexcept override {
+    fold_.name(id, text);
+    names_ = std::max(names_, id);
+  }
+  void space(const space_definition& space) noexcept override {
+    fold_.space(space);
+    spaces_[space.id] = space;
+    is_space_[space.id] = true;
+  }
+  void facts(fact_table&& table) override { facts_.put(table); }
+
+  std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
+    const std::uint64_t before = dropped_;
+    events_only each{*this};
+    decoder_.restart();
+    (void)decoder_.decode(bytes, bytes + size, each);
+    return dropped_ - before;
+  }
+  [[nodiscard]] std::uint64_t dropped() const noexcept override { return dropped_; }
+
+  void write(trace& beginning) override {
+    beginning.info(fold_.info());
+    for (label id = 1; id <= names_; ++id) beginning.name(id, fold_.names().text(id));
+    for (std::size_t id = 0; id < any_space; ++id) {
+      if (is_space_[id]) beginning.space(spaces_[id]);
+    }
+    beginning.append(facts_.encoded());
+    if (dropped_ == 0) return;
+    const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
+    beginning.events(&gap, &gap + 1, no_ring_id);
+    page_array<unsigned char> state;
+    if (fold_.write_saved_state(state)) beginning.saved_state(state);  // otherwise the gap says that events are missing
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept override {
+    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.encoded().bytes();
+  }
+  void destroy() noexcept override {
+    this->~folded_head();
+    unmap_pages(this, sizeof(folded_head));
+  }
+
+ private:
+  struct events_only {
+    folded_head& owner;
+    void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+      owner.fold_.events(first, last, ring);
+      owner.dropped_ += static_cast<std::uint64_t>(last - first);
+    }
+    void definition(control, std::string_view) noexcept {}  // chunks have none
+  };
+
+  folded_head() = default;
+  ~folded_head() = default;
+
+  trace_fold fold_;
+  trace_decoder decoder_;
+  std::uint64_t dropped_ = 0;
+  label names_ = 0;
+  newest_facts facts_;
+  space_definition spaces_[any_space] = {};
+  bool is_space_[any_space] = {};
+};
+
+/// Makes a trace keep only the newest events, within `bytes` (at least 64 KiB). False if the system has no memory for it.
+[[nodiscard]] inline bool limit_trace(trace& target, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t smallest = 4096;
+  constexpr std::uint64_t largest = std::uint64_t{256} * 1024;
+  folded_head* const head = folded_head::make();
+  if (head == nullptr) return false;
+  target.keep_newest(std::size_t{bytes}, std::size_t{std::clamp(bytes / 16, smallest, largest)}, head);
+  return true;
+}
+
+/// The smallest permitted `capture_options::trace_limit`.
+inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
@@ -16808,10 +18169,11 @@ inline void after_fork_in_child() noexcept {
   shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
   shared.backend_lock.reset();
+  backend_lock_owner.store(0, std::memory_order_relaxed);
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
-  if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
+  if (auto* const own = shared.profiler_blocks.load(std::memory_order_relaxed); own != nullptr) own->reset_lock();
   shared.drain = nullptr;
   shared.put_event = nullptr;
   shared.define_name = nullptr;
@@ -16846,206 +18208,12 @@ inline void watch_forks(registry& shared) noexcept {
 /// address of a visible function may be that of another library's copy.
 [[gnu::visibility("hidden")]] inline void pin_module() noexcept {
 #if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
+  const internal_guard hidden;  // the loader allocates
   Dl_info module{};
   if (::dladdr(reinterpret_cast<void*>(&pin_module), &module) == 0 || module.dli_fname == nullptr) return;
   // Fails for the executable itself, which needs no pin. The handle is deliberately kept.
   (void)::dlopen(module.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 #endif
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/detail/succeeds.hpp>
-namespace memprof::inline MEMPROF_ABI::detail {
-
-#if defined(__cpp_exceptions)
-/// Whether `act` completed without an exception. The only expected failure is lack of memory.
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  try {
-    act();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-#else
-template <class Act>
-[[nodiscard]] bool succeeds(Act&& act) noexcept {
-  act();
-  return true;
-}
-#endif
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/trace/fact_payload.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <type_traits>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// A small table as the record of a trace, as `for_each_part` makes it, but without heap memory: for a thread that must not
-/// allocate. Rows of integers and short texts.
-template <std::size_t Room>
-class fact_payload {
- public:
-  /// The payload of a table of these rows; empty if there is no room for it.
-  template <fact T>
-  [[nodiscard]] std::string_view encode(const T* first, const T* last) noexcept {
-    size_ = 0;
-    fits_ = true;
-    text(T::table);
-    number(0);
-    std::uint64_t columns = 0;
-    T::columns(*first, [&](std::string_view, const auto&) { ++columns; });
-    number(columns);
-    T::columns(*first, [&](std::string_view name, const auto&) { text(name); });
-    number(static_cast<std::uint64_t>(last - first));
-    for (const T* row = first; row != last; ++row) {
-      T::columns(*row, [&]<class Field>(std::string_view, const Field& field) {
-        static_assert(std::is_integral_v<Field> || std::is_same_v<Field, std::string>);
-        if constexpr (std::is_integral_v<Field>) {
-          number(0);
-          number(zigzag(static_cast<std::int64_t>(field)));
-        } else {
-          number(2);
-          text(field);
-        }
-      });
-    }
-    return fits_ ? std::string_view{bytes_.data(), size_} : std::string_view{};
-  }
-
- private:
-  void number(std::uint64_t value) noexcept {
-    unsigned char bytes[max_varint_bytes];
-    put(bytes, static_cast<std::size_t>(put_varint(bytes, value) - bytes));
-  }
-  void text(std::string_view value) noexcept {
-    number(value.size());
-    put(value.data(), value.size());
-  }
-  void put(const void* bytes, std::size_t size) noexcept {
-    fits_ = fits_ && size <= Room - size_;
-    if (!fits_) return;
-    std::memcpy(bytes_.data() + size_, bytes, size);
-    size_ += size;
-  }
-
-  std::array<char, Room> bytes_;
-  std::size_t size_ = 0;
-  bool fits_ = true;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/record/process_memory.hpp>
-#include <atomic>
-#include <cstdint>
-#include <new>
-#include <vector>
-
-/// @file
-/// How a capture's readings of the process's memory become facts of its trace.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// What the capture itself knows at this moment. Under the lock, after a drain.
-[[nodiscard]] inline capture_moment this_moment(registry& shared, capture_state& state) noexcept {
-  capture_moment now;
-  now.time_ns = monotonic_ns() - state.begin_ns;
-  now.profiler_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
-  now.threads = shared.thread_count;
-  now.alignment_bytes = shared.alignment_bytes.load(std::memory_order_relaxed);
-  // See `show_block_to_hooks`.
-  now.records_operator_new = shared.hidden.load(std::memory_order_relaxed) != nullptr;
-  if (state.is_simulated) return now;  // nothing of what is recorded is in the process
-  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
-    // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
-    if (shared.space_memories[id] != host_memory && shared.space_names[id] != other_names) continue;
-    const space_ledger* const space = state.fold.events().space(id);
-    if (space == nullptr) continue;
-    now.recorded_bytes += space->live();
-    now.recorded_blocks += static_cast<std::int64_t>(space->blocks().size());
-    now.allocated_bytes += space->allocated();
-    now.allocated_blocks += static_cast<std::int64_t>(space->allocation_count());
-  }
-  return now;
-}
-
-/// Lets the program's replaced `operator new`, if it has one, see a block of the profiler's, so that `registry::hidden` exists
-/// from then on. Hidden from the hooks, during a capture.
-inline void show_block_to_hooks() noexcept {
-  void* block = ::operator new(1, std::nothrow);
-  asm volatile("" : "+r"(block) : : "memory");  // or the compiler leaves out both calls
-  ::operator delete(block);
-}
-
-/// What the active or last capture knows now, before it reads: what is recorded until the reading is kept may have happened
-/// before or after `malloc` answered. Takes the lock, under which no reading is made.
-[[nodiscard]] inline capture_moment moment_before_reading(registry& shared) noexcept {
-  const control_guard control{shared};
-  capture_state* const state = state_of(shared);
-  if (shared.drain == nullptr || state == nullptr) return {};
-  shared.drain(shared);
-  return this_moment(shared, *state);
-}
-
-/// Keeps a reading made after `before`. Under the lock, after a drain.
-inline void keep_reading(registry& shared, capture_state& state, const process_reading& reading,
-                         const capture_moment& before) noexcept {
-  state.process.add(reading, before, this_moment(shared, state));
-}
-
-/// See `process_readings::raise_heap_before`. Where a capture begins, without the lock.
-inline void settle_heap_before(registry& shared, const process_reading& first) noexcept {
-  if (first.heap < 0 || first.threads == 1) return;
-  process_reading second;
-  const std::int64_t begin_ns = monotonic_ns();
-  add_heap(second);
-  process_heap_schedule.note(begin_ns, monotonic_ns());
-  const control_guard control{shared};
-  if (capture_state* const state = state_of(shared)) state->process.raise_heap_before(second.heap);
-}
-
-/// Puts the kept readings into the trace, if there are new ones and there is memory for them. Under the lock, where no hook sees
-/// what it allocates.
-inline void put_process_memory(capture_state& state) noexcept {
-  if (!state.process.take_new()) return;
-  (void)succeeds([&] { state.facts(table_of(state.process.begin(), state.process.end())); });
-}
-
-/// The same for the trace file alone, in which they survive if the process is killed, if they say something new: a run of many
-/// small segments must not have a large file. Allocates nothing.
-inline void write_process_memory(capture_state& state) noexcept {
-  if (!state.file.takes_events() || !state.process.take_notable()) return;
-  fact_payload<2048> rows;
-  state.file.encoded_facts(rows.encode(state.process.begin(), state.process.end()));
-  state.file.commit();
-}
-
-/// Reads the process's memory at a snapshot, if the schedule allows. `snapshot_reader` points here while a capture is active.
-inline void read_process_at_snapshot() noexcept {
-  registry& shared = abi_1::process_registry;
-  if (!is_outside(abi_1::this_thread)) return;
-  if (!process_schedule.claim(monotonic_ns())) return;
-  const errno_guard kept;
-  const capture_moment before = moment_before_reading(shared);
-  const std::int64_t reading_ns = monotonic_ns();  // a drain is no cost of reading: it would come sooner or later
-  const process_reading reading = read_process(reading_by::snapshot);
-  process_schedule.finish(reading_ns, monotonic_ns());
-  const control_guard control{shared};
-  capture_state* const state = state_of(shared);
-  if (shared.drain == nullptr || state == nullptr || state->has_ended || !reading.is_there()) return;
-  shared.drain(shared);
-  keep_reading(shared, *state, reading, before);
-  write_process_memory(*state);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -17082,6 +18250,34 @@ void start_recording(registry& shared) noexcept {
   discarded_events nobody;
   drain_rings<Pauses>(shared, nobody);
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) ring->drained = 0;
+}
+
+/// Cost of writing one event on this machine, in nanoseconds: the minimum of a few short rounds in a separate ring.
+[[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
+  constexpr std::uint32_t events_per_round = 256;
+  ring_slots* const slots = make_slots(1, events_per_round);
+  if (slots == nullptr) return 0;
+  event_ring ring;
+  ring.slots = slots;
+  ring.limit.store(slots->first + events_per_round, std::memory_order_relaxed);
+  ring.order_word = 1;
+  thread_slot context;
+  context.ring = &ring;
+  registry scratch;
+  scratch.order_word.store(1, std::memory_order_relaxed);
+  scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  double best = 0;
+  for (int round = 0; round < 8; ++round) {
+    ring.cursor.store(slots->first, std::memory_order_relaxed);
+    const std::int64_t before = monotonic_ns();
+    for (std::uint32_t count = 0; count < events_per_round; ++count) {
+      record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});
+    }
+    const double cost = static_cast<double>(monotonic_ns() - before) / events_per_round;
+    if (round == 0 || cost < best) best = cost;
+  }
+  unmap_pages(slots, ring_slots::bytes_for(events_per_round));
+  return best;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -17159,23 +18355,17 @@ inline constexpr launcher_variables launchers[] = {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/record/capture_control.hpp>
-#include <array>
+// ---- <memprof/record/start_capture.hpp>
 #include <atomic>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <memory>
 #include <new>
 #include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 /// @file
-/// The control path: how `begin_capture`, `snapshot`, `end_capture` and `discard_capture` act on the process's registry. All of
-/// it runs under the registry's lock, hidden from the hooks; none of it is on the hot path.
+/// How a capture begins: the part of the control path behind `begin_capture`.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -17189,8 +18379,8 @@ inline void check(const capture_options& options) {
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > max_largest_blocks)
     refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
-  if (options.kept_segments < 4 || options.kept_segments > segment_history::max_kept) {
-    refuse("kept_segments", options.kept_segments, "4 to 65536 (the default is 64)");
+  if (options.full_segments < 4 || options.full_segments > segment_history::max_kept) {
+    refuse("full_segments", options.full_segments, "4 to 65536 (the default is 64)");
   }
   if (options.segment_names < 1 || options.segment_names > segment_history::max_kept) {
     refuse("segment_names", options.segment_names, "1 to 65536 (the default is 64)");
@@ -17216,40 +18406,6 @@ inline void make_limited_spaces(registry& shared, const device_description& devi
     const device_space& space = device.spaces[index];
     if (space.capacity != 0 && id_of_space(shared, space.name.view()) == any_space) raise_too_many_spaces(space.name.view());
   }
-}
-
-/// A second pointer to the capture's backends, set under the lock. They live until the process ends, and leak checkers do not
-/// search the capture's pages for pointers.
-inline constinit void* reachable_backends = nullptr;
-
-/// Destroys the last capture and returns its backends, to be destroyed after the lock is released. Under the lock.
-[[nodiscard]] inline kept_backends forget_capture(registry& shared) noexcept {
-  kept_backends backends;
-  if (capture_state* const state = state_of(shared)) {
-    backends = std::move(state->backends);
-    state->~capture_state();
-    unmap_pages(state, sizeof(capture_state));
-  }
-  shared.capture = nullptr;
-  reachable_backends = nullptr;
-  reachable_facts = {};
-  return backends;
-}
-
-/// Completes the trace file of the capture that has ended. Waits for the disk without the registry's lock, but with the backends'
-/// lock, so that no other thread begins or discards a capture meanwhile.
-inline void finish_file(registry& shared) noexcept {
-  if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
-  capture_state* const state = state_of(shared);
-  if (state == nullptr || !state->file.finish()) return;
-  {
-    const internal_control_guard lock{shared};
-    state->file.settle();
-    shared.trace_file = {};  // before closing: a child after `fork` must not close another file with that number
-    put_incomplete_file(*state);
-  }
-  const internal_guard hidden;
-  state->file.close_file();
 }
 
 /// Creates the trace file of a new capture. Without the registry's lock, because the file system may hang.
@@ -17317,8 +18473,8 @@ struct capture_state_deleter {
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   const internal_guard hidden;
   std::unique_ptr<capture_state, capture_state_deleter> state{new (pages) capture_state(options, shared)};
-  if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
-  if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
+  if (watcher != nullptr && state->memory_trace == nullptr) state->memory_trace = watcher->trace_for_capture();
+  if (options.trace_limit != 0 && state->memory_trace != nullptr && !limit_trace(*state->memory_trace, options.trace_limit)) {
     raise("begin_capture: the system has no memory to apply capture_options::trace_limit");
   }
   return state;
@@ -17336,13 +18492,18 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
         "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
-  const lock_guard serial{shared.backend_lock};
+  const backend_guard serial{shared};
   {
     const internal_guard hidden;
+    if (!serial) {
+      raise(
+          "begin_capture: another call of memprof has not ended: it waits for a backend or the disk, or a signal handler "
+          "interrupted it, or left it by siglongjmp");
+    }
     check_is_free(shared);  // no other capture can begin meanwhile: that takes the backends' lock
   }
   finish_file(shared);
-  kept_backends of_last_capture;  // destroyed after the lock is released
+  capture_backends of_last_capture;  // destroyed after the lock is released
   process_schedule.restart(monotonic_ns());
   process_handlers.restart();
   open_status_guard status;
@@ -17378,11 +18539,10 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     shared.dropped_events.store(0, std::memory_order_relaxed);
     shared.reentrant_events.store(0, std::memory_order_relaxed);
     shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
-    if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr)
-      hidden_blocks->clear();
+    if (auto* const own = shared.profiler_blocks.load(std::memory_order_relaxed); own != nullptr) own->clear();
     start_recording<no_pauses>(shared);
     connect_capture(shared);
-    show_block_to_hooks();
+    show_block_to_hooks(shared, *state);
     status.keep();
     // Release pairs with the acquire in `record_segment_end`.
     snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
@@ -17391,15 +18551,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   return number;
 }
 
-/// Serialises calls to backends. Never taken under the registry's lock, which the backends may take.
-[[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
-
-/// Capture `number`; null if it is not active, or if another version of the library began it. Under the lock.
-[[nodiscard]] inline capture_state* state_of_active(std::uint32_t number) noexcept {
-  return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
-}
-
-MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
+MEMPROF_SEPARABLE capture_backends keep_backends(std::uint32_t number, capture_backends backends) noexcept {
   const control_guard control;
   capture_state* const state = state_of_active(number);
   if (state == nullptr) return backends;
@@ -17408,137 +18560,41 @@ MEMPROF_SEPARABLE kept_backends keep_backends(std::uint32_t number, kept_backend
   return {};
 }
 
-/// Everything needed to call a capture's backends without the registry's lock.
-struct found_backends {
-  void* backends = nullptr;
-  const backend_calls* calls = nullptr;
-  bool is_first_end = false;  ///< they were attached, and the caller has to detach them
-};
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
-/// The backends of capture `number`, if it is active and has any. With `takes_end`, they count as detached from now on.
-[[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
-  const control_guard control;
-  capture_state* const state = state_of_active(number);
-  if (state == nullptr) return {};
-  kept_backends& kept = state->backends;
-  if (!kept.is_attached()) return {};
-  return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
-}
+// ---- <memprof/record/capture_control.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
-/// Asks the backends of capture `number`, if it is active and has any, for facts.
-inline void report_facts_of(std::uint32_t number) {
-  const lock_guard serial{backend_lock()};
-  const found_backends found = find_backends(number, false);
-  if (found.calls == nullptr) return;
-  const recording_suppressor hidden;
-  found.calls->report_facts(found.backends);
-}
+/// @file
+/// The control path: how `begin_capture`, `snapshot`, `end_capture` and `discard_capture` act on the process's registry. All of
+/// it runs under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
-/// Detaches the backends of capture `number`, if it is active and has any, and asks them for facts one last time.
-inline void detach_backends_of(std::uint32_t number) noexcept {
-  const lock_guard serial{backend_lock()};
-  const found_backends found = find_backends(number, true);
-  if (!found.is_first_end) return;
-  const recording_suppressor hidden;
-  found.calls->detach(found.backends);
-  found.calls->report_facts(found.backends);
-}
+namespace memprof::inline MEMPROF_ABI::detail {
 
-/// If the trace file of capture `number` has a gap, waits until it has caught up. Without the registry's lock, so that no thread
-/// waits for it.
-inline void wait_for_file_of(std::uint32_t number) noexcept {
-  registry& shared = abi_1::process_registry;
-  const lock_guard serial{shared.backend_lock};  // so that no thread discards the capture meanwhile
-  const live_trace* file = nullptr;
-  {
-    const control_guard control;
-    const capture_state* const state = state_of_active(number);
-    if (state != nullptr && state->file.is_gapped()) file = &state->file;
+/// Makes a profile of the capture so far. Under the lock, after a drain.
+template <std::same_as<profile> Profile>
+[[nodiscard]] Profile make_profile(registry& shared, capture_state& state) {
+  if (!state.has_ended) {
+    put_lost_events(shared, state);
+    put_clock_reading(shared, state);
+    put_incomplete_file(state);
   }
-  if (file != nullptr) file->wait_for_disk();
-}
-
-/// Whether `malloc` was asked when capture `number` began. Then it is asked when it ends, too; the schedule counts both, so that
-/// the captures that follow pay for it.
-[[nodiscard]] inline bool began_with_heap(std::uint32_t number) noexcept {
-  const control_guard control;
-  const capture_state* const state = state_of_active(number);
-  return state != nullptr && state->process.begin()->heap_bytes >= 0;
-}
-
-/// Whether another version of the library began the active or last capture; warns if so.
-[[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
-  std::uint32_t begun_by = 0;
-  {
-    const control_guard control;
-    if (is_of_other_version(shared)) begun_by = shared.capture_version;
+  Profile result = build_profile_of(state.fold);
+  const std::uint64_t events = state.fold.events().events();
+  result.cost.events = static_cast<std::int64_t>(events);
+  result.cost.drains = static_cast<std::int64_t>((state.has_ended ? state.end_drains : shared.drains) - state.begin_drains);
+  result.cost.memory_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  result.cost.memory_bytes_at_million_events = static_cast<std::int64_t>(state.profiler_bytes_at_million);
+  result.cost.record_ns_per_event = state.record_ns;
+  if (events != 0) {
+    const clock_readings& clock = state.fold.events().clock();
+    const auto drain_ns = static_cast<double>(clock.to_ns(state.begin_stamp + state.drain_stamps));
+    result.cost.drain_ns_per_event = drain_ns / static_cast<double>(events);
   }
-  if (begun_by != 0) warn_of_other_version(begun_by);
-  return begun_by != 0;
-}
-
-/// Counts the records of events that signal handlers interrupted and that never finished. Under the lock, once recording is
-/// switched off, so that every other record finishes at once; waits for those for a limited time.
-inline void count_unfinished_records(registry& shared) noexcept {
-  constexpr int longest_ms = 200;
-  int waited_ms = 0;
-  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    if (ring->capture != shared.capture_count || ring->thread == 0) continue;  // of another capture, or counted when it was left
-    // Acquire, as in `is_in_flight`.
-    const auto is_unfinished = [ring] { return ring->doing.load(std::memory_order_acquire) == activity::recording; };
-    for (; is_unfinished() && ring->owner.is_held() && waited_ms < longest_ms; ++waited_ms) {
-      const timespec millisecond{0, 1'000'000};
-      ::nanosleep(&millisecond, nullptr);
-    }
-    if (is_unfinished()) note_reentrant(shared, activity::recording);
-  }
-}
-
-/// Ends capture `number`, except for its trace file, which is still being written.
-inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
-  registry& shared = abi_1::process_registry;
-  if (number == 0 || active_capture() != number || !may_take_lock(shared, abi_1::this_thread)) return false;
-  if (refuses_other_version(shared)) return false;
-  detach_backends_of(number);
-  const module_paths unrecorded = find_duplicate_registries();
-  warn_about_duplicate_registries(unrecorded);
-  wait_for_file_of(number);
-  const capture_moment before = moment_before_reading(shared);
-  const process_reading last_reading = read_process(reading_by::allocating_call, began_with_heap(number));
-  const control_guard control;
-  capture_state* const state = state_of_active(number);
-  if (state == nullptr) return false;
-  shared.active_capture.store(0, std::memory_order_relaxed);
-  shared.no_dispatch.store(0, std::memory_order_relaxed);
-  snapshot_reader.store(nullptr, std::memory_order_relaxed);
-  process_status.close();
-  count_unfinished_records(shared);
-  shared.drain(shared);
-  put_unrecorded_modules(*state, unrecorded);
-  keep_reading(shared, *state, last_reading, before);
-  put_process_memory(*state);
-  end_trace(shared, *state, name);
-  state->file.close(shared.rings.load(std::memory_order_relaxed));
-  shared.places = nullptr;
-  disconnect_capture(shared);
-  return true;
-}
-
-MEMPROF_SEPARABLE bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
-  if (!close_session(number, name)) return false;
-  const lock_guard serial{backend_lock()};
-  finish_file(abi_1::process_registry);
-  return true;
-}
-
-MEMPROF_SEPARABLE void discard_session() noexcept {
-  registry& shared = abi_1::process_registry;
-  finish_capture(active_capture(), end_segment_name);
-  const lock_guard serial{backend_lock()};
-  finish_file(abi_1::process_registry);
-  kept_backends of_last_capture;  // destroyed after the registry's lock is released
-  const control_guard control;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
+  return result;
 }
 
 template <std::same_as<profile> Profile>
@@ -17560,7 +18616,7 @@ bool read_session(std::uint32_t number, Profile& result) {
     put_process_memory(*state);
   }
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
-  if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
+  if (watcher != nullptr && state->memory_trace != nullptr) watcher->compare(*state->memory_trace, result);
   return true;
 }
 
@@ -17643,13 +18699,13 @@ class attached_backends {
   }
 
   static void detach(void* self) noexcept {
-    auto& kept = *static_cast<attached_backends*>(self);
-    std::apply([&](auto&... source) { (source.detach(kept.writer_), ...); }, kept.sources_);
+    auto& own = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.detach(own.writer_), ...); }, own.sources_);
   }
 
   static void report_facts(void* self) {
-    auto& kept = *static_cast<attached_backends*>(self);
-    std::apply([&](auto&... source) { (source.report_facts(kept.writer_), ...); }, kept.sources_);
+    auto& own = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.report_facts(own.writer_), ...); }, own.sources_);
   }
 
   static void destroy(void* self) noexcept { delete static_cast<attached_backends*>(self); }
@@ -17676,7 +18732,7 @@ inline namespace enabled {
 
 /// Ends the active capture; its last segment gets `name`. The profile stays readable until the next `begin_capture` or
 /// `discard_capture`. Warns on stderr if no capture is active.
-inline void end_capture(std::string_view name = end_segment_name) {
+inline void end_capture(std::string_view name = detail::end_segment_name) {
   const std::uint32_t active = detail::active_capture();
   if (detail::finish_capture(active, name) || active != 0) return;
   std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
@@ -17688,11 +18744,9 @@ inline void discard_capture() { detail::discard_session(); }
 /// Returns the profile of the active capture so far, or of the last one; an empty profile if there is none.
 ///
 /// Cost: a pass over live blocks, operations and segments, during which threads with full rings wait. The hooks record neither
-/// the profile's memory nor its release. A template only so that translation units that never read a profile do not compile the
-/// code that builds one; call it without arguments.
-template <std::same_as<profile> Profile = profile>
-[[nodiscard]] Profile current_profile() {
-  Profile result;
+/// the profile's memory nor its release.
+[[nodiscard]] inline profile current_profile() {
+  profile result;
   if (!detail::read_session(0, result)) result.exact = false;
   return result;
 }
@@ -17703,7 +18757,7 @@ class [[nodiscard]] capture_guard {
   explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
   capture_guard(capture_guard&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
   capture_guard& operator=(capture_guard&&) = delete;
-  ~capture_guard() { detail::finish_capture(number_, end_segment_name); }
+  ~capture_guard() { detail::finish_capture(number_, detail::end_segment_name); }
 
   /// Like the free function, but for this guard's capture.
   void snapshot(std::string_view name) noexcept {
@@ -17711,13 +18765,12 @@ class [[nodiscard]] capture_guard {
   }
 
   /// Ends the capture; its last segment gets `name`. Does nothing if the capture has already ended.
-  void end(std::string_view name = end_segment_name) { detail::finish_capture(number_, name); }
+  void end(std::string_view name = detail::end_segment_name) { detail::finish_capture(number_, name); }
 
   /// Returns the profile so far; callable from any thread. Throws `memprof::error` if another capture has begun since, or after
-  /// `discard_capture`. A template for the same reason as `current_profile`.
-  template <std::same_as<memprof::profile> Profile = memprof::profile>
-  [[nodiscard]] Profile profile() const {
-    Profile result;
+  /// `discard_capture`.
+  [[nodiscard]] memprof::profile profile() const {
+    memprof::profile result;
     if (number_ == 0 || !detail::read_session(number_, result)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, discarded, or followed by another); read the "
@@ -17747,8 +18800,8 @@ template <backend... Backends>
     using attached = detail::attached_backends<Backends...>;
     const detail::recording_suppressor hidden;
     // If a backend throws, the guard ends the capture.
-    detail::kept_backends backends{new attached{options}, &attached::calls()};
-    const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
+    detail::capture_backends backends{new attached{options}, &attached::calls()};
+    const detail::capture_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
   }
   return guard;
 }
@@ -17758,7 +18811,7 @@ template <backend... Backends>
 #else
 inline namespace disabled {
 
-inline void end_capture(std::string_view = end_segment_name) noexcept {}
+inline void end_capture(std::string_view = detail::end_segment_name) noexcept {}
 inline void discard_capture() noexcept {}
 [[nodiscard]] inline profile current_profile() { return {}; }
 
@@ -17767,7 +18820,7 @@ class [[nodiscard]] capture_guard {
   // Non-trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
   ~capture_guard() {}
   void snapshot(std::string_view) noexcept {}
-  void end(std::string_view = end_segment_name) noexcept {}
+  void end(std::string_view = detail::end_segment_name) noexcept {}
   [[nodiscard]] memprof::profile profile() const { return {}; }
   void release() noexcept {}
 };
@@ -17783,9 +18836,38 @@ template <backend... Backends>
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/detail/terminal.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Whether a stream is a terminal that shows colours: not if `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
+[[nodiscard]] inline bool shows_colors(std::FILE* stream) noexcept {
+  if (::isatty(::fileno(stream)) != 1) return false;
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const kind = std::getenv("TERM");
+  return (no_color == nullptr || *no_color == '\0') && kind != nullptr && std::string_view{kind} != "dumb";
+}
+
+/// The width in columns of a stream's terminal; 0 if the stream is not a terminal, or one without a size.
+[[nodiscard]] inline std::size_t terminal_columns(std::FILE* stream) noexcept {
+  winsize size{};
+  return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/report/text/text_options.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -17812,9 +18894,20 @@ struct text_options {
   std::size_t checkpoints = 4;  ///< checkpoints named, of those that the profile keeps; each with `largest_blocks` blocks, or one
   std::size_t core_ranges = 0;  ///< rectangles of cores named, if the space's blocks lie on cores
   bool all_spaces = false;      ///< the full answer for every memory space, not just the first
-  bool all_faults = false;      ///< a line for every kind of fault in the numbers
+  bool all_faults = false;      ///< a line for every kind of anomaly
   bool all_segments = false;    ///< a line for each segment in order of time instead of one for each name
 };
+
+namespace detail {
+
+/// The options for a text written to `stream`: no wider than its terminal, and coloured if the terminal shows colours.
+[[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
+  if (const std::size_t columns = terminal_columns(stream); columns != 0) options.columns = std::min(options.columns, columns);
+  options.is_colored = options.is_colored || shows_colors(stream);
+  return options;
+}
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -17822,7 +18915,6 @@ struct text_options {
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// Numbers texts in the order of their first occurrence. A `std::map` would do, but every translation unit that includes the
@@ -17865,46 +18957,36 @@ class text_rows {
   }
 
   void grow() {
-    slots_ = std::vector<std::size_t>(slots_.empty() ? 16 : 2 * slots_.size(), free_slot);
+    slots_ = vector<std::size_t>(slots_.empty() ? 16 : 2 * slots_.size(), free_slot);
     for (std::size_t row = 0; row < texts_.size(); ++row) slot_of(texts_[row]) = row;
   }
 
-  std::vector<std::string_view> texts_;
-  std::vector<std::size_t> slots_;  ///< a power of two of them, at most half of them taken
+  vector<std::string_view> texts_;
+  vector<std::size_t> slots_;  ///< a power of two of them, at most half of them taken
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/segments_by_name.hpp>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// What the segments of each name did, however many there were, and the steps that they form: the basis of reports on long runs.
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// All segments of one name, or of one family of names, in one memory space.
-struct segments_of_name {
-  std::string name;
-  bool stands_for_others = false;  ///< the row of all names that came after there were too many
-  std::int64_t count = 0;
-  std::int64_t first_number = 0;  ///< number of the first one among all segments, from 0
-  std::int64_t last_number = 0;
-  value_summary segment_peak;
-  value_summary segment_change;
-  value_summary cumulative_current;
-  growth_line growth;  ///< of `cumulative_current`; only for a name, not for a family
+namespace detail {
 
+/// All segments of one name, or of one family of names, in one memory space. A family has no `growth`.
+struct segments_of_name : named_segments, segment_summary {
   bool operator==(const segments_of_name&) const = default;
 };
-
-namespace detail {
 
 inline void add_value(value_summary& summary, std::int64_t value, bool is_first) noexcept {
   if (is_first) summary = {value, value, value, value, 0, -1, -1};
@@ -17916,7 +18998,7 @@ inline void add_value(value_summary& summary, std::int64_t value, bool is_first)
 
 /// The sums of a least-squares line. Values are taken relative to the first, so that large numbers that hardly change keep their
 /// precision.
-struct growth_sums {
+struct linear_fit_sums {
   std::int64_t first = 0;
   double count = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
 
@@ -17932,7 +19014,7 @@ struct growth_sums {
     yy += rise * rise;
   }
 
-  [[nodiscard]] growth_line line() const noexcept {
+  [[nodiscard]] linear_fit line() const noexcept {
     const double spread_of_steps = count * xx - x * x;
     const double spread = count * yy - y * y;
     const double together = count * xy - x * y;
@@ -17943,11 +19025,11 @@ struct growth_sums {
 };
 
 /// The same for profiles without steps: the step of each of the profile's segments.
-[[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
-  std::vector<std::int64_t> steps;
+[[nodiscard, gnu::cold]] vector<std::int64_t> steps_from_names(const auto& segments) {
+  vector<std::int64_t> steps;
   steps.reserve(segments.size());
   text_rows names;
-  std::vector<std::int64_t> last_step;
+  vector<std::int64_t> last_step;
   std::int64_t step = 0;
   for (const auto& segment : segments) {
     const text_row name = names.find_or_add(segment.name);
@@ -17967,8 +19049,14 @@ inline void add_to_summary(value_summary& into, const value_summary& other, bool
   into.sum = add_saturating(into.sum, other.sum);
 }
 
+/// What a `segment_summary` sums up.
+inline constexpr std::array numbers_of_segments{&segment_summary::segment_peak,     &segment_summary::peak_live_bytes,
+                                                &segment_summary::allocations,      &segment_summary::deallocations,
+                                                &segment_summary::segment_change,   &segment_summary::cumulative_current,
+                                                &segment_summary::allocation_count, &segment_summary::deallocation_count};
+
 /// The name with each number replaced by '*'.
-[[nodiscard]] inline std::string without_numbers(std::string_view name) {
+[[nodiscard, gnu::cold]] inline std::string without_numbers(std::string_view name) {
   std::string family;
   for (const char character : name) {
     const bool is_digit = character >= '0' && character <= '9';
@@ -17981,16 +19069,14 @@ inline void add_to_summary(value_summary& into, const value_summary& other, bool
   return family;
 }
 
-}  // namespace detail
-
 /// The step of each segment, and the number of steps.
 struct segment_steps {
-  std::vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
+  vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
   std::int64_t count = 0;
 };
 
 /// A *step* is one round of repeating names: it ends before a name that it already contains.
-[[nodiscard]] segment_steps steps_of(const auto& source) {
+[[nodiscard, gnu::cold]] segment_steps steps_of(const auto& source) {
   segment_steps steps;
   if (source.step_count != 0) {
     for (const auto& segment : source.segments) steps.of_segment.push_back(segment.step);
@@ -18002,51 +19088,52 @@ struct segment_steps {
   return steps;
 }
 
-namespace detail {
-
 /// From the profile's rows by name, which cover all segments, kept or not.
-[[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
-  std::vector<segments_of_name> rows;
+[[nodiscard, gnu::cold]] vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
+  vector<segments_of_name> rows;
   for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
-    const auto& name = source.segments_by_name[index];
-    const auto& usage = space.segments_by_name[index];
-    rows.push_back({name.name, name.stands_for_others, name.count, name.first_number, name.last_number, usage.segment_peak,
-                    usage.segment_change, usage.cumulative_current, usage.growth});
+    rows.push_back({source.segments_by_name[index], space.segments_by_name[index]});
   }
   return rows;
 }
 
 /// From the segments themselves.
-[[nodiscard]] std::vector<segments_of_name> from_segments(const auto& source, const auto& space) {
-  const std::vector<std::int64_t> steps = steps_from_names(source.segments);
-  std::vector<segments_of_name> rows;
-  std::vector<growth_sums> growth;
+[[nodiscard, gnu::cold]] vector<segments_of_name> from_segments(const auto& source, const auto& space) {
+  const vector<std::int64_t> steps = steps_from_names(source.segments);
+  vector<segments_of_name> rows;
+  vector<linear_fit_sums> growth;
   text_rows names;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     const auto& usage = space.segments[index];
     const auto [at, is_new] = names.find_or_add(source.segments[index].name);
     if (is_new) {
-      rows.emplace_back().name = source.segments[index].name;
-      rows.back().first_number = static_cast<std::int64_t>(index);
+      segments_of_name& made = rows.emplace_back();
+      made.name = made.segment = source.segments[index].name;
+      made.first_number = static_cast<std::int64_t>(index);
       growth.emplace_back();
     }
     segments_of_name& row = rows[at];
+    add_value(row.duration_ns, source.segments[index].end_ns - source.segments[index].begin_ns, is_new);
     add_value(row.segment_peak, usage.segment_peak, is_new);
+    add_value(row.peak_live_bytes, usage.live_at_peak.bytes, is_new);
+    add_value(row.allocations, usage.allocations, is_new);
+    add_value(row.deallocations, usage.deallocations, is_new);
     add_value(row.segment_change, usage.segment_change, is_new);
     add_value(row.cumulative_current, usage.cumulative_current, is_new);
+    add_value(row.allocation_count, usage.allocation_count, is_new);
+    add_value(row.deallocation_count, usage.deallocation_count, is_new);
     growth[at].add(steps[index], usage.cumulative_current);
     row.last_number = static_cast<std::int64_t>(index);
     ++row.count;
+    ++row.kept;
   }
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].growth = growth[index].line();
   return rows;
 }
 
-}  // namespace detail
-
 /// A row for each name, in the order of first occurrence. `space` must be one of the profile's. Profiles of earlier versions have
 /// no rows by name; theirs are made from all their segments.
-[[nodiscard]] std::vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
+[[nodiscard, gnu::cold]] vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
   const bool has_rows = !source.segments_by_name.empty() && source.segments_by_name.size() == space.segments_by_name.size();
   return has_rows ? detail::from_named_segments(source, space) : detail::from_segments(source, space);
 }
@@ -18059,12 +19146,12 @@ namespace detail {
 /// The rows, with those merged whose names differ only in numbers: "step 1" and "step 2" become "step *". A family of one keeps
 /// its name.
 template <class Name = segments_of_name>
-[[nodiscard]] std::vector<Name> segments_by_family(const std::vector<Name>& names) {
-  std::vector<std::string> families;
+[[nodiscard, gnu::cold]] vector<Name> segments_by_family(const vector<Name>& names) {
+  vector<std::string> families;
   families.reserve(names.size());  // so that the texts stay where they are
   detail::text_rows family_rows;
-  std::vector<std::size_t> row_of_family;
-  std::vector<segments_of_name> rows;
+  vector<std::size_t> row_of_family;
+  vector<segments_of_name> rows;
   for (const segments_of_name& name : names) {
     if (name.stands_for_others) {
       rows.push_back(name);
@@ -18080,30 +19167,22 @@ template <class Name = segments_of_name>
     segments_of_name& row = rows[row_of_family[at.index]];
     const bool is_earlier = name.first_number < row.first_number;
     const bool is_later = name.last_number > row.last_number;
-    detail::add_to_summary(row.segment_peak, name.segment_peak, is_earlier, is_later);
-    detail::add_to_summary(row.segment_change, name.segment_change, is_earlier, is_later);
-    detail::add_to_summary(row.cumulative_current, name.cumulative_current, is_earlier, is_later);
+    detail::add_to_summary(row.duration_ns, name.duration_ns, is_earlier, is_later);
+    for (value_summary segment_summary::*const number : detail::numbers_of_segments)
+      detail::add_to_summary(row.*number, name.*number, is_earlier, is_later);
     row.first_number = std::min(row.first_number, name.first_number);
     row.last_number = std::max(row.last_number, name.last_number);
     row.count += name.count;
+    row.kept += name.kept;
     row.growth = {};
-    row.name = family;
+    row.name = row.segment = family;
   }
   return rows;
 }
 
+}  // namespace detail
+
 }  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/report/text/space_kind.hpp>
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Whether any block of the space was recorded on cores.
-[[nodiscard]] bool has_blocks_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
-
-/// Whether the device has such memory on each of its cores, even if none of it was used.
-[[nodiscard]] bool has_cores(const auto& space) { return has_blocks_on_cores(space) || space.capacity_is_per_core; }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/utf8.hpp>
 #include <cstddef>
@@ -18150,23 +19229,25 @@ struct utf8_character {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number with that many decimals, and a '.' in every locale, since existing parsers read it.
-[[nodiscard]] inline std::string decimal(double value, int decimals) {
+[[nodiscard, gnu::cold]] inline std::string decimal(double value, int decimals) {
   std::array<char, 400> text{};  // the greatest double has 309 digits before the point
   const auto written = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
   return {text.data(), written.ptr};
 }
 
 /// "12.34 MB", where MB is 2^20 bytes.
-[[nodiscard]] inline std::string megabytes(std::int64_t bytes) {
+[[nodiscard, gnu::cold]] inline std::string megabytes(std::int64_t bytes) {
   constexpr double bytes_per_megabyte = 1 << 20;
   return decimal(static_cast<double>(bytes) / bytes_per_megabyte, 2) + " MB";
 }
 
 /// The same, always with a sign: "+0.00 MB".
-[[nodiscard]] inline std::string signed_megabytes(std::int64_t bytes) { return (bytes < 0 ? "" : "+") + megabytes(bytes); }
+[[nodiscard, gnu::cold]] inline std::string signed_megabytes(std::int64_t bytes) {
+  return (bytes < 0 ? "" : "+") + megabytes(bytes);
+}
 
 /// "1 free", "2 frees".
-[[nodiscard]] inline std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
+[[nodiscard, gnu::cold]] inline std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
   return std::to_string(count) + ' ' + std::string{count == 1 ? singular : plural};
 }
 
@@ -18179,7 +19260,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The text on one line, as UTF-8: control characters, which could break the format or the terminal, and bytes that are not UTF-8
 /// become "\n", "\t" or "\x1b".
-[[nodiscard]] inline std::string on_one_line(std::string_view text) {
+[[nodiscard, gnu::cold]] inline std::string on_one_line(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string result;
   for (std::size_t index = 0; index < text.size();) {
@@ -18203,12 +19284,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// `text` padded with spaces before it to `width`.
-[[nodiscard]] inline std::string right_aligned(const std::string& text, std::size_t width) {
+[[nodiscard, gnu::cold]] inline std::string right_aligned(const std::string& text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
 /// A number with commas between groups of three digits before its decimal point.
-[[nodiscard]] inline std::string with_thousands(std::string digits) {
+[[nodiscard, gnu::cold]] inline std::string with_thousands(std::string digits) {
   const std::size_t first = digits.starts_with('-') ? 1 : 0;
   const std::size_t point = digits.find('.');
   for (std::size_t index = point == std::string::npos ? digits.size() : point; index > first + 3;) {
@@ -18220,7 +19301,115 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/segment_lines.hpp>
+// ---- <memprof/report/text/quantity.hpp>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Numbers for people: three significant digits in a suitable unit, so that no column is wider than nine characters.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977".
+[[nodiscard, gnu::cold]] inline std::string three_digits(double value) {
+  // The bounds are where rounding would add a digit.
+  const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return decimal(value, value == 0 ? 0 : decimals);
+}
+
+/// "512 B", "4.88 KiB", "17.9 MiB", "0.977 GiB", "-1.50 GiB". Less than 1 KiB is exact; more is rounded to three digits.
+[[nodiscard, gnu::cold]] inline std::string short_bytes(double bytes) {
+  constexpr std::array<std::string_view, 6> units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 0) {
+    const std::string text = short_bytes(-bytes);
+    return text == "0 B" ? text : "-" + text;
+  }
+  if (bytes < 1023.5) return decimal(bytes, 0) + " B";
+  double value = bytes / 1024;
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return three_digits(value) + " " + std::string{units[unit]};
+}
+
+[[nodiscard, gnu::cold]] inline std::string short_bytes(std::int64_t bytes) { return short_bytes(static_cast<double>(bytes)); }
+
+/// The same with a sign unless it is zero: "+4.88 KiB", "-512 B", "0 B".
+[[nodiscard, gnu::cold]] inline std::string signed_short_bytes(double bytes) {
+  const std::string text = short_bytes(bytes);
+  return bytes < 0 || text == "0 B" ? text : "+" + text;
+}
+
+[[nodiscard, gnu::cold]] inline std::string signed_short_bytes(std::int64_t bytes) {
+  return signed_short_bytes(static_cast<double>(bytes));
+}
+
+/// "18,513,664".
+[[nodiscard, gnu::cold]] inline std::string grouped(std::int64_t count) { return with_thousands(std::to_string(count)); }
+
+/// "1 free", "231,113 events".
+[[nodiscard, gnu::cold]] inline std::string grouped(std::int64_t count, std::string_view singular, std::string_view plural) {
+  return grouped(count) + ' ' + std::string{count == 1 ? singular : plural};
+}
+
+/// "18,513,664 B".
+[[nodiscard, gnu::cold]] inline std::string exact_bytes(std::int64_t bytes) { return grouped(bytes) + " B"; }
+
+/// "17.7 MiB (18,513,664 B)"; the parenthesis only if the short form is rounded.
+[[nodiscard, gnu::cold]] inline std::string short_and_exact_bytes(std::int64_t bytes) {
+  const std::string text = short_bytes(bytes);
+  return bytes < 1024 && bytes > -1024 ? text : text + " (" + exact_bytes(bytes) + ")";
+}
+
+/// "850 ns", "17.9 ms", "4.21 s"; from one minute on, "2 min 05 s", "3 h 12 min", "2 d 04 h".
+[[nodiscard, gnu::cold]] inline std::string short_time(std::int64_t time_ns) {
+  constexpr std::array<std::string_view, 3> units{"us", "ms", "s"};
+  if (time_ns < 0) return "-" + short_time(time_ns == INT64_MIN ? INT64_MAX : -time_ns);
+  if (time_ns < 1000) return std::to_string(time_ns) + " ns";
+  constexpr std::int64_t ns_per_second = 1'000'000'000;
+  if (time_ns < 60 * ns_per_second - ns_per_second / 20) {  // 59.95 s would round to 60.0
+    double value = static_cast<double>(time_ns) / 1000;
+    std::size_t unit = 0;
+    while (value >= 999.5 && unit + 1 < units.size()) {
+      value /= 1000;
+      ++unit;
+    }
+    return three_digits(value) + " " + std::string{units[unit]};
+  }
+  const auto two_parts = [](std::int64_t total, std::int64_t base, std::string_view large, std::string_view small) {
+    const std::int64_t rest = total % base;
+    return std::to_string(total / base) + " " + std::string{large} + (rest < 10 ? " 0" : " ") + std::to_string(rest) + " " +
+           std::string{small};
+  };
+  const std::int64_t seconds = time_ns / ns_per_second + (time_ns % ns_per_second >= ns_per_second / 2 ? 1 : 0);
+  if (seconds < 3600) return two_parts(seconds, 60, "min", "s");
+  if (seconds < std::int64_t{24} * 3600) return two_parts(seconds / 60, 60, "h", "min");
+  return two_parts(seconds / 3600, 24, "d", "h");
+}
+
+/// "81.1 %", "0.4 %", "100 %"; "< 0.1 %" for what would round to zero.
+[[nodiscard, gnu::cold]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
+  const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (share > 0 && share < 0.05) return "< 0.1 %";
+  return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
+}
+
+/// "0x7f0000000000".
+[[nodiscard, gnu::cold]] inline std::string address_text(std::uint64_t address) {
+  std::array<char, 16> digits{};
+  const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16);
+  return "0x" + std::string{digits.data(), written.ptr};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/marked_text.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18228,73 +19417,204 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #include <string_view>
 
 /// @file
-/// The text that scripts read: exactly what tt-train's memory tracker prints, so that parsers of its logs (analyze_memory.py,
-/// extract_results.py) read memprof's too. MB is 2^20 bytes.
+/// A report before layout: its content, independent of width, colours and format. All lines of an answer are one string, not
+/// vectors of vectors: a program that prints a report compiles a fraction of the code.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The space printed as "DRAM", null if there is none; a space on cores gets the L1 line instead.
-[[nodiscard, gnu::cold]] const space_profile* primary_space(const auto& source, const text_options& options) {
-  if (!options.primary_space.empty()) return &source.space(options.primary_space);
-  if (const space_profile* const dram = source.find_space("dram")) return dram;
-  for (const space_profile& space : source.spaces) {
-    if (space.name != "cpu" && !has_cores(space)) return &space;
+enum class emphasis : std::uint8_t { none, strong, alarm, caution, faint };
+
+/// A stretch of a line. Names come from the program and may be of any length: they are shortened if the line is too long.
+struct text_part {
+  std::string_view text;
+  emphasis how = emphasis::none;
+  bool is_name = false;
+  bool is_path = false;  ///< a name that may be a path of operations, whose last component counts most
+};
+
+/// A part begins with a mark that says what it is: one of 15 control characters, five emphases each for words, names and paths.
+/// Words without emphasis need none at the begin of a cell. No text contains those characters: `on_one_line` escapes them.
+inline constexpr char first_part_mark = 0x0e;
+inline constexpr char part_mark_count = 15;
+
+[[nodiscard, gnu::cold]] inline char mark_of(const text_part& part) noexcept {
+  return static_cast<char>(first_part_mark + static_cast<char>(part.how) + (part.is_path ? 10 : part.is_name ? 5 : 0));
+}
+
+[[nodiscard]] constexpr bool is_part_mark(char letter) noexcept {
+  return letter >= first_part_mark && letter < first_part_mark + part_mark_count;
+}
+
+/// Lines and, between tabs, cells of a table; the parts of each are added one after the other.
+class marked_text {
+ public:
+  [[gnu::cold]] marked_text& add(const text_part& part) {
+    const char mark = mark_of(part);
+    if (part.is_name || mark != open_) text_ += mark;
+    open_ = mark;
+    text_ += part.text;
+    return *this;
   }
-  return source.find_space("cpu");
-}
 
-[[nodiscard, gnu::cold]] inline std::string upper_case(std::string text) {
-  for (char& character : text) {
-    if (character >= 'a' && character <= 'z') character = static_cast<char>(character - 'a' + 'A');
+  /// Words of memprof's own. Those of others are names, or went through `on_one_line`.
+  [[gnu::cold]] marked_text& add(std::string_view words, emphasis how = emphasis::none) {
+    return words.empty() ? *this : add(text_part{words, how});
   }
-  return text;
-}
+  [[gnu::cold]] marked_text& add(const char* words, emphasis how = emphasis::none) { return add(std::string_view{words}, how); }
 
-/// The label before the colon in the line of a space on cores. Parsers search for "DRAM:" anywhere in a line.
-[[nodiscard, gnu::cold]] std::string core_label(const auto& space) {
-  const std::string label = upper_case(on_one_line(space.name));
-  return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
-}
-
-[[gnu::cold]] void append_usage(auto& text, const auto& usage) {
-  text += "  DRAM: Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
-          ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
-          "\n  DRAM: Cumulative Peak " + megabytes(usage.cumulative_peak) + ", Cumulative Current " +
-          megabytes(usage.cumulative_current) + '\n';
-}
-
-[[gnu::cold]] void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
-  text += "  " + label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
-          ", Peak Total " + megabytes(peaks.total) + '\n';
-}
-
-/// The "--- NAME ---" block of each segment, and the totals. The primary space is printed as "DRAM", with zeros if there is none;
-/// spaces on cores get the tracker's L1 line, the first of them even if nothing was on any core; other spaces are not printed. If
-/// the profile does not keep all segments, a line that parsers skip says how many are missing.
-[[gnu::cold]] void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
-  if (source.segments.empty()) {
-    text += "WARNING: No traces captured\n";
-    return;
+  [[gnu::cold]] marked_text& add_name(std::string_view name, emphasis how = emphasis::none) {
+    return add(text_part{on_one_line(name), how, true, true});
   }
-  const space_profile* const primary = primary_space(source, options);
-  const auto first_on_cores =
-      std::find_if(source.spaces.begin(), source.spaces.end(), [](const auto& space) { return has_cores(space); });
-  const space_profile* const cores = first_on_cores == source.spaces.end() ? nullptr : &*first_on_cores;
-  text += "=== Memory Usage Summary ===\n\n";
-  for (std::size_t index = 0; index < source.segments.size(); ++index) {
-    text += "--- " + on_one_line(source.segments[index].name) + " ---\n";
-    const bool has_usage = primary != nullptr && index < primary->segments.size();
-    append_usage(text, has_usage ? primary->segments[index] : segment_usage{});
-    for (const space_profile& space : source.spaces) {
-      if (&space == primary || (!has_blocks_on_cores(space) && &space != cores)) continue;
-      append_core_usage(text, core_label(space),
-                        index < space.cores.segments.size() ? space.cores.segments[index] : core_peaks{});
-    }
+  /// A command line is shortened like a name, but its slashes are those of files.
+  [[gnu::cold]] marked_text& add_command(std::string_view command) {
+    return add(text_part{on_one_line(command), emphasis::none, true, false});
   }
-  const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
-  if (missing > 0) text += "(" + counted(missing, "more segment", "more segments") + " not kept in the profile)\n";
-  text += "\n=== Final Totals ===\nOverall DRAM Peak: " + megabytes(primary == nullptr ? 0 : primary->cumulative_peak) +
-          ", Final DRAM Usage: " + megabytes(primary == nullptr ? 0 : primary->cumulative_current) + "\n\n";
+
+  [[gnu::cold]] marked_text& add_bytes(std::int64_t bytes, emphasis how = emphasis::none) { return add(short_bytes(bytes), how); }
+  /// With all digits in parentheses.
+  [[gnu::cold]] marked_text& add_total(std::int64_t bytes, emphasis how = emphasis::none) {
+    return add(short_and_exact_bytes(bytes), how);
+  }
+  [[gnu::cold]] marked_text& add_change(std::int64_t bytes) { return add(signed_short_bytes(bytes)); }
+  [[gnu::cold]] marked_text& add_share(std::int64_t part, std::int64_t whole) { return add(short_percent(part, whole)); }
+  [[gnu::cold]] marked_text& add_time(std::int64_t time_ns) { return add(short_time(time_ns)); }
+  [[gnu::cold]] marked_text& add_count(std::int64_t count) { return add(grouped(count)); }
+  [[gnu::cold]] marked_text& add_count(std::int64_t count, const char* one, const char* many) {
+    return add_count(count).add(" ").add(count == 1 ? one : many);
+  }
+
+  [[gnu::cold]] marked_text& next_cell() { return end('\t'); }
+  [[gnu::cold]] marked_text& end_line() { return end('\n'); }
+
+  /// Lines of another text, behind the last one that has ended.
+  [[gnu::cold]] marked_text& add_lines(std::string_view lines) {
+    text_ += lines;
+    return *this;
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
+  [[nodiscard]] std::string_view text() const noexcept { return text_; }
+
+ private:
+  marked_text& end(char separator) {
+    text_ += separator;
+    open_ = first_part_mark;
+    return *this;
+  }
+
+  std::string text_;
+  char open_ = first_part_mark;  ///< the mark of the last part
+};
+
+/// Takes the text before the next `separator`, or all of it, from the begin of `rest`, with the separator.
+[[nodiscard, gnu::cold]] inline std::string_view take_until(char separator, std::string_view& rest) noexcept {
+  const std::size_t size = std::min(rest.find(separator), rest.size());
+  const std::string_view taken = rest.substr(0, size);
+  rest.remove_prefix(std::min(size + 1, rest.size()));
+  return taken;
+}
+
+/// The text up to the end of its line `most`.
+[[nodiscard, gnu::cold]] inline std::string_view first_lines(std::string_view text, std::size_t most) noexcept {
+  std::size_t end = 0;
+  for (std::size_t line = 0; line < most && end < text.size(); ++line) end = std::min(text.find('\n', end), text.size() - 1) + 1;
+  return text.substr(0, end);
+}
+
+/// Takes the first part from the begin of the rest of a line or cell; false if there is none.
+[[nodiscard, gnu::cold]] inline bool take_part(std::string_view& rest, text_part& part) noexcept {
+  if (rest.empty()) return false;
+  part = {};
+  if (is_part_mark(rest.front())) {
+    const int kind = rest.front() - first_part_mark;
+    part = {{}, static_cast<emphasis>(kind % 5), kind >= 5, kind >= 10};
+    rest.remove_prefix(1);
+  }
+  std::size_t size = 0;
+  while (size < rest.size() && !is_part_mark(rest[size])) ++size;
+  part.text = rest.substr(0, size);
+  rest.remove_prefix(size);
+  return true;
+}
+
+struct summary_table {
+  std::string titles;       ///< of the columns, a cell each
+  std::string alignment;    ///< of the columns, a letter each: 'l' or 'r'
+  bool has_titles = false;  ///< whether the text shows the titles; other formats always do
+  marked_text rows;         ///< the last cell of a short row may extend past its column
+
+  [[gnu::cold]] void set_columns(const char* all_titles, const char* all_alignments) {
+    titles = all_titles;
+    alignment = all_alignments;
+  }
+};
+
+/// One answer.
+struct summary_section {
+  std::string_view heading;
+  marked_text lines;
+  summary_table table;
+  marked_text further_lines;  ///< below the table
+  bool is_wide = false;       ///< the table starts at the left margin
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/answer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// What each answer of a summary is about, and how all of them state when, where and by whom something happened.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// How much of each answer is shown.
+struct summary_limits {
+  std::size_t owners;
+  std::size_t owners_at_end;
+  std::size_t anomalies;
+  std::size_t spaces;
+  std::size_t growing_spaces;
+  std::size_t lines_each;  ///< of a paragraph
+
+  [[nodiscard]] bool are_tight() const noexcept { return lines_each == 1; }
+};
+
+/// What an answer is about.
+struct answer_topic {
+  const profile& source;
+  const segment_steps& steps;
+  const vector<std::size_t>& space_order;  ///< the numbers of all spaces, most relevant first
+  const text_options& options;
+  summary_limits limits;
+  const space_profile* space = nullptr;  ///< that the answer is about, if it is about one
+};
+
+/// " in BACKWARD_PASS, step 2 of 200"; nothing if the index refers to no segment.
+[[gnu::cold]] inline void add_segment(marked_text& line, const answer_topic& topic, std::int64_t index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= topic.source.segments.size()) return;
+  const auto at = static_cast<std::size_t>(index);
+  line.add(" in ").add_name(topic.source.segments[at].name);
+  if (topic.steps.count > 1 && topic.steps.of_segment[at] >= 0)
+    line.add(", step ").add_count(topic.steps.of_segment[at] + 1).add(" of ").add_count(topic.steps.count);
+}
+
+/// " at 52.1 ms in BACKWARD_PASS, step 2 of 200, operation forward/block"; no operation if the program names none.
+[[gnu::cold]] inline void add_place(marked_text& line, const answer_topic& topic, std::int64_t time_ns, std::int64_t segment,
+                                    std::string_view operation) {
+  line.add(" at ").add_time(time_ns);
+  add_segment(line, topic, segment);
+  if (!operation.empty()) {
+    line.add(", operation ").add_name(operation);
+  } else if (!topic.source.operations.empty()) {
+    line.add(", outside every operation");
+  }
+}
+
+[[gnu::cold]] inline marked_text& add_owner(marked_text& line, std::string_view path) {
+  return path.empty() ? line.add("outside every operation") : line.add_name(path);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -18384,7 +19704,6 @@ struct unknown_read {
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// What the resident memory of a process consisted of, as far as its capture knows, and how much of its heap no source recorded.
@@ -18418,14 +19737,14 @@ namespace detail {
 }
 
 /// Compares with the heap where it is unknown what was resident.
-[[nodiscard]] inline bool is_heap_notable(const process_memory& reading) noexcept {
+[[nodiscard, gnu::cold]] inline bool is_heap_notable(const process_memory& reading) noexcept {
   return is_notable(reading.unrecorded_heap_bytes, reading.resident_bytes < 0 ? reading.heap_bytes : reading.resident_bytes);
 }
 
 }  // namespace detail
 
 /// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
-[[nodiscard]] inline process_account account_of(const process_memory& reading) {
+[[nodiscard, gnu::cold]] inline process_account account_of(const process_memory& reading) {
   process_account account;
   account.reading = reading;
   const std::int64_t resident = std::max<std::int64_t>(reading.resident_bytes, 0);
@@ -18460,7 +19779,7 @@ namespace detail {
 /// Whether the process grew by more than twice what was recorded, and `malloc` said nothing of it when it was read or at the end:
 /// the program has another one, or none that tells. As much again may be what that takes for the recorded blocks, and keeps of
 /// those freed.
-[[nodiscard]] inline bool has_unexplained_growth(const process_account& of, const std::vector<process_memory>& rows) {
+[[nodiscard, gnu::cold]] inline bool has_unexplained_growth(const process_account& of, const vector<process_memory>& rows) {
   if (of.is_heap_known()) return false;
   std::int64_t before = 0;
   std::int64_t recorded = 0;
@@ -18479,12 +19798,12 @@ namespace detail {
 /// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
 /// notable unrecorded heap. None if the capture did not look, as in an imported trace, or if what it recorded lies elsewhere: in
 /// the memory of devices, or nowhere, as in a simulated run.
-[[nodiscard]] inline std::optional<process_account> process_account_of(const profile& source) {
+[[nodiscard, gnu::cold]] inline std::optional<process_account> process_account_of(const profile& source) {
   std::optional<process_account> found;
   const auto is_elsewhere = [](const space_profile& space) { return detail::is_device_name(space.name); };
   if (source.mode == run_mode::no_dispatch) return found;
   if (!source.spaces.empty() && std::all_of(source.spaces.begin(), source.spaces.end(), is_elsewhere)) return found;
-  const std::vector<process_memory> rows = rows_of<process_memory>(source.facts);
+  const vector<process_memory> rows = rows_of<process_memory>(source.facts);
   for (const std::string_view moment : {"most_resident", "most_unrecorded"}) {
     for (const process_memory& row : rows) {
       const bool has_heap = detail::is_heap_notable(row);
@@ -18502,271 +19821,115 @@ namespace detail {
 }
 
 /// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
-[[nodiscard]] inline bool has_unrecorded_heap(const process_account& of) noexcept { return detail::is_heap_notable(of.reading); }
+[[nodiscard, gnu::cold]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
+  return detail::is_heap_notable(of.reading);
+}
 
 }  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/report/text/page.hpp>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-/// @file
-/// A report before layout: its content, independent of width, colours and format.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-enum class emphasis : std::uint8_t { none, strong, alarm, caution, faint };
-
-/// A stretch of a line. Names come from the program and may be of any length: they are shortened if the line is too long.
-struct page_part {
-  std::string text;
-  emphasis how = emphasis::none;
-  bool is_name = false;
-  bool is_path = false;  ///< a name that may be a path of operations, whose last component counts most
-};
-
-/// A line of prose, or a cell of a table.
-class page_line {
- public:
-  page_line() = default;
-  page_line(std::string text) { add(std::move(text)); }
-  page_line(const char* text) { add(std::string{text}); }
-
-  [[gnu::cold]] page_line& add(std::string text, emphasis how = emphasis::none) {
-    if (!text.empty()) parts_.push_back({std::move(text), how});
-    return *this;
-  }
-  [[gnu::cold]] page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
-    parts_.push_back({on_one_line(name), how, true, true});
-    return *this;
-  }
-  /// A command line is shortened like a name, but its slashes are those of files.
-  [[gnu::cold]] page_line& add_command(std::string_view command) {
-    parts_.push_back({on_one_line(command), emphasis::none, true, false});
-    return *this;
-  }
-  [[gnu::cold]] page_line& append(const page_line& other) {
-    parts_.insert(parts_.end(), other.parts_.begin(), other.parts_.end());
-    return *this;
-  }
-
-  [[nodiscard]] const std::vector<page_part>& parts() const noexcept { return parts_; }
-  [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
-
- private:
-  std::vector<page_part> parts_;
-};
-
-struct page_column {
-  std::string_view title;
-  bool is_right_aligned = false;
-};
-
-struct page_table {
-  std::vector<page_column> columns;
-  std::vector<std::vector<page_line>> rows;  ///< the last cell of a short row may extend past its column
-  bool has_titles = false;                   ///< whether the text shows column titles; other formats always do
-  std::string first_title;                   ///< of the first column in the text, if it is not the one in `columns`
-};
-
-/// One answer.
-struct page_section {
-  std::string heading;
-  std::vector<page_line> lines;
-  page_table table;
-  std::vector<page_line> further_lines;  ///< below the table
-  bool is_wide = false;                  ///< the table starts at the left margin
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/quantity.hpp>
-#include <array>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-/// @file
-/// Numbers for people: three significant digits in a suitable unit, so that no column is wider than nine characters.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977".
-[[nodiscard]] inline std::string three_digits(double value) {
-  // The bounds are where rounding would add a digit.
-  const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return decimal(value, value == 0 ? 0 : decimals);
-}
-
-/// "512 B", "4.88 KiB", "17.9 MiB", "0.977 GiB", "-1.50 GiB". Less than 1 KiB is exact; more is rounded to three digits.
-[[nodiscard]] inline std::string short_bytes(double bytes) {
-  constexpr std::array<std::string_view, 6> units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 0) {
-    const std::string text = short_bytes(-bytes);
-    return text == "0 B" ? text : "-" + text;
-  }
-  if (bytes < 1023.5) return decimal(bytes, 0) + " B";
-  double value = bytes / 1024;
-  std::size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < units.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return three_digits(value) + " " + std::string{units[unit]};
-}
-
-[[nodiscard]] inline std::string short_bytes(std::int64_t bytes) { return short_bytes(static_cast<double>(bytes)); }
-
-/// The same with a sign unless it is zero: "+4.88 KiB", "-512 B", "0 B".
-[[nodiscard]] inline std::string signed_short_bytes(double bytes) {
-  const std::string text = short_bytes(bytes);
-  return bytes < 0 || text == "0 B" ? text : "+" + text;
-}
-
-[[nodiscard]] inline std::string signed_short_bytes(std::int64_t bytes) { return signed_short_bytes(static_cast<double>(bytes)); }
-
-/// "18,513,664".
-[[nodiscard]] inline std::string grouped(std::int64_t count) { return with_thousands(std::to_string(count)); }
-
-/// "1 free", "231,113 events".
-[[nodiscard]] inline std::string grouped(std::int64_t count, std::string_view singular, std::string_view plural) {
-  return grouped(count) + ' ' + std::string{count == 1 ? singular : plural};
-}
-
-/// "18,513,664 B".
-[[nodiscard]] inline std::string exact_bytes(std::int64_t bytes) { return grouped(bytes) + " B"; }
-
-/// "17.7 MiB (18,513,664 B)"; the parenthesis only if the short form is rounded.
-[[nodiscard]] inline std::string short_and_exact_bytes(std::int64_t bytes) {
-  const std::string text = short_bytes(bytes);
-  return bytes < 1024 && bytes > -1024 ? text : text + " (" + exact_bytes(bytes) + ")";
-}
-
-/// "850 ns", "17.9 ms", "4.21 s"; from one minute on, "2 min 05 s", "3 h 12 min", "2 d 04 h".
-[[nodiscard]] inline std::string short_time(std::int64_t time_ns) {
-  constexpr std::array<std::string_view, 3> units{"us", "ms", "s"};
-  if (time_ns < 0) return "-" + short_time(time_ns == INT64_MIN ? INT64_MAX : -time_ns);
-  if (time_ns < 1000) return std::to_string(time_ns) + " ns";
-  constexpr std::int64_t ns_per_second = 1'000'000'000;
-  if (time_ns < 60 * ns_per_second - ns_per_second / 20) {  // 59.95 s would round to 60.0
-    double value = static_cast<double>(time_ns) / 1000;
-    std::size_t unit = 0;
-    while (value >= 999.5 && unit + 1 < units.size()) {
-      value /= 1000;
-      ++unit;
-    }
-    return three_digits(value) + " " + std::string{units[unit]};
-  }
-  const auto two_parts = [](std::int64_t total, std::int64_t base, std::string_view large, std::string_view small) {
-    const std::int64_t rest = total % base;
-    return std::to_string(total / base) + " " + std::string{large} + (rest < 10 ? " 0" : " ") + std::to_string(rest) + " " +
-           std::string{small};
-  };
-  const std::int64_t seconds = time_ns / ns_per_second + (time_ns % ns_per_second >= ns_per_second / 2 ? 1 : 0);
-  if (seconds < 3600) return two_parts(seconds, 60, "min", "s");
-  if (seconds < std::int64_t{24} * 3600) return two_parts(seconds / 60, 60, "h", "min");
-  return two_parts(seconds / 3600, 24, "d", "h");
-}
-
-/// "81.1 %", "0.4 %", "100 %"; "< 0.1 %" for what would round to zero.
-[[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
-  const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  if (share > 0 && share < 0.05) return "< 0.1 %";
-  return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
-}
-
-/// "0x7f0000000000".
-[[nodiscard]] inline std::string address_text(std::uint64_t address) {
-  std::array<char, 16> digits{};
-  const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16);
-  return "0x" + std::string{digits.data(), written.ptr};
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/process_section.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
+#include <string_view>
 
 /// @file
 /// What the process held beside the recorded blocks.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// "Process 1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks".
-[[nodiscard, gnu::cold]] inline page_line process_line(const process_account& of) {
-  const std::int64_t resident = of.reading.resident_bytes;
-  page_line line;
-  if (resident < 0) {  // the program has closed the file
-    line.add("resident unknown: " + short_bytes(of.reading.recorded_bytes) + " recorded, ");
-    return line.add(short_bytes(of.reading.unrecorded_heap_bytes) + " heap not recorded", emphasis::alarm).add(" (malloc)");
-  }
-  const std::int64_t most = std::max<std::int64_t>(0, resident - of.files);
-  const auto part = [&](std::int64_t bytes, std::int64_t known) {
-    return of.is_split_known || known <= 0 ? short_bytes(bytes)
-                                           : "up to " + short_bytes(std::clamp<std::int64_t>(known, 0, most));
-  };
-  line.add(short_bytes(resident), emphasis::strong);
-  line.add(" resident: " + part(of.recorded, of.reading.recorded_bytes) + " recorded");
-  if (of.is_heap_known()) {
-    const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
-    line.add(", ").add(part(of.unrecorded_heap, of.reading.unrecorded_heap_bytes) + " heap not recorded", how).add(" (malloc)");
-  }
-  // Small parts are in the last one.
-  std::int64_t rest = of.files;
-  bool has_mappings = false;
-  const auto add = [&](std::int64_t bytes, const char* what) {
-    const bool is_shown = is_notable(bytes, resident);
-    if (is_shown) {
-      line.add(", " + short_bytes(bytes) + " " + what);
-    } else {
-      rest += bytes;
-    }
-    return is_shown;
-  };
-  add(of.heap_before, "heap from before the capture");
-  add(of.free_heap, "free heap");
-  add(of.profiler, "memprof");
-  has_mappings = add(of.other_anonymous, of.is_heap_known() ? "other mappings" : "not recorded (another malloc, or mmap)");
-  line.add(", " + short_bytes(rest) + (has_mappings ? " code and files" : " code, files and stacks"));
-  if (is_notable(of.not_resident, resident)) line.add("; a further " + short_bytes(of.not_resident) + " of blocks not resident");
-  return line;
+/// Whether a good part of the process is memory that no source recorded, or that may be.
+[[nodiscard, gnu::cold]] inline bool has_unexplained_memory(const process_account& of) {
+  return has_unrecorded_heap(of) || (!of.is_heap_known() && is_notable(of.other_anonymous, of.reading.resident_bytes));
 }
 
-/// Nothing if the recorded blocks explain the process.
-[[nodiscard, gnu::cold]] page_section process_section(const auto& source) {
-  page_section section;
-  section.heading = "Process";
-  const std::optional<process_account> found = process_account_of(source);
-  if (!found) return section;
-  const bool is_unexplained = has_unrecorded_heap(*found) ||
-                              (!found->is_heap_known() && is_notable(found->other_anonymous, found->reading.resident_bytes));
-  if (is_unexplained) section.lines.push_back(process_line(*found));
-  return section;
+/// "1.20 GiB"; "up to 1.20 GiB" of what may be resident, if the account could not tell what is.
+[[gnu::cold]] inline marked_text& add_resident_part(marked_text& line, const process_account& of, std::int64_t bytes,
+                                                    std::int64_t known, emphasis how = emphasis::none) {
+  if (of.is_split_known || known <= 0) return line.add_bytes(bytes, how);
+  const std::int64_t most = std::max<std::int64_t>(0, of.reading.resident_bytes - of.files);
+  return line.add("up to ", how).add_bytes(std::clamp<std::int64_t>(known, 0, most), how);
+}
+
+/// ", 307 MiB code, files and stacks": what is neither recorded nor in blocks of `malloc` that are not, by its notable parts.
+[[gnu::cold]] inline void add_other_parts(marked_text& line, const process_account& of) {
+  const struct {
+    std::int64_t bytes;
+    const char* what;
+  } parts[] = {
+      {of.heap_before, " heap from before the capture"},
+      {of.free_heap, " free heap"},
+      {of.profiler, " memprof"},
+      {of.other_anonymous, of.is_heap_known() ? " other mappings" : " not recorded (another malloc, or mmap)"},
+  };
+  std::int64_t rest = of.files;  // and what is not notable
+  for (const auto& part : parts) {
+    if (is_notable(part.bytes, of.reading.resident_bytes)) {
+      line.add(", ").add_bytes(part.bytes).add(part.what);
+    } else {
+      rest += part.bytes;
+    }
+  }
+  const bool has_mappings = is_notable(of.other_anonymous, of.reading.resident_bytes);
+  line.add(", ").add_bytes(rest).add(has_mappings ? " code and files" : " code, files and stacks");
+}
+
+/// "1.90 GiB resident: 1.20 GiB recorded, 410 MiB heap not recorded (malloc), 307 MiB code, files and stacks", or where the
+/// recorded blocks explain the process, "1.90 GiB resident: 1.80 GiB recorded, 20.0 MiB heap not recorded, 82.0 MiB other".
+[[gnu::cold]] inline void add_process(marked_text& line, const process_account& of) {
+  const std::int64_t resident = of.reading.resident_bytes;
+  if (resident < 0) {  // the program has closed the file
+    line.add("resident unknown: ").add_bytes(of.reading.recorded_bytes).add(" recorded, ");
+    line.add_bytes(of.reading.unrecorded_heap_bytes, emphasis::alarm).add(" heap not recorded", emphasis::alarm).add(" (malloc)");
+    return;
+  }
+  const bool is_unexplained = has_unexplained_memory(of);
+  line.add_bytes(resident, emphasis::strong).add(" resident: ");
+  add_resident_part(line, of, of.recorded, of.reading.recorded_bytes).add(" recorded");
+  if (of.is_heap_known()) {
+    const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
+    line.add(", ");
+    add_resident_part(line, of, of.unrecorded_heap, of.reading.unrecorded_heap_bytes, how);
+    line.add(" heap not recorded", how).add(is_unexplained ? " (malloc)" : "");
+  }
+  if (is_unexplained) {
+    add_other_parts(line, of);
+  } else {
+    line.add(", ").add_bytes(resident - of.recorded - of.unrecorded_heap).add(" other");
+  }
+  if (is_notable(of.not_resident, resident)) line.add("; a further ").add_bytes(of.not_resident).add(" of blocks not resident");
+}
+
+/// Nothing if the capture did not look.
+[[gnu::cold]] inline void process_section(summary_section& section, const answer_topic& topic) {
+  const std::optional<process_account> found = process_account_of(topic.source);
+  if (!found) return;
+  add_process(section.lines, *found);
+  section.lines.end_line();
 }
 
 /// What was not recorded, and how to record it.
-[[nodiscard, gnu::cold]] inline page_line unrecorded_heap_line(const process_account& of) {
-  page_line line{of.is_heap_known() ? short_bytes(of.reading.unrecorded_heap_bytes) + " of heap not recorded: "
-                                    : short_bytes(of.other_anonymous) + " not recorded: "};
-  if (of.reading.records_operator_new == 0)
-    return line.add(
-        "add #include <memprof/backend/new_delete.hpp> to one .cpp file, which records operator new (not malloc, as in C "
-        "libraries and arenas)");
-  return line.add(std::string{"memory from malloc, calloc or posix_memalign"} + (of.is_heap_known() ? "" : ", or mmap") +
-                  ", as in C libraries (see `heaptrack PROGRAM`) or an arena (record its blocks by an event_sink)");
+[[gnu::cold]] inline void add_unrecorded_heap(marked_text& line, const process_account& of) {
+  if (of.is_heap_known()) {
+    line.add_bytes(of.reading.unrecorded_heap_bytes).add(" of heap not recorded: ");
+  } else {
+    line.add_bytes(of.other_anonymous).add(" not recorded: ");
+  }
+  if (of.reading.records_operator_new == 0) {
+    line.add("add #include <memprof/backend/malloc.hpp> to one .cpp file, which records malloc and operator new");
+  } else if (of.is_heap_known()) {
+    line.add(
+        "memory from malloc, calloc or posix_memalign, as in C libraries: include <memprof/backend/malloc.hpp> in place of "
+        "new_delete.hpp");
+  } else {
+    line.add(
+        "memory from malloc or mmap, as in C libraries (see <memprof/backend/malloc.hpp>) or an arena (record its blocks by an "
+        "event_sink)");
+  }
 }
 
-/// Why nothing was recorded, and the line to add; nothing if that is not known.
-[[nodiscard, gnu::cold]] std::vector<std::string> causes_of_silence(const auto& source) {
+/// Lines that say why nothing was recorded, and what to add; nothing if that is not known.
+[[nodiscard, gnu::cold]] inline std::string_view causes_of_silence(const profile& source) {
   bool has_readings = false;
   bool records_operator_new = false;
   for_each_fact<process_memory>(source.facts, [&](const process_memory& reading) {
@@ -18774,22 +19937,23 @@ namespace memprof::inline MEMPROF_ABI::detail {
     records_operator_new = records_operator_new || reading.records_operator_new != 0;
   });
   if (!has_readings) return {};
-  if (records_operator_new) {
-    if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process)) {
-      // The numbers below say how much it is, and the cure.
-      return {"operator new is recorded, but was not called during the capture; the memory below is from malloc."};
-    }
-    return {"operator new is recorded, but was not called during the capture:",
-            "  hold the guard until the work is done: auto capture = memprof::begin_capture();"};
+  if (!records_operator_new) {
+    return "Nothing in this program records its allocations. Add to one .cpp file, for operator new:\n"
+           "  #include <memprof/backend/new_delete.hpp>\n"
+           "or allocate from a memprof::memory_resource.\n";
   }
-  return {"Nothing in this program records its allocations. Add to one .cpp file, for operator new:",
-          "  #include <memprof/backend/new_delete.hpp>", "or allocate from a memprof::memory_resource."};
+  if (const std::optional<process_account> process = process_account_of(source); process && has_unrecorded_heap(*process)) {
+    // The numbers below say how much it is, and the cure.
+    return "operator new is recorded, but was not called during the capture; the memory below is from malloc.\n";
+  }
+  return "operator new is recorded, but was not called during the capture:\n"
+         "  hold the guard until the work is done: auto capture = memprof::begin_capture();\n";
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/check_section.hpp>
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18797,63 +19961,139 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
-/// The answer to "can the numbers be trusted": a line for each kind of fault with its count, the worst first.
+/// The answer to "can the numbers be trusted": a line for each kind of anomaly with its count, the worst first.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// A number that the whole capture counts, and the words for it.
+struct counted_event {
+  std::int64_t event_anomalies::*count;
+  const char* one;
+  const char* many;
+  const char* what;
+};
+
+inline constexpr counted_event lost_events[] = {
+    {&event_anomalies::dropped_events, "event", "events",
+     " dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity"},
+    {&event_anomalies::reentrant_events, "event", "events",
+     " lost in signal handlers that interrupted the recording of another event"},
+    {&event_anomalies::missing_events, "or more event", "or more events", " missing from the trace"},
+    {&event_anomalies::rejected_events, "event", "events", " rejected: impossible values, or no memory to keep them"},
+    {&event_anomalies::missing_fact_rows, "row", "rows",
+     " of the tables of facts missing from the trace, or beyond what fits into memory"},
+};
+
+/// What changes no total, or shares a row because the program generates names without bound, and the remedy.
+inline constexpr counted_event altered_events[] = {
+    {&event_anomalies::unbalanced_scopes, "operation", "operations", " without a begin or end"},
+    {&event_anomalies::too_deep_scopes, "operation", "operations", " nested deeper than 256: counted as part of the 256th"},
+    {&event_anomalies::other_segments, "segment", "segments",
+     " without a row of their own: give the phases of each step the same names"},
+    {&event_anomalies::other_operations, "operation", "operations",
+     " without a row of their own: keep growing numbers out of their names, or set a higher limit"},
+    {&event_anomalies::other_names, "event", "events",
+     " with names beyond the limit of 65,536 per process: keep growing numbers out of names"},
+};
+
+[[gnu::cold]] inline void add_counted_events(marked_text& lines, const event_anomalies& found, const counted_event* first,
+                                             const counted_event* last) {
+  for (; first != last; ++first) {
+    const std::int64_t count = found.*first->count;
+    if (count != 0) lines.add_count(count, first->one, first->many).add(first->what).end_line();
+  }
+}
+
+/// A number that each space counts, and the words for it.
+struct counted_in_space {
+  event_tally (*tally_in)(const space_profile&);
+  const char* one;
+  const char* many;
+  const char* what;
+  bool has_bytes = true;
+};
+
+inline constexpr counted_in_space counted_in_spaces[] = {
+    {[](const space_profile& in) { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees",
+     ": of untracked blocks, not counted as deallocations"},
+    {[](const space_profile& in) { return in.anomalies.mismatched_sizes; }, "free", "frees",
+     ": with a mismatched size; the allocated size counts"},
+    {[](const space_profile& in) { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks",
+     ": live within another live block, counted twice"},
+    {[](const space_profile& in) { return in.anomalies.replaced_allocations; }, "allocation", "allocations",
+     ": at the address of a live block, which counts as deallocated"},
+    {[](const space_profile& in) { return in.anomalies.null_allocations; }, "allocation", "allocations",
+     ": at a null address: failed, not counted"},
+    {[](const space_profile& in) { return in.anomalies.unknown_annotations; }, "annotation", "annotations",
+     ": for an address that was not live", false},
+    {[](const space_profile& in) { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases",
+     ": without a reservation"},
+    {[](const space_profile& in) { return in.reserved.replaced_reservations; }, "reservation", "reservations",
+     ": of memory already reserved; the older reservation counts as released"},
+    {[](const space_profile& in) { return in.active.unmatched_completions; }, "completed deallocation", "completed deallocations",
+     ": of blocks never seen freed"},
+    {[](const space_profile& in) { return in.active.missing_completions; }, "freed block", "freed blocks",
+     ": no completion seen; counted as active until the address was reused"},
+};
+
+/// How often something happened across all spaces, and in which of them.
+struct tally_of_spaces {
+  event_tally all;
+  std::int64_t spaces = 0;
+  std::string_view first_space;
+};
+
+[[nodiscard, gnu::cold]] inline tally_of_spaces sum_over_spaces(const profile& source,
+                                                                event_tally (*tally_in)(const space_profile&)) {
+  tally_of_spaces sum;
+  for (const space_profile& space : source.spaces) {
+    const event_tally tally = tally_in(space);
+    if (tally.count == 0) continue;
+    sum.all.count = add_saturating(sum.all.count, tally.count);
+    sum.all.bytes = add_saturating(sum.all.bytes, tally.bytes);
+    if (++sum.spaces == 1) sum.first_space = space.name;
+  }
+  return sum;
+}
+
 /// What was not captured at all or lost on the way: totals and peaks are not those of the program.
-[[nodiscard, gnu::cold]] std::vector<page_line> losses(const auto& source) {
-  std::vector<page_line> lines;
+[[gnu::cold]] inline void add_losses(marked_text& lines, const profile& source) {
   for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
-    lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
+    lines.add_name(missing.source).add(" not captured: ").add_name(missing.reason).end_line();
   });
   if (const std::optional<process_account> process = process_account_of(source);
-      process && (has_unrecorded_heap(*process) || process->is_incomplete))
-    lines.push_back(unrecorded_heap_line(*process));
-  const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
-    if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);
-  };
-  const event_anomalies& found = source.anomalies;
-  add(found.dropped_events, "event", "events",
-      "dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity");
-  add(found.reentrant_events, "event", "events", "lost in signal handlers that interrupted the recording of another event");
-  add(found.missing_events, "or more event", "or more events", "missing from the trace");
-  add(found.rejected_events, "event", "events", "rejected: impossible values, or no memory to keep them");
-  add(found.missing_fact_rows, "row", "rows", "of the tables of facts missing from the trace, or beyond what fits into memory");
-  event_tally untracked;
-  for (const space_profile& space : source.spaces) {
-    untracked.count = add_saturating(untracked.count, space.anomalies.untracked_allocations.count);
-    untracked.bytes = add_saturating(untracked.bytes, space.anomalies.untracked_allocations.bytes);
+      process && (has_unrecorded_heap(*process) || process->is_incomplete)) {
+    add_unrecorded_heap(lines, *process);
+    lines.end_line();
   }
+  add_counted_events(lines, source.anomalies, std::begin(lost_events), std::end(lost_events));
+  const event_tally untracked =
+      sum_over_spaces(source, [](const space_profile& in) { return in.anomalies.untracked_allocations; }).all;
   if (untracked.count != 0) {
-    lines.emplace_back(grouped(untracked.count, "allocation", "allocations") + " (" + short_bytes(untracked.bytes) +
-                       ") not tracked: the profiler ran out of memory");
+    lines.add_count(untracked.count, "allocation", "allocations").add(" (").add_bytes(untracked.bytes);
+    lines.add(") not tracked: the profiler ran out of memory").end_line();
   }
   for (const space_profile& space : source.spaces) {
     if (!space.stands_for_others) continue;
-    lines.emplace_back(
+    lines.add(
         "memory spaces beyond the 254th share one, where blocks at equal addresses count as one: give blocks of the same kind "
         "one space");
+    lines.end_line();
   }
   std::int64_t modules = 0;
   std::string first_module;
   for_each_fact<unrecorded_module>(source.facts, [&](unrecorded_module& module) {
     if (++modules == 1) first_module = std::move(module.path);
   });
-  if (modules != 0) {
-    page_line line{grouped(modules, "library", "libraries") + " not recorded ("};
-    line.add_name(first_module).add(modules > 1 ? ", ...)" : ")");
-    lines.push_back(line.add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)"));
-  }
-  return lines;
+  if (modules == 0) return;
+  lines.add_count(modules, "library", "libraries").add(" not recorded (").add_name(first_module);
+  lines.add(modules > 1 ? ", ...)" : ")").add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)").end_line();
 }
 
 /// What a simulated run had to guess.
-[[nodiscard, gnu::cold]] std::vector<page_line> estimates(const auto& source) {
-  std::vector<page_line> lines;
+[[gnu::cold]] inline void add_estimates(marked_text& lines, const profile& source) {
   std::int64_t operators = 0;
   std::int64_t calls = 0;
   std::int64_t bytes = 0;
@@ -18864,9 +20104,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
     if (++operators == 1 || row.bytes > most.bytes) most = std::move(row);
   });
   if (operators != 0) {
-    page_line line{grouped(calls, "call", "calls") + " of " + grouped(operators, "operator", "operators") + " estimated (" +
-                   short_bytes(bytes) + (operators > 1 ? "), most by " : "): ")};
-    lines.push_back(line.add_name(most.name).add(" (").add_name(most.cause).add(")"));
+    lines.add_count(calls, "call", "calls").add(" of ").add_count(operators, "operator", "operators").add(" estimated (");
+    lines.add_bytes(bytes).add(operators > 1 ? "), most by " : "): ");
+    lines.add_name(most.name).add(" (").add_name(most.cause).add(")").end_line();
   }
   std::int64_t kinds_of_reads = 0;
   std::int64_t reads = 0;
@@ -18875,99 +20115,30 @@ namespace memprof::inline MEMPROF_ABI::detail {
     reads = add_saturating(reads, row.count);
     if (++kinds_of_reads == 1 || row.count > most_read.count) most_read = std::move(row);
   });
-  if (kinds_of_reads != 0) {
-    page_line line{grouped(reads, "read", "reads") + " of values unknown to the simulation (read as zeros"};
-    if (!most_read.name.empty()) line.add(", by ").add_name(most_read.name);
-    if (!most_read.operation.empty()) line.add(" in ").add_name(most_read.operation);
-    lines.push_back(line.add(")"));
-  }
-  return lines;
-}
-
-/// How often something happened across all spaces, and in which of them.
-struct tally_of_spaces {
-  event_tally all;
-  std::vector<std::string_view> spaces;
-};
-
-/// A number that each space counts, and the words for it.
-struct counted_anomaly {
-  event_tally (*tally_in)(const space_profile&);
-  const char* one;
-  const char* many;
-  bool has_bytes;
-  const char* rest;
-};
-
-[[nodiscard, gnu::cold]] tally_of_spaces sum_over_spaces(const auto& source, const counted_anomaly& counted) {
-  tally_of_spaces sum;
-  for (const space_profile& space : source.spaces) {
-    const event_tally tally = counted.tally_in(space);
-    if (tally.count == 0) continue;
-    sum.all.count = add_saturating(sum.all.count, tally.count);
-    sum.all.bytes = add_saturating(sum.all.bytes, tally.bytes);
-    sum.spaces.push_back(space.name);
-  }
-  return sum;
+  if (kinds_of_reads == 0) return;
+  lines.add_count(reads, "read", "reads").add(" of values unknown to the simulation (read as zeros");
+  if (!most_read.name.empty()) lines.add(", by ").add_name(most_read.name);
+  if (!most_read.operation.empty()) lines.add(" in ").add_name(most_read.operation);
+  lines.add(")").end_line();
 }
 
 /// Anomalies that change no total on their own but that a careful reader should know of.
-[[nodiscard, gnu::cold]] std::vector<page_line> anomalies(const auto& source) {
-  using space = space_profile;
-  constexpr std::array<counted_anomaly, 10> counted_in_spaces{{
-      {[](const space& in) { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
-       "of untracked blocks, not counted as deallocations"},
-      {[](const space& in) { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
-       "with a mismatched size; the allocated size counts"},
-      {[](const space& in) { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks", true,
-       "live within another live block, counted twice"},
-      {[](const space& in) { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
-       "at the address of a live block, which counts as deallocated"},
-      {[](const space& in) { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
-       "at a null address: failed, not counted"},
-      {[](const space& in) { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
-       "for an address that was not live"},
-      {[](const space& in) { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases", true,
-       "of memory never seen reserved"},
-      {[](const space& in) { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
-       "of memory already reserved; the older reservation counts as released"},
-      {[](const space& in) { return in.active.unmatched_completions; }, "completed deallocation", "completed deallocations", true,
-       "of blocks never seen freed"},
-      {[](const space& in) { return in.active.missing_completions; }, "freed block", "freed blocks", true,
-       "no completion seen; counted as active until the address was reused"},
-  }};
-  std::vector<page_line> lines;
-  for (const counted_anomaly& counted : counted_in_spaces) {
-    const tally_of_spaces sum = sum_over_spaces(source, counted);
+[[gnu::cold]] inline void add_anomalies(marked_text& lines, const profile& source) {
+  for (const counted_in_space& counted : counted_in_spaces) {
+    const tally_of_spaces sum = sum_over_spaces(source, counted.tally_in);
     if (sum.all.count == 0) continue;
-    page_line line{grouped(sum.all.count, counted.one, counted.many) +
-                   (counted.has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
-    if (source.spaces.size() > 1) {
-      line.add(" in ").add_name(sum.spaces.front());
-      if (sum.spaces.size() > 1)
-        line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
-    }
-    lines.push_back(line.add(std::string{": "} + counted.rest));
+    lines.add_count(sum.all.count, counted.one, counted.many);
+    if (counted.has_bytes) lines.add(" (").add_bytes(sum.all.bytes).add(")");
+    if (source.spaces.size() > 1) lines.add(" in ").add_name(sum.first_space);
+    if (sum.spaces > 1) lines.add(" and ").add_count(sum.spaces - 1, "other space", "other spaces");
+    lines.add(counted.what).end_line();
   }
-  const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
-    if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
-  };
-  add_count(source.anomalies.unbalanced_scopes, "operation", "operations", "without a begin or end");
-  add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
-  // What shares a row because the program generates names without bound, and the remedy.
-  add_count(source.anomalies.other_segments, "segment", "segments",
-            "without a row of their own: give the phases of each step the same names");
-  add_count(source.anomalies.other_operations, "operation", "operations",
-            "without a row of their own: keep growing numbers out of their names, or set a higher limit");
-  add_count(source.anomalies.other_names, "event", "events",
-            "with names beyond the limit of 65,536 per process: keep growing numbers out of names");
+  add_counted_events(lines, source.anomalies, std::begin(altered_events), std::end(altered_events));
   for_each_fact<incomplete_trace_file>(source.facts, [&](const incomplete_trace_file& file) {
-    page_line line{"trace file "};
-    line.add_name(file.path).add(" incomplete: ").add_name(file.reason);
-    if (file.missing_events != 0) line.add(", " + grouped(file.missing_events, "event", "events") + " missing");
-    lines.push_back(std::move(line));
+    lines.add("trace file ").add_name(file.path).add(" incomplete: ").add_name(file.reason);
+    if (file.missing_events != 0) lines.add(", ").add_count(file.missing_events, "event", "events").add(" missing");
+    lines.end_line();
   });
-  return lines;
 }
 
 /// How precise the source's bytes are.
@@ -18976,63 +20147,65 @@ struct counted_anomaly {
   return of.rounding > 1 ? "rounded to about " + short_bytes(of.rounding) : "exact";
 }
 
-/// One sentence on the numbers as a whole, then the faults, the worst first; those beyond `most` are only counted.
-[[nodiscard, gnu::cold]] page_section check_section(const auto& source, std::size_t most) {
-  page_section section;
-  section.heading = "Numbers";
-  std::vector<page_line> faults = losses(source);
-  const bool is_lossy = !source.exact || !faults.empty();
-  std::vector<page_line> further = estimates(source);
-  const bool is_estimated = !further.empty();
-  faults.insert(faults.end(), further.begin(), further.end());
-  for (const std::string& remark : source.provenance.remarks) faults.emplace_back(on_one_line(remark));
-  further = anomalies(source);
-  faults.insert(faults.end(), further.begin(), further.end());
+/// What is known of the numbers as a whole.
+struct accuracy {
+  bool is_lossy = false;
+  bool is_estimated = false;
+  bool has_anomalies = false;  ///< of any kind, these two included
+};
 
-  page_line line;
+[[gnu::cold]] inline void add_accuracy(marked_text& line, const profile& source, const accuracy& of) {
   const std::string events = source.cost.events == 0 ? "" : grouped(source.cost.events, "event", "events");
+  const auto add_events = [&](const char* separator, const char* rest) {
+    if (!events.empty()) line.add(separator).add(events).add(rest);
+  };
   if (!source.exact) {
     line.add("not exact", emphasis::alarm).add(": totals may be too small, live bytes and peaks too small or too large");
-    if (faults.empty()) line.add("; the profile does not say why");
-  } else if (is_lossy) {
-    line.add("incomplete", emphasis::alarm)
-        .add(": " + precision_text(source.provenance) + " for what was captured")
-        .add(events.empty() ? "" : ", " + events);
+    if (!of.has_anomalies) line.add("; the profile does not say why");
+  } else if (of.is_lossy) {
+    line.add("incomplete", emphasis::alarm).add(": ").add(precision_text(source.provenance)).add(" for what was captured");
+    add_events(", ", "");
   } else if (source.provenance.planned || source.provenance.rounding > 1) {
-    line.add(precision_text(source.provenance), emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
-  } else if (is_estimated) {
-    line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
+    line.add(precision_text(source.provenance), emphasis::caution);
+    add_events("; ", ", none lost");
+  } else if (of.is_estimated) {
+    line.add("estimated in part", emphasis::caution);
+    add_events("; ", ", none lost");
   } else if (source.anomalies.too_deep_scopes != 0) {
-    line.add("exact in total, not by operation", emphasis::caution).add(events.empty() ? "" : ": " + events + ", none lost");
+    line.add("exact in total, not by operation", emphasis::caution);
+    add_events(": ", ", none lost");
   } else {
-    line.add("exact", emphasis::strong)
-        .add(": " + (events.empty() ? "no event" : events + ", none") + (faults.empty() ? " lost or unmatched" : " lost"));
+    line.add("exact", emphasis::strong).add(": ").add(events.empty() ? "no event" : events + ", none");
+    line.add(of.has_anomalies ? " lost" : " lost or unmatched");
   }
-  const auto& cost = source.cost;
-  if (cost.memory_bytes != 0 || cost.events != 0) {
-    const double time_ns = cost.record_ns_per_event + cost.drain_ns_per_event;
-    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(std::llround(time_ns)) + " an event");
-  }
-  section.lines.push_back(line);
-  const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;
-  for (std::size_t index = 0; index < shown; ++index) section.lines.push_back(faults[index]);
-  if (shown < faults.size())
-    section.lines.emplace_back(grouped(static_cast<std::int64_t>(faults.size() - shown)) + " more kinds of faults");
-  return section;
+  const profiler_cost& cost = source.cost;
+  if (cost.memory_bytes == 0 && cost.events == 0) return;
+  const double time_ns = cost.record_ns_per_event + cost.drain_ns_per_event;
+  line.add("; profiler ").add_bytes(cost.memory_bytes).add(", ").add_time(std::llround(time_ns)).add(" an event");
 }
 
-/// The tables of facts: what sources know that is not memory over time. Every capture has `process_memory`, so it says nothing.
-[[nodiscard, gnu::cold]] page_section fact_section(const auto& source) {
-  page_section section;
-  section.heading = "Facts";
-  page_line line;
-  for (const fact_table& table : source.facts) {
-    if (table.rows.empty() || table.name == process_memory::table) continue;
-    if (!line.empty()) line.add(", ");
-    line.add_name(table.name).add(" (" + grouped(static_cast<std::int64_t>(table.rows.size()), "row", "rows") + ")");
-  }
-  if (!line.empty()) section.lines.push_back(line.add("; memprof show --facts NAME prints a table"));
-  return section;
+/// One sentence on the numbers as a whole, then the anomalies, the worst first; those beyond the limit are only counted.
+[[gnu::cold]] inline void check_section(summary_section& section, const answer_topic& topic) {
+  const profile& source = topic.source;
+  accuracy of;
+  marked_text anomalies;
+  add_losses(anomalies, source);
+  of.is_lossy = !source.exact || !anomalies.empty();
+  const std::size_t size_of_losses = anomalies.text().size();
+  add_estimates(anomalies, source);
+  of.is_estimated = anomalies.text().size() != size_of_losses;
+  for (const std::string& remark : source.provenance.remarks) anomalies.add(on_one_line(remark)).end_line();
+  add_anomalies(anomalies, source);
+  of.has_anomalies = !anomalies.empty();
+  add_accuracy(section.lines, source, of);
+  section.lines.end_line();
+  const std::string_view all = anomalies.text();
+  const auto kinds = static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));
+  const std::size_t most = topic.limits.anomalies;
+  const std::size_t shown = kinds <= most + 1 ? kinds : most;
+  section.lines.add_lines(first_lines(all, shown));
+  if (shown != kinds)
+    section.lines.add_count(static_cast<std::int64_t>(kinds - shown)).add(" more kinds of anomalies").end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -19141,7 +20314,7 @@ struct text_unit {
 }
 
 /// A text wider than `columns` loses its middle to an ellipsis: what distinguishes paths and names is at their ends.
-[[nodiscard]] inline std::string shortened(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string shortened(std::string_view text, std::size_t columns) {
   const std::size_t width = display_width(text);
   if (width <= columns) return std::string{text};
   if (columns == 0) return {};
@@ -19154,48 +20327,63 @@ struct text_unit {
 }
 
 /// `text` padded with spaces after or before it to `columns`; if it is wider, its middle is cut.
-[[nodiscard]] inline std::string left_in(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string left_in(std::string_view text, std::size_t columns) {
   std::string result = shortened(text, columns);
   result.append(columns - std::min(columns, display_width(result)), ' ');
   return result;
 }
-[[nodiscard]] inline std::string right_in(std::string_view text, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::string right_in(std::string_view text, std::size_t columns) {
   const std::string result = shortened(text, columns);
   return std::string(columns - std::min(columns, display_width(result)), ' ') + result;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/place_text.hpp>
+// ---- <memprof/report/text/space_kind.hpp>
 #include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 /// @file
-/// How the answers state when and where something happened.
+/// What kind of memory space it is, and which of them matter most.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// " in BACKWARD_PASS, step 2 of 200"; nothing if the index refers to no segment.
-[[gnu::cold]] void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
-  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
-  const auto at = static_cast<std::size_t>(index);
-  line.add(" in ").add_name(source.segments[at].name);
-  if (steps.count > 1 && steps.of_segment[at] >= 0)
-    line.add(", step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
+/// Whether any block of the space was recorded on cores.
+[[nodiscard]] inline bool has_blocks_on_cores(const space_profile& space) { return !space.cores.ranges.empty(); }
+
+/// Whether the device has such memory on each of its cores, even if none of it was used.
+[[nodiscard]] inline bool has_cores(const space_profile& space) {
+  return has_blocks_on_cores(space) || space.capacity_is_per_core;
 }
 
-/// " at 52.1 ms in BACKWARD_PASS, step 2 of 200, operation forward/block"; no operation if the program names none.
-[[gnu::cold]] void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns,
-                             std::int64_t segment, std::string_view operation) {
-  line.add(" at " + short_time(time_ns));
-  add_segment(line, source, steps, segment);
-  if (!operation.empty()) {
-    line.add(", operation ").add_name(operation);
-  } else if (!source.operations.empty()) {
-    line.add(", outside every operation");
-  }
+[[nodiscard]] inline bool is_full(const space_profile& space) {
+  return space.first_shortfall.requested != 0 || !space.out_of_memory.empty();
+}
+
+[[nodiscard, gnu::cold]] inline bool has_anything(const space_profile& space) {
+  return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
+}
+
+/// The numbers of the spaces, most relevant first: the requested one, then those that were full, then by peak. Throws
+/// `memprof::error` if the requested space does not exist.
+[[nodiscard, gnu::cold]] inline vector<std::size_t> space_order(const profile& source, const text_options& options) {
+  const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
+  return row_order(source.spaces.size(), [&](std::size_t left_number, std::size_t right_number) {
+    const space_profile& left = source.spaces[left_number];
+    const space_profile& right = source.spaces[right_number];
+    if ((&left == chosen) != (&right == chosen)) return &left == chosen;
+    if (is_full(left) != is_full(right)) return is_full(left);
+    return left.cumulative_peak > right.cumulative_peak;
+  });
+}
+
+/// Whether the answers are about one of several spaces, and so have to name it.
+[[nodiscard, gnu::cold]] inline bool are_several(const profile& source, const vector<std::size_t>& order,
+                                                 const text_options& options) {
+  if (order.size() < 2) return false;
+  bool is_any_used = options.all_spaces;
+  for (std::size_t index = 1; index < order.size(); ++index)
+    is_any_used = is_any_used || has_anything(source.spaces[order[index]]);
+  return is_any_used;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -19206,7 +20394,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The answers: how high was the peak, when, and who owned it.
@@ -19214,34 +20401,32 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS, step 1 of 200, operation forward/block".
-[[nodiscard, gnu::cold]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
-  page_section section;
-  section.heading = "Peak";
-  page_line line;
-  line.add(short_and_exact_bytes(space.cumulative_peak), emphasis::strong).add(" of ").add_name(space.name, emphasis::strong);
+[[gnu::cold]] inline void peak_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  marked_text& line = section.lines;
+  line.add_total(space.cumulative_peak, emphasis::strong).add(" of ").add_name(space.name, emphasis::strong);
   if (has_blocks_on_cores(space)) line.add(" across all cores");
-  if (space.cumulative_peak != 0) {
-    add_place(line, source, steps, space.peak_time_ns, space.peak_segment, space.peak_operation);
-  }
-  section.lines.push_back(line);
-  return section;
+  if (space.cumulative_peak != 0) add_place(line, topic, space.peak_time_ns, space.peak_segment, space.peak_operation);
+  line.end_line();
 }
 
-[[nodiscard, gnu::cold]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
+[[nodiscard, gnu::cold]] inline bool has_categories(const vector<owned_bytes>& by_category) {
   return std::any_of(by_category.begin(), by_category.end(),
                      [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
 }
 
-/// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
-[[nodiscard, gnu::cold]] page_line category_line(const auto& by_category, std::int64_t whole) {
+/// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)"; nothing if no category was recorded.
+[[gnu::cold]] inline void add_categories(marked_text& line, const vector<owned_bytes>& by_category, std::int64_t whole) {
+  if (!has_categories(by_category)) return;
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // memprof's own names are shorter
-  page_line line;
   std::size_t shown = 0;
   std::int64_t others = 0;
+  const char* separator = "";
   const auto add = [&](std::string_view name, std::int64_t bytes) {
-    if (!line.empty()) line.add(", ");
-    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, whole) + ")");
+    line.add(separator).add(shortened(on_one_line(name), longest_name)).add(" ");
+    line.add_bytes(bytes).add(" (").add_share(bytes, whole).add(")");
+    separator = ", ";
   };
   for (const owned_bytes& row : by_category) {
     if (shown < most && row.bytes >= whole / 100) {
@@ -19252,12 +20437,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
     }
   }
   if (others > 0) add("others", others);
-  return line;
+  line.end_line();
 }
 
 /// The category of more than half of an owner's bytes, if that is certain: all bytes of the set have it, or blocks that are
 /// listed. Empty otherwise.
-[[nodiscard, gnu::cold]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
+[[nodiscard, gnu::cold]] inline std::string_view category_of(const live_set& live, const owned_bytes& owner) {
   for (const owned_bytes& row : live.by_category) {
     if (row.bytes == live.bytes && row.owner != to_string(category::other)) return row.owner;
   }
@@ -19272,21 +20457,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return {};
 }
 
-/// The columns of a table of owners; only other formats show the titles.
-[[nodiscard, gnu::cold]] inline page_table owner_table() {
-  page_table table;
-  table.columns = {{"Bytes", true}, {"Share", true}, {"Blocks", true}, {"Operation", false}, {"Category", false}};
-  return table;
-}
-
-[[nodiscard, gnu::cold]] inline page_line owner_name(std::string_view path) {
-  return path.empty() ? page_line{"outside every operation"} : page_line{}.add_name(path);
-}
-
-/// The first `most` operations, and one row for all others, so that the rows add up.
-[[nodiscard, gnu::cold]] page_table owner_rows(const auto& live, std::size_t most) {
-  page_table table = owner_table();
-  const std::size_t shown = std::min(most, live.by_operation.size());
+/// Who owned the bytes at the peak: the first operations, and one row for all others, so that the rows add up.
+[[gnu::cold]] inline void owner_section(summary_section& section, const answer_topic& topic) {
+  const live_set& live = topic.space->live_at_peak;
+  if (live.bytes == 0) return;
+  add_categories(section.lines, live.by_category, live.bytes);
+  section.table.set_columns("Bytes\tShare\tBlocks\tOperation\tCategory", "rrrll");
+  const std::size_t shown = std::min({topic.options.owners, topic.limits.owners, live.by_operation.size()});
+  marked_text& rows = section.table.rows;
   std::int64_t others_bytes = live.remaining_bytes;
   for (std::size_t index = 0; index < live.by_operation.size(); ++index) {
     const owned_bytes& row = live.by_operation[index];
@@ -19294,50 +20472,39 @@ namespace memprof::inline MEMPROF_ABI::detail {
       others_bytes = add_saturating(others_bytes, row.bytes);
       continue;
     }
-    table.rows.push_back({short_bytes(row.bytes), short_percent(row.bytes, live.bytes), grouped(row.blocks, "block", "blocks"),
-                          owner_name(row.owner), page_line{}.add_name(category_of(live, row))});
+    rows.add_bytes(row.bytes).next_cell().add_share(row.bytes, live.bytes).next_cell();
+    rows.add_count(row.blocks, "block", "blocks").next_cell();
+    add_owner(rows, row.owner).next_cell().add_name(category_of(live, row)).end_line();
   }
   const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
-  if (others > 0) {
-    table.rows.push_back({short_bytes(others_bytes), short_percent(others_bytes, live.bytes), "",
-                          grouped(others, "further operation", "further operations")});
-  }
-  return table;
-}
-
-/// Who owned the bytes at the peak.
-[[nodiscard, gnu::cold]] page_section owner_section(const auto& live, std::size_t most) {
-  page_section section;
-  section.heading = "Owners";
-  if (live.bytes == 0) return section;
-  if (has_categories(live.by_category)) section.lines.push_back(category_line(live.by_category, live.bytes));
-  section.table = owner_rows(live, most);
-  return section;
+  if (others <= 0) return;
+  rows.add_bytes(others_bytes).next_cell().add_share(others_bytes, live.bytes).next_cell().next_cell();
+  rows.add_count(others, "further operation", "further operations").end_line();
 }
 
 /// What identifies a block: its annotation, or else its address.
-[[nodiscard, gnu::cold]] page_line block_text(const auto& block) {
+[[gnu::cold]] inline marked_text& add_block(marked_text& line, const live_block& block) {
   std::string text = block.name;
-  for (const std::string* const part : {&block.shape, &block.dtype}) {
-    if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
+  const std::string_view marks[] = {block.shape, block.dtype, block.requires_grad == requires_grad::yes ? "requires_grad" : ""};
+  for (const std::string_view mark : marks) {
+    if (!text.empty() && !mark.empty()) text += ' ';
+    text += mark;
   }
-  if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
-  if (text.empty()) text = address_text(block.address);
-  return page_line{}.add_name(text);
+  return line.add_name(text.empty() ? address_text(block.address) : text);
 }
 
 /// The largest blocks at the peak.
-[[nodiscard, gnu::cold]] page_section block_section(const auto& live, std::size_t most) {
-  page_section section;
-  section.heading = "Blocks";
-  section.table.columns = {{"Bytes", true}, {"Share", true}, {"Block", false}, {"Category", false}, {"Operation", false}};
-  for (std::size_t index = 0; index < std::min(most, live.largest_blocks.size()); ++index) {
+[[gnu::cold]] inline void block_section(summary_section& section, const answer_topic& topic) {
+  const live_set& live = topic.space->live_at_peak;
+  section.table.set_columns("Bytes\tShare\tBlock\tCategory\tOperation", "rrlll");
+  marked_text& rows = section.table.rows;
+  for (std::size_t index = 0; index < std::min(topic.options.largest_blocks, live.largest_blocks.size()); ++index) {
     const live_block& block = live.largest_blocks[index];
-    section.table.rows.push_back({short_bytes(block.bytes), short_percent(block.bytes, live.bytes), block_text(block),
-                                  std::string{block.category == category::other ? "" : to_string(block.category)},
-                                  owner_name(block.operation)});
+    rows.add_bytes(block.bytes).next_cell().add_share(block.bytes, live.bytes).next_cell();
+    add_block(rows, block).next_cell();
+    if (block.category != category::other) rows.add(to_string(block.category));
+    add_owner(rows.next_cell(), block.operation).end_line();
   }
-  return section;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -19346,80 +20513,67 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// @file
 /// The table of checkpoints: what was live at each across all memory spaces, and its largest blocks.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard, gnu::cold]] inline page_line checkpoint_title(const checkpoint& point) {
-  return point.name.empty() ? page_line{"(periodic)"} : page_line{}.add_name(point.name);
-}
-
-/// A block of a checkpoint with its space.
-struct block_at_checkpoint {
-  const live_block* block;
-  const checkpoint_usage* usage;
-  std::size_t place;  ///< index among all blocks of the checkpoint
-};
-
 /// The largest blocks across all spaces, largest first.
-[[nodiscard, gnu::cold]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
-  std::vector<block_at_checkpoint> blocks;
+[[nodiscard, gnu::cold]] inline vector<const live_block*> largest_blocks_of(const checkpoint& point, std::size_t most) {
+  vector<const live_block*> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
-    for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});
+    for (const live_block& block : usage.largest_blocks) blocks.push_back(&block);
   }
-  sort_rows(blocks.data(), blocks.size(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
-    return left.block->bytes != right.block->bytes ? left.block->bytes > right.block->bytes : left.place < right.place;
-  });
-  if (blocks.size() > most) blocks.resize(most);
-  return blocks;
+  vector<const live_block*> largest;
+  for (const std::size_t number : row_order(
+           blocks.size(), [&](std::size_t left, std::size_t right) { return blocks[left]->bytes > blocks[right]->bytes; })) {
+    if (largest.size() < most) largest.push_back(blocks[number]);
+  }
+  return largest;
 }
 
-/// The indices of the checkpoints to show if at most `most` of `count` fit: the first, the last, and others spread evenly.
-[[nodiscard, gnu::cold]] inline std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t most) {
-  std::vector<std::size_t> shown;
-  if (count == 0 || most == 0) return shown;
-  if (most == 1) return {count - 1};
-  const std::size_t rows = std::min(count, most);
-  for (std::size_t row = 0; row < rows; ++row) shown.push_back(rows == 1 ? 0 : row * (count - 1) / (rows - 1));
-  return shown;
+/// The row of one checkpoint, and a row for each further block; those leave the first cells empty.
+[[gnu::cold]] inline void add_checkpoint(marked_text& rows, const checkpoint& point, std::size_t blocks) {
+  if (point.name.empty()) {
+    rows.add("(periodic)").next_cell();
+  } else {
+    rows.add_name(point.name).next_cell();
+  }
+  rows.add_time(point.time_ns).next_cell().add_bytes(point.live_bytes).next_cell().add_count(point.live_blocks);
+  const vector<const live_block*> largest = largest_blocks_of(point, blocks);
+  for (const live_block* const block : largest) {
+    if (block != largest.front()) rows.next_cell().next_cell().next_cell();
+    add_block(rows.next_cell().add_bytes(block->bytes).next_cell(), *block);
+    add_owner(rows.next_cell(), block->operation).end_line();
+  }
+  if (largest.empty()) rows.end_line();
 }
 
-/// A row for each of at most `most` checkpoints, with up to `blocks` of its largest blocks, at least one.
-[[nodiscard, gnu::cold]] page_section checkpoint_section(const auto& source, std::size_t most, std::size_t blocks) {
-  page_section section;
+/// The index of the checkpoint in row `row` if `rows` of `count` fit: the first, the last, and others spread evenly.
+[[nodiscard, gnu::cold]] inline std::size_t spread_evenly(std::size_t row, std::size_t rows, std::size_t count) {
+  return rows < 2 ? count - 1 : row * (count - 1) / (rows - 1);
+}
+
+/// A row for each checkpoint that fits, with at least one of its largest blocks.
+[[nodiscard, gnu::cold]] inline summary_section checkpoint_section(const profile& source, const text_options& options) {
+  summary_section section;
   section.is_wide = true;
   if (source.checkpoints.empty()) return section;
   section.table.has_titles = true;
-  section.table.columns = {{"Checkpoint", false}, {"Time", true},   {"Live", true},      {"Blocks", true},
-                           {"Largest", true},     {"Block", false}, {"Operation", false}};
-  const std::vector<std::size_t> shown = spread_evenly(source.checkpoints.size(), most);
-  for (const std::size_t index : shown) {
-    const checkpoint& point = source.checkpoints[index];
-    std::vector<page_line> row{checkpoint_title(point), short_time(point.time_ns), short_bytes(point.live_bytes),
-                               grouped(point.live_blocks)};
-    for (const block_at_checkpoint& held : largest_blocks_of(point, std::max<std::size_t>(blocks, 1))) {
-      row.resize(4);  // rows of further blocks leave the first four cells empty
-      row.emplace_back(short_bytes(held.block->bytes));
-      row.push_back(block_text(*held.block));
-      row.push_back(owner_name(held.block->operation));
-      section.table.rows.push_back(std::exchange(row, {}));
-    }
-    if (!row.empty()) section.table.rows.push_back(std::move(row));
+  section.table.set_columns("Checkpoint\tTime\tLive\tBlocks\tLargest\tBlock\tOperation", "lrrrrll");
+  marked_text& rows = section.table.rows;
+  const std::size_t kept = source.checkpoints.size();
+  const std::size_t shown = std::min(options.checkpoints, kept);
+  for (std::size_t row = 0; row < shown; ++row) {
+    add_checkpoint(rows, source.checkpoints[spread_evenly(row, shown, kept)], std::max<std::size_t>(options.largest_blocks, 1));
   }
-  const auto kept = static_cast<std::int64_t>(source.checkpoints.size());
-  const std::int64_t all = std::max(source.checkpoint_count, kept);
-  const auto rows = static_cast<std::int64_t>(shown.size());
-  if (rows < kept) {
-    section.table.rows.push_back({grouped(kept - rows, "further checkpoint", "further checkpoints") +
-                                  (kept < all ? ", and " + grouped(all - kept) + " not kept in the profile" : "")});
-  } else if (kept < all) {
-    section.table.rows.push_back({grouped(all - kept, "checkpoint", "checkpoints") + " not kept in the profile"});
-  }
+  const auto left_out = static_cast<std::int64_t>(kept - shown);
+  const std::int64_t lost = std::max(source.checkpoint_count, static_cast<std::int64_t>(kept)) - static_cast<std::int64_t>(kept);
+  if (left_out != 0) rows.add_count(left_out, "further checkpoint", "further checkpoints");
+  if (left_out != 0 && lost != 0) rows.add(", and ").add_count(lost).add(" not kept in the profile");
+  if (left_out == 0 && lost != 0) rows.add_count(lost, "checkpoint", "checkpoints").add(" not kept in the profile");
+  if (left_out != 0 || lost != 0) rows.end_line();
   return section;
 }
 
@@ -19430,8 +20584,6 @@ struct block_at_checkpoint {
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 /// @file
 /// The answers: does memory grow from step to step, what is live at the end, and who owns it.
@@ -19440,7 +20592,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of the names that occur in most steps, the one that occurred last. Null if no name occurs three
 /// times, the fewest points that show a trend.
-[[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
+[[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const vector<segments_of_name>& names) {
   std::int64_t most = 0;
   for (const segments_of_name& name : names) most = std::max(most, name.count);
   const segments_of_name* last = nullptr;
@@ -19462,213 +20614,224 @@ inline constexpr double clear_trend = 0.9;
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
-/// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; `place` is " in cpu" or empty.
-[[nodiscard, gnu::cold]] inline page_line growth_line_of(const segments_of_name& name, const page_line& place) {
+/// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; the space only if it is given.
+[[gnu::cold]] inline void add_growth(marked_text& line, const segments_of_name& name, const space_profile* space) {
   const value_summary& live = name.cumulative_current;
-  page_line line;
-  if (is_constant(name)) {
-    line.add("0 B per step", emphasis::strong).append(place).add(": " + short_bytes(live.last) + " live after each ");
-    return line.add_name(name.name).add(" (" + grouped(name.count) + ")");
-  }
-  const std::string slope = signed_short_bytes(name.growth.per_step) + " per step";
-  if (name.growth.r_squared >= clear_trend) {
-    line.add(slope, grows(name) ? emphasis::caution : emphasis::strong).append(place);
+  const bool is_trend = is_constant(name) || name.growth.r_squared >= clear_trend;
+  const std::string slope = (is_constant(name) ? "0 B" : signed_short_bytes(name.growth.per_step)) + " per step";
+  if (is_trend) {
+    line.add(slope, grows(name) ? emphasis::caution : emphasis::strong);
   } else {
-    line.add("no clear trend").append(place).add(" (" + slope + ", r\xc2\xb2 " + decimal(name.growth.r_squared, 2) + ")");
+    line.add("no clear trend");
   }
+  if (space != nullptr) line.add(" in ").add_name(space->name);
+  if (is_constant(name)) {
+    line.add(": ").add_bytes(live.last).add(" live after each ").add_name(name.name).add(" (").add_count(name.count).add(")");
+    return;
+  }
+  if (!is_trend) line.add(" (" + slope + ", r\xc2\xb2 " + decimal(name.growth.r_squared, 2) + ")");
   line.add("; live after ").add_name(name.name);
-  return line.add(": first " + short_bytes(live.first) + ", last " + short_bytes(live.last));
+  line.add(": first ").add_bytes(live.first).add(", last ").add_bytes(live.last);
 }
 
-/// What is live after each step, and how much that grows: in the first of `spaces`, named if `names_space`, and in those of the
-/// others that grow, the fastest first. At most `most` others have a line; the rest is counted.
-[[nodiscard, gnu::cold]] page_section growth_section(const auto& source, const std::vector<const space_profile*>& spaces,
-                                                     bool names_space, std::size_t most) {
-  page_section section;
-  section.heading = "Growth";
-  const auto place_of = [](const space_profile& space) { return page_line{" in "}.add_name(space.name); };
-  std::vector<segments_of_name> growing;
-  std::vector<const space_profile*> spaces_of_growing;
-  for (const space_profile* const space : spaces) {
-    const std::vector<segments_of_name> names = segments_by_name(source, *space);
+/// What is live after each step, and how much that grows: in the topic's space, and in those of the others that grow, the fastest
+/// first. The others have their own answer if all spaces are shown; else those beyond the limit are counted.
+[[gnu::cold]] inline void growth_section(summary_section& section, const answer_topic& topic) {
+  const bool names_space = are_several(topic.source, topic.space_order, topic.options);
+  marked_text& lines = section.lines;
+  vector<segments_of_name> growing;
+  vector<std::size_t> spaces_of_growing;
+  bool has_line = false;
+  for (const std::size_t number : topic.space_order) {
+    const space_profile& space = topic.source.spaces[number];
+    if (&space != topic.space && topic.options.all_spaces) continue;
+    const vector<segments_of_name> names = segments_by_name(topic.source, space);
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr) continue;
-    if (space != spaces.front()) {
-      if (grows(*name)) {
-        growing.push_back(*name);
-        spaces_of_growing.push_back(space);
-      }
+    if (&space != topic.space) {
+      if (!grows(*name)) continue;
+      growing.push_back(*name);
+      spaces_of_growing.push_back(number);
       continue;
     }
+    has_line = true;
+    add_growth(lines, *name, names_space ? &space : nullptr);
     const value_summary& live = name->cumulative_current;
-    page_line line = growth_line_of(*name, names_space ? place_of(*space) : page_line{});
-    const auto add_extreme = [&](const char* what, std::int64_t value) {
-      if (!is_constant(*name) && value != live.first && value != live.last) line.add(what + short_bytes(value));
-    };
-    add_extreme(", min ", live.least);
-    add_extreme(", max ", live.greatest);
-    section.lines.push_back(line);
+    const auto is_extreme = [&](std::int64_t value) { return !is_constant(*name) && value != live.first && value != live.last; };
+    if (is_extreme(live.least)) lines.add(", min ").add_bytes(live.least);
+    if (is_extreme(live.greatest)) lines.add(", max ").add_bytes(live.greatest);
   }
-  std::vector<std::size_t> order(growing.size());
-  for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-  sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
-    const double growth_of_left = growing[left].growth.per_step;
-    const double growth_of_right = growing[right].growth.per_step;
-    return growth_of_left != growth_of_right ? growth_of_left > growth_of_right : left < right;
+  const vector<std::size_t> order = row_order(growing.size(), [&](std::size_t left, std::size_t right) {
+    return growing[left].growth.per_step > growing[right].growth.per_step;
   });
-  const std::size_t shown = std::min(most, order.size());
+  const std::size_t shown = std::min(topic.limits.growing_spaces, order.size());
   for (std::size_t index = 0; index < shown; ++index) {
-    section.lines.push_back(growth_line_of(growing[order[index]], place_of(*spaces_of_growing[order[index]])));
+    if (has_line) lines.end_line();
+    has_line = true;
+    add_growth(lines, growing[order[index]], &topic.source.spaces[spaces_of_growing[order[index]]]);
   }
-  if (shown != 0 && shown < order.size()) {
-    const auto left_out = static_cast<std::int64_t>(order.size() - shown);
-    section.lines.back().add("; " + grouped(left_out, "more grows", "more grow"));
-  }
-  return section;
+  if (shown != 0 && shown < order.size())
+    lines.add("; ").add_count(static_cast<std::int64_t>(order.size() - shown), "more grows", "more grow");
+  if (has_line) lines.end_line();
 }
 
 /// What is live at the end by operation, largest first; bytes outside every operation have an empty path.
-[[nodiscard, gnu::cold]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source,
-                                                                                            const auto& space) {
-  std::vector<std::pair<std::string_view, std::int64_t>> owners;
+[[nodiscard, gnu::cold]] inline vector<owned_bytes> live_owners(const profile& source, const space_profile& space) {
+  vector<owned_bytes> owners;
   std::int64_t outside = space.cumulative_current;
-  for (const auto& operation : source.operations) {
-    for (const auto& usage : operation.usage) {
+  for (const operation_profile& operation : source.operations) {
+    for (const operation_usage& usage : operation.usage) {
       if (usage.space != space.name || usage.live == 0) continue;
-      owners.emplace_back(operation.path, usage.live);
+      owners.push_back({operation.path, usage.live, 0});
       outside = subtract_saturating(outside, usage.live);
     }
   }
-  if (outside > 0) owners.emplace_back(std::string_view{}, outside);
-  sort_rows(owners.data(), owners.size(), [](const auto& left, const auto& right) {
-    return left.second != right.second ? left.second > right.second : left.first < right.first;
-  });
-  return owners;
+  if (outside > 0) owners.push_back({{}, outside, 0});
+  vector<owned_bytes> sorted;
+  for (const std::size_t number : row_order(owners.size(), [&](std::size_t left, std::size_t right) {
+         if (owners[left].bytes != owners[right].bytes) return owners[left].bytes > owners[right].bytes;
+         return owners[left].owner < owners[right].owner;
+       })) {
+    sorted.push_back(owners[number]);
+  }
+  return sorted;
 }
 
-/// What is live at the end and who owns it: the first `most` operations and the sum of all others. Categories only if
-/// `with_categories`.
-[[nodiscard, gnu::cold]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
-  page_section section;
-  section.heading = source.complete ? "At end" : "Now";
+/// What is live at the end and who owns it: the first operations and the sum of all others.
+[[gnu::cold]] inline void end_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  section.heading = topic.source.complete ? "At end" : "Now";
   const std::int64_t live = space.cumulative_current;
   if (live == 0) {
-    section.lines.emplace_back("nothing live");
-    return section;
+    section.lines.add("nothing live").end_line();
+    return;
   }
-  const std::vector<std::pair<std::string_view, std::int64_t>> owners = live_owners(source, space);
-  page_line line{short_and_exact_bytes(live) + " live"};
-  if (owners.size() == 1) {
-    line.add(", all of it from ").append(owner_name(owners.front().first));
-  }
-  section.lines.push_back(line);
-  if (with_categories && has_categories(space.current_by_category))
-    section.lines.push_back(category_line(space.current_by_category, live));
-  if (owners.size() == 1) return section;
-  section.table.columns = {{"Bytes", true}, {"Share", true}, {"Operation", false}};
+  const vector<owned_bytes> owners = live_owners(topic.source, space);
+  section.lines.add_total(live).add(" live");
+  if (owners.size() == 1) add_owner(section.lines.add(", all of it from "), owners.front().owner);
+  section.lines.end_line();
+  if (!topic.limits.are_tight()) add_categories(section.lines, space.current_by_category, live);
+  if (owners.size() == 1) return;
+  section.table.set_columns("Bytes\tShare\tOperation", "rrl");
   // A row that stands for a single operation would say less than the operation itself.
+  const std::size_t most = std::min(topic.options.owners, topic.limits.owners_at_end);
   const std::size_t shown = owners.size() == most + 1 ? owners.size() : std::min(most, owners.size());
+  marked_text& rows = section.table.rows;
   std::int64_t others = 0;
   for (std::size_t index = 0; index < owners.size(); ++index) {
     if (index >= shown) {
-      others = add_saturating(others, owners[index].second);
+      others = add_saturating(others, owners[index].bytes);
       continue;
     }
-    section.table.rows.push_back(
-        {short_bytes(owners[index].second), short_percent(owners[index].second, live), owner_name(owners[index].first)});
+    rows.add_bytes(owners[index].bytes).next_cell().add_share(owners[index].bytes, live).next_cell();
+    add_owner(rows, owners[index].owner).end_line();
   }
-  if (shown < owners.size()) {
-    section.table.rows.push_back({short_bytes(others), short_percent(others, live),
-                                  grouped(static_cast<std::int64_t>(owners.size() - shown)) + " further operations"});
-  }
-  return section;
+  if (shown == owners.size()) return;
+  rows.add_bytes(others).next_cell().add_share(others, live).next_cell();
+  rows.add_count(static_cast<std::int64_t>(owners.size() - shown)).add(" further operations").end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/facet/capacity.hpp>
 #include <cstdint>
-#include <string>
 
 /// @file
-/// The lines of the facet "capacity": does it fit the device, and if not, what would help.
+/// The lines of the facets "capacity" and "out of memory": does it fit the device, and if not, what failed, and what would help.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What would have had to be freed for the allocation to fit.
-[[nodiscard, gnu::cold]] page_line remedy_line(const auto& full) {
-  if (!full.holders_known) return "owners of the rest unknown: the profiler itself ran out of memory";
-  if (full.remedy.empty()) return "freeing everything would not suffice: the request exceeds the capacity";
-  if (full.remedy.size() == 1) {
-    const owned_bytes& owner = full.remedy.front();
-    page_line line{"freeing "};
-    line.append(owner_name(owner.owner));
-    return line.add(", " + short_bytes(owner.bytes) + " in " + grouped(owner.blocks, "block", "blocks") + ", would suffice");
-  }
-  std::int64_t together = 0;
-  for (const owned_bytes& row : full.remedy) together = add_saturating(together, row.bytes);
-  return "freeing the " + std::to_string(full.remedy.size()) + " largest owners, " + short_bytes(together) +
-         ", would suffice; no single owner does";
+/// The first allocation that failed for lack of device memory, and how many more did.
+[[gnu::cold]] inline void failure_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  if (space.out_of_memory.empty()) return;
+  const out_of_memory_failure& failed = space.out_of_memory.front();
+  marked_text& line = section.lines;
+  line.add("out of memory", emphasis::alarm).add(" requesting ").add_bytes(failed.requested);
+  add_place(line, topic, failed.time_ns, failed.segment, failed.operation);
+  line.add("; ");
+  if (failed.device_free >= 0) line.add_bytes(failed.device_free).add(" free on the device, ");
+  // Reserved bytes are 0 if no allocator reported any.
+  if (space.reserved.peak != 0) line.add_bytes(failed.reserved_bytes).add(" reserved, ");
+  line.add_bytes(failed.live_bytes).add(space.reserved.peak != 0 ? " of it live" : " live");
+  const std::int64_t further =
+      add_saturating(static_cast<std::int64_t>(space.out_of_memory.size()) - 1, space.further_out_of_memory.count);
+  if (further > 0) line.add("; ").add_count(further, "more failure", "more failures");
+  line.end_line();
 }
 
-[[nodiscard, gnu::cold]] inline page_line device_name(const auto& source) {
-  return source.device.empty() ? page_line{"the device"} : page_line{}.add_name(source.device);
+/// What would have had to be freed for the allocation to fit.
+[[gnu::cold]] inline void add_remedy(marked_text& line, const capacity_shortfall& full) {
+  if (!full.holders_known) {
+    line.add("owners of the rest unknown: the profiler itself ran out of memory");
+  } else if (full.remedy.empty()) {
+    line.add("freeing everything would not suffice: the request exceeds the capacity");
+  } else if (full.remedy.size() == 1) {
+    const owned_bytes& owner = full.remedy.front();
+    add_owner(line.add("freeing "), owner.owner);
+    line.add(", ").add_bytes(owner.bytes).add(" in ").add_count(owner.blocks, "block", "blocks").add(", would suffice");
+  } else {
+    std::int64_t together = 0;
+    for (const owned_bytes& row : full.remedy) together = add_saturating(together, row.bytes);
+    line.add("freeing the ").add_count(static_cast<std::int64_t>(full.remedy.size())).add(" largest owners, ");
+    line.add_bytes(together).add(", would suffice; no single owner does");
+  }
+}
+
+[[gnu::cold]] inline marked_text& add_device(marked_text& line, const profile& source) {
+  return source.device.empty() ? line.add("the device") : line.add_name(source.device);
+}
+
+/// What is compared with the capacity.
+[[nodiscard, gnu::cold]] inline std::int64_t peak_for_capacity(const space_profile& space) {
+  return space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
 }
 
 /// The first allocation that exceeded the space's capacity, and what would help.
-[[nodiscard, gnu::cold]] page_section shortfall_section(const auto& source, const auto& space, const segment_steps& steps) {
-  const auto& full = space.first_shortfall;
-  page_section section;
-  section.heading = "Fit";
-  page_line line;
-  line.add("does not fit ", emphasis::alarm);
-  line.append(device_name(source));
-  line.add(": " + short_bytes(full.requested) + " requested");
+[[gnu::cold]] inline void add_shortfall(marked_text& line, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  const capacity_shortfall& full = space.first_shortfall;
+  add_device(line.add("does not fit ", emphasis::alarm), topic.source);
+  line.add(": ").add_bytes(full.requested).add(" requested");
   if (!full.core.empty()) line.add(" on core ").add_name(full.core);
-  add_place(line, source, steps, full.time_ns, full.segment, full.operation);
-  if (full.category != category::other) line.add(" (" + std::string{to_string(full.category)} + ")");
-  line.add("; " + short_bytes(full.free) + " free of " + short_bytes(space.capacity) + ", " + short_bytes(full.shortfall) +
-           " short");
-  const std::int64_t peak = space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
-  const std::int64_t short_at_peak = subtract_saturating(peak, space.capacity);
-  if (short_at_peak > full.shortfall) line.add(", " + short_bytes(short_at_peak) + " short at the peak");
-  section.lines = {line, remedy_line(full)};
-  return section;
+  add_place(line, topic, full.time_ns, full.segment, full.operation);
+  if (full.category != category::other) line.add(" (").add(to_string(full.category)).add(")");
+  line.add("; ").add_bytes(full.free).add(" free of ").add_bytes(space.capacity);
+  line.add(", ").add_bytes(full.shortfall).add(" short");
+  const std::int64_t short_at_peak = subtract_saturating(peak_for_capacity(space), space.capacity);
+  if (short_at_peak > full.shortfall) line.add(", ").add_bytes(short_at_peak).add(" short at the peak");
+  add_remedy(line.end_line(), full);
 }
 
 /// "5.12 GiB of 16.0 GiB free at the peak", or why that is unknown.
-[[nodiscard, gnu::cold]] page_line room_text(const auto& space) {
+[[gnu::cold]] inline void add_room(marked_text& line, const profile& source, const space_profile& space) {
   if (space.capacity_is_per_core && !has_blocks_on_cores(space)) {
-    return "per-core fit unknown: each core has " + short_bytes(space.capacity) + ", but no block was recorded on cores";
+    line.add("per-core fit unknown: each core has ").add_bytes(space.capacity).add(", but no block was recorded on cores");
+    return;
   }
-  const std::int64_t peak = space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
-  page_line line{short_bytes(subtract_saturating(space.capacity, peak)) + " of " + short_bytes(space.capacity) +
-                 " free at the peak"};
-  if (!space.capacity_is_per_core) return line;
-  if (space.cores.peaks.busiest_core.empty()) return line.add(" on each core");
-  return line.add(" on core ").add_name(space.cores.peaks.busiest_core);
+  add_device(line.add("fits ", emphasis::strong), source).add(": ");
+  line.add_bytes(subtract_saturating(space.capacity, peak_for_capacity(space))).add(" of ").add_bytes(space.capacity);
+  line.add(" free at the peak");
+  if (!space.capacity_is_per_core) return;
+  if (space.cores.peaks.busiest_core.empty()) {
+    line.add(" on each core");
+  } else {
+    line.add(" on core ").add_name(space.cores.peaks.busiest_core);
+  }
 }
 
 /// Whether the space's live bytes fit; empty if no device was named.
-[[nodiscard, gnu::cold]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
-  page_section section;
-  section.heading = "Fit";
-  if (space.first_shortfall.requested != 0) return shortfall_section(source, space, steps);
-  if (space.capacity == 0) {
-    if (!source.device.empty()) {
-      section.lines.push_back(page_line{}.add_name(source.device).add(" does not limit ").add_name(space.name));
-    }
-    return section;
+[[gnu::cold]] inline void fit_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  marked_text& line = section.lines;
+  if (space.first_shortfall.requested != 0) {
+    add_shortfall(line, topic);
+  } else if (space.capacity != 0) {
+    add_room(line, topic.source, space);
+  } else if (!topic.source.device.empty()) {
+    line.add_name(topic.source.device).add(" does not limit ").add_name(space.name);
   }
-  page_line line;
-  if (!space.capacity_is_per_core || has_blocks_on_cores(space)) {
-    line.add("fits ", emphasis::strong);
-    line.append(device_name(source));
-    line.add(": ");
-  }
-  line.append(room_text(space));
-  section.lines.push_back(line);
-  return section;
+  if (!line.empty()) line.end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -19683,159 +20846,27 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The busiest core, and the first `most` rectangles of cores.
-[[nodiscard, gnu::cold]] page_section core_section(const auto& space, std::size_t most) {
-  page_section section;
-  section.heading = "Cores";
-  if (!has_blocks_on_cores(space)) return section;
-  const auto& peaks = space.cores.peaks;
-  page_line line{short_and_exact_bytes(peaks.total) + " at most on one core"};
-  if (!peaks.busiest_core.empty()) line.add(", ").add_name(peaks.busiest_core);
-  line.add("; circular buffers at most " + short_bytes(peaks.circular_buffers) + ", buffers " + short_bytes(peaks.buffers));
-  section.lines.push_back(line);
+/// The busiest core, and the first rectangles of cores.
+[[gnu::cold]] inline void core_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  if (!has_blocks_on_cores(space)) return;
+  const core_peaks& peaks = space.cores.peaks;
+  section.lines.add_total(peaks.total).add(" at most on one core");
+  if (!peaks.busiest_core.empty()) section.lines.add(", ").add_name(peaks.busiest_core);
+  section.lines.add("; circular buffers at most ").add_bytes(peaks.circular_buffers);
+  section.lines.add(", buffers ").add_bytes(peaks.buffers).end_line();
   section.table.has_titles = true;
-  section.table.columns = {{"Total", true}, {"Circular buffers", true}, {"Buffers", true}, {"Cores", false}};
-  const std::size_t shown = std::min(most, space.cores.ranges.size());
+  section.table.set_columns("Total\tCircular buffers\tBuffers\tCores", "rrrl");
+  const std::size_t shown = std::min(topic.options.core_ranges, space.cores.ranges.size());
+  marked_text& rows = section.table.rows;
   for (std::size_t index = 0; index < shown; ++index) {
-    const auto& row = space.cores.ranges[index];
-    section.table.rows.push_back({short_bytes(row.peaks.total), short_bytes(row.peaks.circular_buffers),
-                                  short_bytes(row.peaks.buffers), page_line{}.add_name(row.range)});
+    const core_range_peaks& row = space.cores.ranges[index];
+    rows.add_bytes(row.peaks.total).next_cell().add_bytes(row.peaks.circular_buffers).next_cell();
+    rows.add_bytes(row.peaks.buffers).next_cell().add_name(row.range).end_line();
   }
-  if (shown != 0 && shown < space.cores.ranges.size()) {
-    section.further_lines.push_back(
-        grouped(static_cast<std::int64_t>(space.cores.ranges.size() - shown), "further rectangle", "further rectangles"));
-  }
-  return section;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/facet/out_of_memory.hpp>
-#include <cstdint>
-
-/// @file
-/// The lines of the facet "out of memory": the first allocation that failed.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The first allocation that failed for lack of device memory, and how many more did.
-[[nodiscard, gnu::cold]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
-  page_section section;
-  section.heading = "Failed";
-  if (space.out_of_memory.empty()) return section;
-  const auto& failed = space.out_of_memory.front();
-  page_line line;
-  line.add("out of memory", emphasis::alarm).add(" requesting " + short_bytes(failed.requested));
-  add_place(line, source, steps, failed.time_ns, failed.segment, failed.operation);
-  line.add("; ");
-  if (failed.device_free >= 0) line.add(short_bytes(failed.device_free) + " free on the device, ");
-  // Reserved bytes are 0 if no allocator reported any.
-  if (space.reserved.peak != 0) {
-    line.add(short_bytes(failed.reserved_bytes) + " reserved, " + short_bytes(failed.live_bytes) + " of it live");
-  } else {
-    line.add(short_bytes(failed.live_bytes) + " live");
-  }
-  const std::int64_t further =
-      add_saturating(static_cast<std::int64_t>(space.out_of_memory.size()) - 1, space.further_out_of_memory.count);
-  if (further > 0) line.add("; " + grouped(further, "more failure", "more failures"));
-  section.lines.push_back(line);
-  return section;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/facet/reserved.hpp>
-#include <algorithm>
-#include <cstdint>
-
-/// @file
-/// The line of the facet "reserved": what the allocator held of the device.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Empty if no allocator reported what it holds.
-[[nodiscard, gnu::cold]] page_section reserved_section(const auto& space) {
-  page_section section;
-  section.heading = "Reserved";
-  const reserved_profile& held = space.reserved;
-  if (held.peak == 0) return section;
-  section.lines.push_back(short_and_exact_bytes(held.peak) + " by the allocator, " +
-                          short_bytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) +
-                          " more than was ever live; " + short_bytes(held.current) + " at the end");
-  return section;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/facet/streams.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-
-/// @file
-/// The lines of the facet "streams": what streams used beyond what was live, and which of them held the memory.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
-[[nodiscard, gnu::cold]] page_section active_section(const auto& space) {
-  page_section section;
-  section.heading = "Active";
-  const active_profile& used = space.active;
-  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return section;
-  const auto beyond = [](std::int64_t bytes, std::int64_t live) { return short_bytes(std::max(bytes - live, std::int64_t{0})); };
-  section.lines.push_back(short_and_exact_bytes(used.peak) + " with freed blocks that streams still used, " +
-                          beyond(used.peak, space.cumulative_peak) + " more than was ever live; " +
-                          beyond(used.current, space.cumulative_current) + " freed but in use at the end");
-  return section;
-}
-
-/// "stream default, private pool 0:1".
-[[nodiscard, gnu::cold]] page_line stream_text(const auto& row) {
-  page_line line;
-  if (row.stands_for_others) return line.add("all other streams and pools");
-  line.add("stream ").add_name(row.stream);
-  if (row.pool == "unknown") {
-    line.add(", pool unknown");
-  } else if (!row.pool.empty()) {
-    line.add(", private pool ").add_name(row.pool);
-  }
-  return line;
-}
-
-/// A single stream with the allocator's own pool adds nothing to what the space already says.
-[[nodiscard, gnu::cold]] bool are_worth_a_table(const auto& streams) {
-  return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
-}
-
-/// The first `most` streams, which are those with the most reserved bytes; if `most` is 0, only their number.
-[[nodiscard, gnu::cold]] page_section stream_section(const auto& space, std::size_t most) {
-  page_section section;
-  section.heading = "Streams";
-  if (!are_worth_a_table(space.streams)) return section;
-  const auto& first = space.streams.front();
-  const auto count = static_cast<std::int64_t>(space.streams.size());
-  if (most == 0) {
-    page_line line{grouped(count, "stream and pool", "streams and pools") + "; the most, " + short_bytes(first.reserved_peak) +
-                   " reserved and " + short_bytes(first.cumulative_peak) + " live, on "};
-    section.lines.push_back(line.append(stream_text(first)));
-    return section;
-  }
-  section.table.has_titles = true;
-  section.table.columns = {{"Reserved peak", true}, {"at the end", true},  {"Live peak", true},
-                           {"at the end", true},    {"Allocations", true}, {"Stream and pool", false}};
-  const std::size_t shown = std::min(most, space.streams.size());
-  for (std::size_t index = 0; index < shown; ++index) {
-    const auto& row = space.streams[index];
-    section.table.rows.push_back({short_bytes(row.reserved_peak), short_bytes(row.reserved_current),
-                                  short_bytes(row.cumulative_peak), short_bytes(row.cumulative_current),
-                                  grouped(row.allocation_count), stream_text(row)});
-  }
-  if (shown < space.streams.size()) {
-    section.further_lines.push_back(
-        grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
-  }
-  return section;
+  if (shown == 0 || shown == space.cores.ranges.size()) return;
+  const auto further = static_cast<std::int64_t>(space.cores.ranges.size() - shown);
+  section.further_lines.add_count(further, "further rectangle", "further rectangles").end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -19850,11 +20881,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an arena would save, and where reusing buffers would save most. Empty if no block was followed.
-[[nodiscard, gnu::cold]] page_section lifetime_section(const auto& space) {
-  page_section section;
-  section.heading = "Lifetimes";
-  const auto& lifetimes = space.facets.lifetimes;
-  if (lifetimes.rows.empty()) return section;
+[[gnu::cold]] inline void lifetime_section(summary_section& section, const answer_topic& topic) {
+  const auto& lifetimes = topic.space->facets.lifetimes;
+  if (lifetimes.rows.empty()) return;
   std::int64_t blocks = 0;
   std::int64_t passing = 0;
   std::int64_t bytes = 0;
@@ -19867,87 +20896,142 @@ namespace memprof::inline MEMPROF_ABI::detail {
     if (row.allocation_count - row.peak_blocks > busiest->allocation_count - busiest->peak_blocks) busiest = &row;
   }
   for (const auto& row : lifetimes.segments_by_name) arena = std::max(arena, row.peak);
-  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " lived within a single segment: " +
-                          short_bytes(bytes) + " of allocations that an arena of " + short_bytes(arena) + " would serve");
-  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return section;
-  page_line line{grouped(busiest->allocation_count) + " blocks of " + short_bytes(busiest->least_size) + " to " +
-                 short_bytes(2 * static_cast<double>(busiest->least_size)) + " "};
-  if (busiest->operation.empty()) {
-    line.add("outside every operation");
-  } else {
-    line.add("by ").add_name(busiest->operation);
-  }
-  line.add(", at most " + grouped(busiest->peak_blocks) + " live at once: that many buffers would do");
-  section.lines.push_back(line);
-  return section;
+  marked_text& line = section.lines;
+  line.add_count(passing).add(" of ").add_count(blocks, "block", "blocks").add(" lived within a single segment: ");
+  line.add_bytes(bytes).add(" of allocations that an arena of ").add_bytes(arena).add(" would serve").end_line();
+  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return;
+  line.add_count(busiest->allocation_count).add(" blocks of ").add_bytes(busiest->least_size).add(" to ");
+  line.add(short_bytes(2 * static_cast<double>(busiest->least_size))).add(busiest->operation.empty() ? " " : " by ");
+  add_owner(line, busiest->operation).add(", at most ").add_count(busiest->peak_blocks);
+  line.add(" live at once: that many buffers would do").end_line();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/facet_lines.hpp>
-#include <vector>
+// ---- <memprof/report/text/facet/streams.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 /// @file
-/// The sections of facets that a profile has only on request (`space_profile::facets`). The others have their places among the
-/// answers of summary_lines.hpp.
+/// The lines of the facets "reserved" and "streams": what the allocator held of the device, what streams used beyond what was
+/// live, and which of them held the memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] std::vector<page_section> facet_sections(const auto& space) { return {lifetime_section(space)}; }
+/// Empty if no allocator reported what it holds.
+[[gnu::cold]] inline void reserved_section(summary_section& section, const answer_topic& topic) {
+  const reserved_profile& held = topic.space->reserved;
+  if (held.peak == 0) return;
+  section.lines.add_total(held.peak).add(" by the allocator, ");
+  section.lines.add_bytes(std::max<std::int64_t>(held.peak - topic.space->cumulative_peak, 0)).add(" more than was ever live; ");
+  section.lines.add_bytes(held.current).add(" at the end").end_line();
+}
+
+/// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
+[[gnu::cold]] inline void active_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  const active_profile& used = space.active;
+  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return;
+  section.lines.add_total(used.peak).add(" with freed blocks that streams still used, ");
+  section.lines.add_bytes(std::max<std::int64_t>(used.peak - space.cumulative_peak, 0)).add(" more than was ever live; ");
+  section.lines.add_bytes(std::max<std::int64_t>(used.current - space.cumulative_current, 0)).add(" freed but in use at the end");
+  section.lines.end_line();
+}
+
+/// "stream default, private pool 0:1".
+[[gnu::cold]] inline void add_stream(marked_text& line, const stream_usage& row) {
+  if (row.stands_for_others) {
+    line.add("all other streams and pools");
+    return;
+  }
+  line.add("stream ").add_name(row.stream);
+  if (row.pool == "unknown") {
+    line.add(", pool unknown");
+  } else if (!row.pool.empty()) {
+    line.add(", private pool ").add_name(row.pool);
+  }
+}
+
+/// A single stream with the allocator's own pool adds nothing to what the space already says.
+[[nodiscard, gnu::cold]] inline bool are_worth_a_table(const vector<stream_usage>& streams) {
+  return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
+}
+
+/// The first streams, which are those with the most reserved bytes; if none was asked for, only their number.
+[[gnu::cold]] inline void stream_section(summary_section& section, const answer_topic& topic) {
+  const vector<stream_usage>& streams = topic.space->streams;
+  if (!are_worth_a_table(streams)) return;
+  const auto count = static_cast<std::int64_t>(streams.size());
+  if (topic.options.streams == 0) {
+    const stream_usage& first = streams.front();
+    section.lines.add_count(count, "stream and pool", "streams and pools").add("; the most, ");
+    section.lines.add_bytes(first.reserved_peak).add(" reserved and ").add_bytes(first.cumulative_peak).add(" live, on ");
+    add_stream(section.lines, first);
+    section.lines.end_line();
+    return;
+  }
+  section.table.has_titles = true;
+  section.table.set_columns("Reserved peak\tat the end\tLive peak\tat the end\tAllocations\tStream and pool", "rrrrrl");
+  const std::size_t shown = std::min(topic.options.streams, streams.size());
+  marked_text& rows = section.table.rows;
+  for (std::size_t index = 0; index < shown; ++index) {
+    const stream_usage& row = streams[index];
+    for (const std::int64_t bytes : {row.reserved_peak, row.reserved_current, row.cumulative_peak, row.cumulative_current})
+      rows.add_bytes(bytes).next_cell();
+    rows.add_count(row.allocation_count).next_cell();
+    add_stream(rows, row);
+    rows.end_line();
+  }
+  if (shown == streams.size()) return;
+  const std::int64_t further = count - static_cast<std::int64_t>(shown);
+  section.further_lines.add_count(further, "further stream and pool", "further streams and pools").end_line();
+}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/laid_out.hpp>
-#include <array>
-#include <cstddef>
+// ---- <memprof/report/text/run_section.hpp>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 /// @file
-/// Finished lines of a report, and how short their names may become.
+/// The first and the last line of a report: the run it describes, and what else the sources know about it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The control sequences that `with_emphasis` uses.
-inline constexpr std::array<std::string_view, 5> emphasis_codes{"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m"};
+/// The heading of the first line; the toolkit's summary_text_reader looks for it.
+inline constexpr std::string_view run_heading = "memprof";
 
-[[nodiscard, gnu::cold]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
-  if (!is_colored || text.empty()) return text;
-  switch (how) {
-    case emphasis::none: return text;
-    case emphasis::strong: return "\x1b[1m" + text + "\x1b[0m";
-    case emphasis::alarm: return "\x1b[1;31m" + text + "\x1b[0m";
-    case emphasis::caution: return "\x1b[33m" + text + "\x1b[0m";
-    case emphasis::faint: return "\x1b[2m" + text + "\x1b[0m";
+/// "nano_gpt --steps 200, rank 0 of 4: 200 steps in 603 segments, 4.21 s".
+[[gnu::cold]] inline void run_section(summary_section& section, const answer_topic& topic) {
+  const profile& source = topic.source;
+  marked_text& line = section.lines;
+  if (!source.process.command_line.empty()) {
+    line.add_command(source.process.command_line);
+    if (source.process.rank >= 0) {
+      line.add(", rank " + std::to_string(source.process.rank));
+      if (source.process.world_size > 0) line.add(" of " + std::to_string(source.process.world_size));
+    }
+    line.add(": ");
   }
-  return text;
+  if (topic.steps.count > 1) line.add_count(topic.steps.count, "step", "steps").add(" in ");
+  line.add_count(count_of_segments(source), "segment", "segments").add(", ").add_time(source.duration_ns);
+  if (source.mode == run_mode::no_dispatch) line.add("; no_dispatch: real sizes and lifetimes, nothing allocated");
+  if (!source.complete) line.add("; capture not ended, numbers so far", emphasis::caution);
+  line.end_line();
 }
 
-/// A finished line, or part of one: its text with terminal control sequences, and its width in columns.
-struct laid_out {
-  std::string text;
-  std::size_t width = 0;
-  emphasis last = emphasis::none;  ///< emphasis of the last addition
-
-  [[gnu::cold]] void add(const std::string& plain, emphasis how, bool is_colored) {
-    constexpr std::string_view end = "\x1b[0m";
-    if (is_colored && how != emphasis::none && how == last && text.ends_with(end)) {
-      text.insert(text.size() - end.size(), plain);
-    } else {
-      text += with_emphasis(plain, how, is_colored);
-    }
-    width += display_width(plain);
-    last = how;
+/// The tables of facts: what sources know that is not memory over time. Every capture has `process_memory`, so it says nothing.
+[[gnu::cold]] inline void fact_section(summary_section& section, const answer_topic& topic) {
+  marked_text& line = section.lines;
+  for (const fact_table& table : topic.source.facts) {
+    if (table.rows.empty() || table.name == process_memory::table) continue;
+    if (!line.empty()) line.add(", ");
+    line.add_name(table.name).add(" (").add_count(static_cast<std::int64_t>(table.rows.size()), "row", "rows").add(")");
   }
-  [[gnu::cold]] void pad_to(std::size_t columns) {
-    if (width >= columns) return;
-    text.append(columns - width, ' ');
-    width = columns;
-  }
-};
-
-/// Names are shortened to no less than this, the longest first, while anything else can give way.
-inline constexpr std::size_t least_name = 12;
+  if (!line.empty()) line.add("; memprof show --facts NAME prints a table").end_line();
+}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -19957,7 +21041,6 @@ inline constexpr std::size_t least_name = 12;
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// Names shortened to fit their column but kept distinct: stacks often begin with the same frames. The last component of a path
@@ -20030,11 +21113,6 @@ inline constexpr std::size_t least_end = 6;
   return std::string{name.substr(0, bytes_within(name, room))} + std::string{ellipsis} + std::string{last};
 }
 
-/// A part of a page in at most `columns`.
-[[nodiscard, gnu::cold]] std::string shortened_part(const auto& part, std::size_t columns) {
-  return part.is_path ? shortened_name(part.text, columns) : shortened(part.text, columns);
-}
-
 /// A range of bytes in a text.
 struct text_range {
   std::size_t begin;
@@ -20043,14 +21121,18 @@ struct text_range {
 
 /// The range in which a name differs from others: from the first path component (between slashes) that they do not all share to
 /// the last such component. Of a long component, only `longest_common_part` characters before the first difference.
-[[nodiscard, gnu::cold]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
+[[nodiscard, gnu::cold]] inline text_range difference_of(std::string_view name, const vector<std::string_view>& others,
+                                                         std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
   for (const std::string_view other : others) {
-    const auto from_begin = std::mismatch(name.begin(), name.end(), other.begin(), other.end());
-    prefix = std::min(prefix, static_cast<std::size_t>(from_begin.first - name.begin()));
-    const auto from_end = std::mismatch(name.rbegin(), name.rend(), other.rbegin(), other.rend());
-    suffix = std::min(suffix, static_cast<std::size_t>(from_end.first - name.rbegin()));
+    const std::size_t most = std::min(name.size(), other.size());
+    std::size_t same = 0;
+    while (same < most && name[same] == other[same]) ++same;
+    prefix = std::min(prefix, same);
+    same = 0;
+    while (same < most && name[name.size() - 1 - same] == other[other.size() - 1 - same]) ++same;
+    suffix = std::min(suffix, same);
   }
   const std::size_t slash = prefix == 0 ? std::string_view::npos : name.rfind('/', prefix - 1);
   std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
@@ -20079,7 +21161,7 @@ struct text_range {
 }
 
 /// How much of the ends of names stays beside their difference: the last components if they take no more than half.
-[[nodiscard, gnu::cold]] std::size_t kept_end_of(const auto& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline std::size_t kept_end_of(const vector<std::string>& names, std::size_t columns) {
   std::size_t longest = 0;
   for (const std::string& name : names) {
     const std::string_view last = last_component(name);
@@ -20090,24 +21172,19 @@ struct text_range {
 
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
-template <class Names = std::vector<std::string>>
-[[nodiscard, gnu::cold]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
+[[nodiscard, gnu::cold]] inline vector<std::string> shortened_apart(const vector<std::string>& names, std::size_t columns) {
   constexpr int max_rounds = 16;
-  std::vector<std::string> shown;
+  vector<std::string> shown;
   shown.reserve(names.size());
   for (const std::string& name : names) shown.push_back(shortened_name(name, columns));
   std::size_t kept_end = kept_end_of(names, columns);
   for (int round = 0; round < max_rounds; ++round) {
-    std::vector<std::size_t> order(shown.size());  // those that look alike side by side
-    for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
-      const int compared = shown[left].compare(shown[right]);
-      return compared != 0 ? compared < 0 : left < right;
-    });
+    const vector<std::size_t> order =  // those that look alike side by side
+        row_order(shown.size(), [&](std::size_t left, std::size_t right) { return shown[left] < shown[right]; });
     bool has_changed = false;
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       const std::string text = shown[order[begin]];
-      std::vector<std::string_view> same;
+      vector<std::string_view> same;
       bool has_difference = false;
       for (; end < order.size() && shown[order[end]] == text; ++end) {
         same.emplace_back(names[order[end]]);
@@ -20130,418 +21207,556 @@ template <class Names = std::vector<std::string>>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/table_text.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-/// @file
-/// Lays tables out for a terminal: no line is wider than the page. Templates, as the tables are built by templates.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-[[nodiscard, gnu::cold]] std::size_t width_of(const auto& cell) {
-  std::size_t width = 0;
-  for (const page_part& part : cell.parts()) width += display_width(part.text);
-  return width;
-}
-
-[[nodiscard, gnu::cold]] bool has_name(const auto& cell) {
-  for (const page_part& part : cell.parts()) {
-    if (part.is_name) return true;
-  }
-  return false;
-}
-
-/// Whether there is anything to read in a cell besides names.
-[[nodiscard, gnu::cold]] bool has_words(const auto& cell) {
-  for (const page_part& part : cell.parts()) {
-    if (!part.is_name && part.text.find_first_not_of(' ') != std::string::npos) return true;
-  }
-  return false;
-}
-
-/// The width of a cell whose names are as short as they may become.
-[[nodiscard, gnu::cold]] std::size_t least_width_of(const auto& cell) {
-  std::size_t width = 0;
-  for (const page_part& part : cell.parts()) {
-    const std::size_t whole = display_width(part.text);
-    width += part.is_name ? std::min(whole, least_name) : whole;
-  }
-  return width;
-}
-
-/// The columns for the longest names in a cell so that it takes at most `columns`, but not below `least`.
-[[nodiscard, gnu::cold]] std::size_t longest_name_within(const auto& cell, std::size_t columns, std::size_t least) {
-  std::size_t longest = least;
-  for (const page_part& part : cell.parts()) {
-    if (part.is_name) longest = std::max(longest, display_width(part.text));
-  }
-  const auto width_with = [&](std::size_t longest_name) {
-    std::size_t width = 0;
-    for (const page_part& part : cell.parts()) {
-      const std::size_t whole = display_width(part.text);
-      width += part.is_name ? std::min(whole, longest_name) : whole;
-    }
-    return width;
-  };
-  while (longest > least && width_with(longest) > columns) --longest;
-  return longest;
-}
-
-/// A cell in at most `columns`: its longest names are shortened first, then its end is cut. Names that are all it has give way.
-[[nodiscard, gnu::cold]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
-  const std::size_t longest = longest_name_within(cell, columns, has_words(cell) ? least_name : 1);
-  laid_out result;
-  bool has_begun = false;  // with words, so that a name may be left out
-  for (const page_part& part : cell.parts()) {
-    const std::string text = part.is_name ? shortened_part(part, longest) : part.text;
-    const std::size_t room = columns - std::min(columns, result.width);
-    if (display_width(text) <= room) {
-      result.add(text, part.how, is_colored);
-    } else if (part.is_name && !has_begun) {
-      result.add(shortened_part(part, room), part.how, is_colored);
-      break;
-    } else {
-      const std::size_t begin = part.is_name || room == 0 ? 0 : bytes_within(text, room - 1);
-      if (room > 0) result.add(text.substr(0, begin) + std::string{ellipsis}, part.how, is_colored);
-      break;
-    }
-    has_begun = has_begun || (!part.is_name && part.text.find_first_not_of(' ') != std::string::npos);
-  }
-  return result;
-}
-
-/// The title of a column in the text.
-[[nodiscard, gnu::cold]] std::string_view title_of(const auto& table, std::size_t column) {
-  return column == 0 && !table.first_title.empty() ? std::string_view{table.first_title} : table.columns[column].title;
-}
-
-/// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`, the widest
-/// first: as long as that takes only names of more than `least_name` columns, then further.
-[[nodiscard, gnu::cold]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
-  std::vector<std::size_t> widths(table.columns.size());
-  std::vector<std::size_t> least(table.columns.size());
-  std::vector<bool> gives_way(table.columns.size());
-  for (std::size_t column = 0; column < widths.size(); ++column) {
-    if (table.has_titles) widths[column] = display_width(title_of(table, column));
-    for (const std::vector<page_line>& row : table.rows) {
-      // The last cell of a short row may extend past its column.
-      if (column >= row.size() || (column + 1 == row.size() && row.size() < widths.size())) continue;
-      widths[column] = std::max(widths[column], width_of(row[column]));
-      least[column] = std::max(least[column], least_width_of(row[column]));
-      gives_way[column] = gives_way[column] || has_name(row[column]);
-    }
-  }
-  constexpr std::size_t narrowest = 8;
-  for (;;) {
-    std::size_t whole = gap * (widths.size() - 1);
-    for (const std::size_t width : widths) whole += width;
-    if (whole <= columns) return widths;
-    const auto widest_above = [&](const auto& bound_of) {
-      std::size_t widest = widths.size();
-      for (std::size_t column = 0; column < widths.size(); ++column) {
-        if (gives_way[column] && widths[column] > bound_of(column) &&
-            (widest == widths.size() || widths[column] > widths[widest]))
-          widest = column;
-      }
-      return widest;
-    };
-    std::size_t widest = widest_above([&](std::size_t column) { return std::max(narrowest, least[column]); });
-    if (widest == widths.size()) widest = widest_above([&](std::size_t) { return narrowest; });
-    if (widest == widths.size()) return widths;
-    --widths[widest];
-  }
-}
-
-inline constexpr std::size_t column_gap = 2;
-
-/// The width of a table whose names are not shortened.
-[[nodiscard, gnu::cold]] std::size_t full_width(const auto& table) {
-  const std::vector<std::size_t> widths = column_widths(table, std::numeric_limits<std::size_t>::max(), column_gap);
-  std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
-  for (const std::size_t width : widths) full += width;
-  return full;
-}
-
-/// The only name in a cell; null if there is none or more than one.
-[[nodiscard, gnu::cold]] const page_part* only_name(const auto& cell) {
-  const page_part* only = nullptr;
-  for (const page_part& part : cell.parts()) {
-    if (!part.is_name) continue;
-    if (only != nullptr) return nullptr;
-    only = &part;
-  }
-  return only;
-}
-
-/// A cell with a name, and the columns that there are for the name.
-struct named_cell {
-  page_line* cell;
-  std::size_t room;
-  std::size_t row;
-};
-
-/// Shortens names in cells too wide for their columns so that each still differs from the others with the same room.
-[[gnu::cold]] void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
-  for (std::size_t column = 0; column < widths.size(); ++column) {
-    std::vector<named_cell> cells;
-    for (std::size_t index = 0; index < table.rows.size(); ++index) {
-      std::vector<page_line>& row = table.rows[index];
-      const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
-      if (column >= row.size() || reaches_beyond) continue;
-      const page_part* const name = only_name(row[column]);
-      if (name == nullptr) continue;
-      const std::size_t beside = width_of(row[column]) - display_width(name->text);
-      const std::size_t room = widths[column] - std::min(widths[column], beside);
-      cells.push_back({&row[column], has_words(row[column]) ? std::max(room, least_name) : room, index});
-    }
-    sort_rows(cells.data(), cells.size(), [](const named_cell& left, const named_cell& right) {
-      return left.room != right.room ? left.room < right.room : left.row < right.row;
-    });
-    for (std::size_t begin = 0, end = 0; begin < cells.size(); begin = end) {
-      std::vector<std::string> names;
-      for (; end < cells.size() && cells[end].room == cells[begin].room; ++end) {
-        names.push_back(only_name(*cells[end].cell)->text);
-      }
-      const std::vector<std::string> shown = shortened_apart(names, cells[begin].room);
-      for (std::size_t index = begin; index < end; ++index) {
-        page_line shortened_cell;
-        for (const page_part& part : cells[index].cell->parts()) {
-          if (part.is_name) {
-            shortened_cell.add_name(shown[index - begin], part.how);
-          } else {
-            shortened_cell.add(part.text, part.how);
-          }
-        }
-        *cells[index].cell = std::move(shortened_cell);
-      }
-    }
-  }
-}
-
-[[nodiscard, gnu::cold]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
-  std::vector<laid_out> lines;
-  if (table.rows.empty()) return lines;
-  constexpr std::size_t gap = column_gap;
-  const std::vector<std::size_t> widths = column_widths(table, columns, gap);
-  shorten_names(table, widths);
-  // On a page too narrow for its numbers, a table loses its last columns.
-  std::size_t fitting = 0;
-  for (std::size_t end = 0; fitting < widths.size() && end + widths[fitting] <= columns; ++fitting) end += widths[fitting] + gap;
-  const auto add_row = [&](const auto& cell_at, std::size_t cells) {
-    laid_out& line = lines.emplace_back();
-    std::size_t begin = 0;
-    for (std::size_t column = 0; column < std::min(cells, fitting); ++column) {
-      const bool is_last = column + 1 == cells;
-      const std::size_t room = columns - std::min(columns, begin);
-      const laid_out cell =
-          cell_text(cell_at(column), is_last && cells < widths.size() ? room : std::min(room, widths[column]), is_colored);
-      if (table.columns[column].is_right_aligned && !(is_last && cells < widths.size())) {
-        line.pad_to(begin + widths[column] - std::min(widths[column], cell.width));
-      } else if (cell.width != 0) {
-        line.pad_to(begin);
-      }
-      line.text += cell.text;
-      line.width += cell.width;
-      begin += widths[column] + gap;
-    }
-  };
-  if (table.has_titles) {
-    add_row([&](std::size_t column) { return page_line{}.add(std::string{title_of(table, column)}, emphasis::faint); },
-            widths.size());
-  }
-  for (const std::vector<page_line>& row : table.rows)
-    add_row([&](std::size_t column) -> const page_line& { return row[column]; }, row.size());
-  return lines;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/page_text.hpp>
+// ---- <memprof/report/text/text_line.hpp>
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
-/// Lays a report out for a terminal: no line is wider than the page. Templates, like the sections, so that only translation units
-/// that print a report compile them.
+/// Finished lines of a report: coloured, and of prose wrapped to the columns there are.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The column where the lines of a section begin, after its heading.
-inline constexpr std::size_t page_margin = 10;
+/// The control sequences of `emphasis`; the first ends the others.
+inline constexpr std::array<std::string_view, 5> emphasis_codes{"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m"};
+
+[[nodiscard, gnu::cold]] inline std::string with_emphasis(std::string_view text, emphasis how, bool is_colored) {
+  const bool is_plain = !is_colored || text.empty() || how == emphasis::none;
+  std::string result{is_plain ? std::string_view{} : emphasis_codes[static_cast<std::size_t>(how)]};
+  result += text;
+  if (!is_plain) result += emphasis_codes.front();
+  return result;
+}
+
+/// A finished line, or part of one: its text with terminal control sequences, and its width in columns.
+struct text_line {
+  bool is_colored = false;
+  std::string text = {};
+  std::size_t width = 0;
+  emphasis last = emphasis::none;  ///< emphasis of the last addition
+
+  [[gnu::cold]] void add(std::string_view plain, emphasis how) {
+    const std::string_view end = emphasis_codes.front();
+    if (is_colored && how != emphasis::none && how == last && std::string_view{text}.ends_with(end)) {
+      text.insert(text.size() - end.size(), plain);
+    } else {
+      text += with_emphasis(plain, how, is_colored);
+    }
+    width += display_width(plain);
+    last = how;
+  }
+  [[gnu::cold]] void pad_to(std::size_t columns) {
+    if (width >= columns) return;
+    text.append(columns - width, ' ');
+    width = columns;
+  }
+};
+
+/// Names are shortened to no less than this, the longest first, while anything else can give way.
+inline constexpr std::size_t least_name = 12;
+
+[[nodiscard, gnu::cold]] inline std::string shortened_part(const text_part& part, std::size_t columns) {
+  return part.is_path ? shortened_name(part.text, columns) : shortened(part.text, columns);
+}
 
 /// Whether the space between the two separates a number from its unit: no line breaks there.
 [[nodiscard, gnu::cold]] inline bool precedes_unit(std::string_view before, std::string_view after) {
   if (before.empty() || before.back() < '0' || before.back() > '9') return false;
-  const std::string_view word = after.substr(0, after.find_first_of(" ,;:)"));
-  constexpr std::array<std::string_view, 16> units{"B",  "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "%",
-                                                   "ns", "us",  "ms",  "s",   "min", "h",   "d",   "of"};
-  return std::find(units.begin(), units.end(), word) != units.end();
+  constexpr std::string_view units = " B KiB MiB GiB TiB PiB EiB % ns us ms s min h d of ";
+  std::string word{" "};
+  word += after.substr(0, after.find_first_of(" ,;:)"));
+  word += ' ';
+  return units.find(word) != std::string_view::npos;
 }
 
 /// Breaks a line of prose at its spaces. Names stay whole but are shortened to `longest_name`.
-template <class Part = page_part>
-class line_breaker {
+class line_wrapper {
  public:
-  line_breaker(std::size_t columns, bool is_colored, std::size_t longest_name)
-      : columns_(columns), longest_name_(longest_name), is_colored_(is_colored) {}
+  line_wrapper(std::size_t columns, bool is_colored, std::size_t longest_name)
+      : columns_(columns), longest_name_(longest_name), line_{is_colored} {}
 
-  [[nodiscard]] std::vector<laid_out> operator()(const auto& line) {
-    for (const Part& part : line.parts()) {
+  /// The lines, each with its line end.
+  [[nodiscard, gnu::cold]] std::string operator()(std::string_view line) {
+    for (text_part part; take_part(line, part);) {
       if (part.is_name) {
-        word_.push_back({shortened_part(part, longest_name_), part.how, true, part.is_path});
-        continue;
+        name_ = shortened_part(part, longest_name_);
+        part.text = name_;
+        word_.add(part);
+      } else {
+        add_words(part);
       }
-      std::string_view rest = part.text;
-      std::size_t space = rest.find(' ');
-      while (space != std::string_view::npos) {
-        if (precedes_unit(rest.substr(0, space), rest.substr(space + 1))) {
-          space = rest.find(' ', space + 1);
-          continue;
-        }
-        add_to_word(rest.substr(0, space), part.how);
-        end_word();
-        rest.remove_prefix(space + 1);
-        space = rest.find(' ');
-      }
-      add_to_word(rest, part.how);
     }
     end_word();
+    if (has_line_) end_line();
     return std::move(lines_);
   }
 
  private:
-  [[gnu::cold]] void add_to_word(std::string_view text, emphasis how) {
-    if (!text.empty()) word_.push_back({std::string{text}, how});
+  [[gnu::cold]] void add_words(const text_part& part) {
+    std::string_view rest = part.text;
+    std::size_t space = rest.find(' ');
+    while (space != std::string_view::npos) {
+      if (precedes_unit(rest.substr(0, space), rest.substr(space + 1))) {
+        space = rest.find(' ', space + 1);
+        continue;
+      }
+      word_.add(rest.substr(0, space), part.how);
+      end_word();
+      rest.remove_prefix(space + 1);
+      space = rest.find(' ');
+    }
+    word_.add(rest, part.how);
+  }
+
+  [[gnu::cold]] void end_line() {
+    lines_ += line_.text;
+    lines_ += '\n';
+    line_ = {line_.is_colored};
   }
 
   [[gnu::cold]] void end_word() {
     if (word_.empty()) return;
     std::size_t width = 0;
-    for (const Part& part : word_) width += display_width(part.text);
-    for (Part& part : word_) {  // what is attached to a name, such as a colon, stays
-      if (width <= columns_ || !part.is_name) continue;
-      const std::size_t whole = display_width(part.text);
-      part.text = shortened_part(part, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
-      width -= whole - display_width(part.text);
+    std::string_view rest = word_.text();
+    for (text_part part; take_part(rest, part);) width += display_width(part.text);
+    if (width > columns_) {
+      marked_text shorter;  // what is attached to a name, such as a colon, stays
+      rest = word_.text();
+      for (text_part part; take_part(rest, part); shorter.add(part)) {
+        if (width <= columns_ || !part.is_name) continue;
+        const std::size_t whole = display_width(part.text);
+        name_ = shortened_part(part, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
+        part.text = name_;
+        width -= whole - display_width(name_);
+      }
+      word_ = std::move(shorter);
     }
-    if (lines_.empty() || lines_.back().width + 1 + width > columns_) {
-      lines_.emplace_back();
-    } else {
-      const bool goes_on = lines_.back().last == word_.front().how;
-      lines_.back().add(" ", goes_on ? word_.front().how : emphasis::none, is_colored_);
+    rest = word_.text();
+    text_part part;
+    bool has_part = take_part(rest, part);
+    if (has_line_ && line_.width + 1 + width > columns_) {
+      end_line();
+    } else if (has_line_) {
+      line_.add(" ", line_.last == part.how ? part.how : emphasis::none);
     }
-    for (const Part& part : word_) {
-      const std::size_t room = columns_ - std::min(columns_, lines_.back().width);
-      lines_.back().add(shortened_part(part, room), part.how, is_colored_);
+    has_line_ = true;
+    for (; has_part; has_part = take_part(rest, part)) {
+      line_.add(shortened_part(part, columns_ - std::min(columns_, line_.width)), part.how);
     }
-    word_.clear();
+    word_ = {};
   }
 
   std::size_t columns_;
   std::size_t longest_name_;
-  bool is_colored_;
-  std::vector<Part> word_;
-  std::vector<laid_out> lines_;
+  text_line line_;
+  bool has_line_ = false;
+  marked_text word_;
+  std::string name_;  ///< the last one shortened
+  std::string lines_;
 };
 
-/// A line of prose broken into at most `most` lines of `columns` columns: names are shortened as far as needed, to no less than
+/// A line of prose as at most `most` lines of `columns` columns: names are shortened as far as needed, to no less than
 /// `least_name`; then the end is cut.
-[[nodiscard, gnu::cold]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
+[[nodiscard, gnu::cold]] inline std::string wrap(std::string_view line, std::size_t columns, std::size_t most, bool is_colored) {
   std::size_t longest_name = columns;
   for (;;) {
-    std::vector<laid_out> lines = line_breaker<page_part>{columns, is_colored, longest_name}(line);
-    if (lines.size() <= most) return lines;
-    if (longest_name <= least_name) {
-      constexpr std::size_t room_for_ellipsis = 2;
-      lines = line_breaker<page_part>{columns - room_for_ellipsis, is_colored, longest_name}(line);
-      lines.resize(most);
-      lines.back().add(" \xe2\x80\xa6", emphasis::none, false);
-      return lines;
-    }
+    const std::string lines = line_wrapper{columns, is_colored, longest_name}(line);
+    if (first_lines(lines, most).size() == lines.size()) return lines;
+    if (longest_name <= least_name) break;
     longest_name = std::max(least_name, longest_name * 4 / 5);
   }
-}
-
-/// The lines of a section; each paragraph takes at most `max_lines_each`.
-[[nodiscard, gnu::cold]] std::vector<std::string> section_text(const auto& section, std::size_t columns,
-                                                               std::size_t max_lines_each, bool is_colored) {
-  std::vector<std::string> lines;
-  const std::size_t width = columns - page_margin;
-  const auto add = [&](const std::vector<laid_out>& added, std::size_t margin) {
-    for (const laid_out& line : added) {
-      laid_out whole;
-      if (lines.empty()) whole.add(section.heading, emphasis::strong, is_colored);
-      whole.pad_to(line.width == 0 ? 0 : margin);
-      lines.push_back(whole.text + line.text);
-    }
-  };
-  for (const page_line& line : section.lines) add(broken(line, width, max_lines_each, is_colored), page_margin);
-  if (section.is_wide) {
-    add(table_text(section.table, columns, is_colored), 0);
-  } else {
-    add(table_text(section.table, width, is_colored), page_margin);
-  }
-  for (const page_line& line : section.further_lines) add(broken(line, width, max_lines_each, is_colored), page_margin);
-  return lines;
+  constexpr std::string_view cut = " \xe2\x80\xa6";
+  constexpr std::size_t width_of_cut = 2;
+  const std::string lines = line_wrapper{columns - width_of_cut, is_colored, longest_name}(line);
+  std::string result{first_lines(lines, most)};
+  result.insert(result.size() - 1, cut);
+  return result;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/run_section.hpp>
-#include <cstdint>
+// ---- <memprof/report/text/table_text.hpp>
+#include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <utility>
 
 /// @file
-/// The first line of a report: the run it describes.
+/// Lays tables out for a terminal: no line is wider than the page.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The heading of the first line; the toolkit's summary_text_reader looks for it.
-inline constexpr std::string_view run_heading = "memprof";
+/// What a layout asks of a cell.
+struct cell_measure {
+  std::size_t width = 0;
+  std::size_t least_width = 0;  ///< if its names are as short as they may become
+  std::size_t names = 0;
+  text_part last_name;
+  bool has_words = false;  ///< anything to read besides names
+};
 
-/// "nano_gpt --steps 200, rank 0 of 4: 200 steps in 603 segments, 4.21 s".
-[[nodiscard, gnu::cold]] page_section run_section(const auto& source, const segment_steps& steps) {
-  page_section section;
-  section.heading = run_heading;
-  page_line line;
-  if (!source.process.command_line.empty()) {
-    line.add_command(source.process.command_line);
-    if (source.process.rank >= 0) {
-      line.add(", rank " + std::to_string(source.process.rank));
-      if (source.process.world_size > 0) line.add(" of " + std::to_string(source.process.world_size));
-    }
-    line.add(": ");
+/// With names of at most `longest_name` columns.
+[[nodiscard, gnu::cold]] inline cell_measure measure(std::string_view cell, std::size_t longest_name = std::string_view::npos) {
+  cell_measure of;
+  for (text_part part; take_part(cell, part);) {
+    const std::size_t whole = display_width(part.text);
+    of.width += part.is_name ? std::min(whole, longest_name) : whole;
+    of.least_width += part.is_name ? std::min(whole, least_name) : whole;
+    if (!part.is_name) of.has_words = of.has_words || part.text.find_first_not_of(' ') != std::string_view::npos;
+    if (!part.is_name) continue;
+    ++of.names;
+    of.last_name = part;
   }
-  if (steps.count > 1) line.add(grouped(steps.count, "step", "steps") + " in ");
-  line.add(grouped(count_of_segments(source), "segment", "segments") + ", " + short_time(source.duration_ns));
-  if (source.mode == run_mode::no_dispatch) line.add("; no_dispatch: real sizes and lifetimes, nothing allocated");
-  if (!source.complete) line.add("; capture not ended, numbers so far", emphasis::caution);
-  section.lines.push_back(line);
-  return section;
+  return of;
+}
+
+/// The columns for the longest names in a cell so that it takes at most `columns`, but not below `least`.
+[[nodiscard, gnu::cold]] inline std::size_t longest_name_within(std::string_view cell, std::size_t columns, std::size_t least) {
+  std::size_t longest = least;
+  std::string_view rest = cell;
+  for (text_part part; take_part(rest, part);) {
+    if (part.is_name) longest = std::max(longest, display_width(part.text));
+  }
+  while (longest > least && measure(cell, longest).width > columns) --longest;
+  return longest;
+}
+
+/// A cell in at most `columns`: its longest names are shortened first, then its end is cut. Names that are all it has give way.
+[[nodiscard, gnu::cold]] inline text_line cell_text(std::string_view cell, std::size_t columns, bool is_colored) {
+  const std::size_t longest = longest_name_within(cell, columns, measure(cell).has_words ? least_name : 1);
+  text_line result{is_colored};
+  bool has_begun = false;  // with words, so that a name may be left out
+  for (text_part part; take_part(cell, part);) {
+    const std::string text = part.is_name ? shortened_part(part, longest) : std::string{part.text};
+    const std::size_t room = columns - std::min(columns, result.width);
+    if (display_width(text) <= room) {
+      result.add(text, part.how);
+    } else if (part.is_name && !has_begun) {
+      result.add(shortened_part(part, room), part.how);
+      break;
+    } else {
+      const std::size_t begin = part.is_name || room == 0 ? 0 : bytes_within(text, room - 1);
+      if (room > 0) result.add(text.substr(0, begin).append(ellipsis), part.how);
+      break;
+    }
+    has_begun = has_begun || (!part.is_name && part.text.find_first_not_of(' ') != std::string_view::npos);
+  }
+  return result;
+}
+
+inline constexpr std::size_t column_gap = 2;
+
+/// A table with its cells by row and column.
+class table_layout {
+ public:
+  explicit table_layout(const summary_table& table)
+      : alignment_(table.alignment), has_titles_(table.has_titles), columns_(table.alignment.size()) {
+    add_row(table.titles);
+    for (std::string_view rest = table.rows.text(); !rest.empty();) add_row(take_until('\n', rest));
+  }
+
+  /// Its width if no name is shortened.
+  [[nodiscard, gnu::cold]] std::size_t full_width() const {
+    const vector<std::size_t> widths = column_widths(std::string_view::npos);
+    std::size_t full = widths.empty() ? 0 : column_gap * (widths.size() - 1);
+    for (const std::size_t width : widths) full += width;
+    return full;
+  }
+
+  /// Its lines, each with its line end; nothing if it has no rows.
+  [[nodiscard, gnu::cold]] std::string text(std::size_t columns, bool is_colored) {
+    std::string lines;
+    if (rows() < 2) return lines;
+    const vector<std::size_t> widths = column_widths(columns);
+    for (std::size_t column = 0; column < columns_; ++column) shorten_names(column, widths[column]);
+    // On a page too narrow for its numbers, a table loses its last columns.
+    std::size_t fitting = 0;
+    for (std::size_t end = 0; fitting < columns_ && end + widths[fitting] <= columns; ++fitting)
+      end += widths[fitting] + column_gap;
+    for (std::size_t row = has_titles_ ? 0 : 1; row < rows(); ++row) {
+      text_line line{is_colored};
+      std::size_t begin = 0;
+      for (std::size_t column = 0; column < std::min(counts_[row], fitting); ++column) {
+        const bool reaches_on = reaches_beyond(row, column);
+        const std::size_t room = columns - std::min(columns, begin);
+        const text_line cell = cell_text(cell_at(row, column), reaches_on ? room : std::min(room, widths[column]), is_colored);
+        if (alignment_[column] == 'r' && !reaches_on) {
+          line.pad_to(begin + widths[column] - std::min(widths[column], cell.width));
+        } else if (cell.width != 0) {
+          line.pad_to(begin);
+        }
+        line.text += cell.text;
+        line.width += cell.width;
+        begin += widths[column] + column_gap;
+      }
+      lines += line.text;
+      lines += '\n';
+    }
+    return lines;
+  }
+
+ private:
+  [[gnu::cold]] void add_row(std::string_view row) {
+    counts_.push_back(static_cast<std::size_t>(std::count(row.begin(), row.end(), '\t')) + 1);
+    for (std::size_t column = 0; column < columns_; ++column) {
+      const std::string_view cell = take_until('\t', row);
+      if (rows() == 1) {
+        cells_.emplace_back(marked_text{}.add(cell, emphasis::faint).text());
+      } else {
+        cells_.emplace_back(cell);
+      }
+    }
+  }
+
+  /// The titles are the first row.
+  [[nodiscard]] std::size_t rows() const noexcept { return counts_.size(); }
+  [[nodiscard]] const std::string& cell_at(std::size_t row, std::size_t column) const { return cells_[row * columns_ + column]; }
+  /// The last cell of a short row may extend past its column.
+  [[nodiscard]] bool reaches_beyond(std::size_t row, std::size_t column) const {
+    return column + 1 == counts_[row] && counts_[row] < columns_;
+  }
+  [[nodiscard]] bool is_in_column(std::size_t row, std::size_t column) const {
+    return column < counts_[row] && !reaches_beyond(row, column);
+  }
+
+  /// The widths of the columns: those of their cells, but columns with names shrink until the table fits `columns`, the widest
+  /// first: as long as that takes only names of more than `least_name` columns, then further.
+  [[nodiscard, gnu::cold]] vector<std::size_t> column_widths(std::size_t columns) const {
+    constexpr std::size_t narrowest = 8;
+    constexpr std::size_t stays = std::string_view::npos;
+    vector<std::size_t> widths(columns_);
+    vector<std::size_t> least(columns_, stays);  // as long as other columns can give way
+    for (std::size_t column = 0; column < columns_; ++column) {
+      if (has_titles_) widths[column] = measure(cell_at(0, column)).width;
+      std::size_t least_width = narrowest;
+      for (std::size_t row = 1; row < rows(); ++row) {
+        if (!is_in_column(row, column)) continue;
+        const cell_measure of = measure(cell_at(row, column));
+        widths[column] = std::max(widths[column], of.width);
+        least_width = std::max(least_width, of.least_width);
+        if (of.names != 0) least[column] = narrowest;
+      }
+      if (least[column] != stays) least[column] = least_width;
+    }
+    for (;;) {
+      std::size_t whole = column_gap * (columns_ - 1);
+      for (const std::size_t width : widths) whole += width;
+      if (whole <= columns) return widths;
+      std::size_t widest = columns_;
+      for (std::size_t column = 0; column < columns_; ++column) {
+        if (least[column] != stays && widths[column] > least[column] && (widest == columns_ || widths[column] > widths[widest]))
+          widest = column;
+      }
+      if (widest != columns_) {
+        --widths[widest];
+        continue;
+      }
+      bool gives_way = false;
+      for (std::size_t& bound : least) {
+        gives_way = gives_way || (bound != stays && bound > narrowest);
+        if (bound != stays) bound = narrowest;
+      }
+      if (!gives_way) return widths;
+    }
+  }
+
+  /// Shortens the names in cells too wide for a column so that each still differs from the others with the same room.
+  [[gnu::cold]] void shorten_names(std::size_t column, std::size_t width) {
+    vector<std::size_t> rooms(rows());  // for the only name in each cell; 0: it has none
+    std::size_t most = 0;
+    for (std::size_t row = 1; row < rows(); ++row) {
+      if (!is_in_column(row, column)) continue;
+      const cell_measure of = measure(cell_at(row, column));
+      if (of.names != 1) continue;
+      const std::size_t room = width - std::min(width, of.width - display_width(of.last_name.text));
+      rooms[row] = of.has_words ? std::max(room, least_name) : room;
+      most = std::max(most, rooms[row]);
+    }
+    for (std::size_t room = 1; room <= most; ++room) {
+      vector<std::string> names;
+      for (std::size_t row = 1; row < rows(); ++row) {
+        if (rooms[row] == room) names.emplace_back(measure(cell_at(row, column)).last_name.text);
+      }
+      if (names.empty()) continue;
+      const vector<std::string> shown = shortened_apart(names, room);
+      std::size_t next = 0;
+      for (std::size_t row = 1; row < rows(); ++row) {
+        if (rooms[row] == room) rename(cells_[row * columns_ + column], shown[next++]);
+      }
+    }
+  }
+
+  /// Replaces the only name in a cell.
+  [[gnu::cold]] static void rename(std::string& cell, std::string_view name) {
+    marked_text renamed;
+    std::string_view rest = cell;
+    for (text_part part; take_part(rest, part);) {
+      if (part.is_name) {
+        renamed.add_name(name, part.how);
+      } else {
+        renamed.add(part);
+      }
+    }
+    cell = renamed.text();
+  }
+
+  std::string_view alignment_;
+  bool has_titles_;
+  std::size_t columns_;
+  vector<std::string> cells_;   ///< `columns_` for each row
+  vector<std::size_t> counts_;  ///< of the cells in each row
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/section_text.hpp>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The column where the lines of a section begin, after its heading.
+inline constexpr std::size_t text_margin = 10;
+
+/// Adds lines to those of a section: `margin` columns from the left, and behind the heading if they are the first.
+[[gnu::cold]] inline void add_lines(std::string& text, std::string_view lines, std::string_view& heading, std::size_t margin,
+                                    bool is_colored) {
+  while (!lines.empty()) {
+    const std::string_view line = take_until('\n', lines);
+    text_line begin{is_colored};
+    begin.add(heading, emphasis::strong);
+    heading = {};
+    if (!line.empty()) begin.pad_to(margin);
+    text += begin.text;
+    text += line;
+    text += '\n';
+  }
+}
+
+/// Appends the lines of a section, none wider than `columns`; each paragraph takes at most `max_lines_each`.
+[[gnu::cold]] inline void append_section(std::string& text, const summary_section& section, std::size_t columns,
+                                         std::size_t max_lines_each, bool is_colored) {
+  std::string_view heading = section.heading;
+  const std::size_t width = columns - text_margin;
+  const auto add_paragraphs = [&](std::string_view paragraphs) {
+    while (!paragraphs.empty()) {
+      const std::string lines = wrap(take_until('\n', paragraphs), width, max_lines_each, is_colored);
+      add_lines(text, lines, heading, text_margin, is_colored);
+    }
+  };
+  add_paragraphs(section.lines.text());
+  table_layout table{section.table};
+  const std::string rows = table.text(section.is_wide ? columns : width, is_colored);
+  add_lines(text, rows, heading, section.is_wide ? 0 : text_margin, is_colored);
+  add_paragraphs(section.further_lines.text());
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/text/segment_lines.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The text that scripts read: exactly what tt-train's memory tracker prints, so that parsers of its logs (analyze_memory.py,
+/// extract_results.py) read memprof's too. MB is 2^20 bytes.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The space printed as "DRAM", null if there is none; a space on cores gets the L1 line instead.
+[[nodiscard, gnu::cold]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
+  if (!options.primary_space.empty()) return &source.space(options.primary_space);
+  if (const space_profile* const dram = source.find_space("dram")) return dram;
+  for (const space_profile& space : source.spaces) {
+    if (space.name != "cpu" && !has_cores(space)) return &space;
+  }
+  return source.find_space("cpu");
+}
+
+[[nodiscard, gnu::cold]] inline std::string upper_case(std::string text) {
+  for (char& character : text) {
+    if (character >= 'a' && character <= 'z') character = static_cast<char>(character - 'a' + 'A');
+  }
+  return text;
+}
+
+/// The label before the colon in the line of a space on cores. Parsers search for "DRAM:" anywhere in a line.
+[[nodiscard, gnu::cold]] inline std::string core_label(const space_profile& space) {
+  const std::string label = upper_case(on_one_line(space.name));
+  return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
+}
+
+/// A label and bytes.
+[[gnu::cold]] inline void append_megabytes(std::string& text, const char* label, std::int64_t bytes) {
+  text += label;
+  text += megabytes(bytes);
+}
+
+[[gnu::cold]] inline void append_usage(std::string& text, const segment_usage& usage) {
+  append_megabytes(text, "  DRAM: Segment Peak ", usage.segment_peak);
+  append_megabytes(text, ", Allocations ", usage.allocations);
+  append_megabytes(text, ", Deallocations ", usage.deallocations);
+  text += ", Segment Change ";
+  text += signed_megabytes(usage.segment_change);
+  append_megabytes(text, "\n  DRAM: Cumulative Peak ", usage.cumulative_peak);
+  append_megabytes(text, ", Cumulative Current ", usage.cumulative_current);
+  text += '\n';
+}
+
+[[gnu::cold]] inline void append_core_usage(std::string& text, const std::string& label, const core_peaks& peaks) {
+  text += "  ";
+  text += label;
+  append_megabytes(text, ": Peak CB ", peaks.circular_buffers);
+  append_megabytes(text, ", Peak Buffer ", peaks.buffers);
+  append_megabytes(text, ", Peak Total ", peaks.total);
+  text += '\n';
+}
+
+/// The "--- NAME ---" block of each segment, and the totals. The primary space is printed as "DRAM", with zeros if there is none;
+/// spaces on cores get the tracker's L1 line, the first of them even if nothing was on any core; other spaces are not printed. If
+/// the profile does not keep all segments, a line that parsers skip says how many are missing.
+[[gnu::cold]] inline void append_tracker_lines(std::string& text, const profile& source, const text_options& options) {
+  if (source.segments.empty()) {
+    text += "WARNING: No traces captured\n";
+    return;
+  }
+  const space_profile* const primary = primary_space(source, options);
+  const auto first_on_cores = std::find_if(source.spaces.begin(), source.spaces.end(), has_cores);
+  const space_profile* const cores = first_on_cores == source.spaces.end() ? nullptr : &*first_on_cores;
+  text += "=== Memory Usage Summary ===\n\n";
+  for (std::size_t index = 0; index < source.segments.size(); ++index) {
+    text += "--- " + on_one_line(source.segments[index].name) + " ---\n";
+    const bool has_usage = primary != nullptr && index < primary->segments.size();
+    append_usage(text, has_usage ? primary->segments[index] : segment_usage{});
+    for (const space_profile& space : source.spaces) {
+      if (&space == primary || (!has_blocks_on_cores(space) && &space != cores)) continue;
+      append_core_usage(text, core_label(space),
+                        index < space.cores.segments.size() ? space.cores.segments[index] : core_peaks{});
+    }
+  }
+  const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
+  if (missing > 0) text += "(" + counted(missing, "more segment", "more segments") + " not kept in the profile)\n";
+  append_megabytes(text, "\n=== Final Totals ===\nOverall DRAM Peak: ", primary == nullptr ? 0 : primary->cumulative_peak);
+  append_megabytes(text, ", Final DRAM Usage: ", primary == nullptr ? 0 : primary->cumulative_current);
+  text += "\n\n";
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/segment_section.hpp>
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 /// @file
 /// The table of segments: folded by name, or one row each.
@@ -20550,17 +21765,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The column titles of the table by name: if the numbers of some name differ, and if those of no name do. `parse_summary_text`
 /// looks for them.
-inline constexpr std::array<page_column, 7> segment_columns{
-    {{"Segments: peak", false}, {"Count", true}, {"First", true}, {"Last", true}, {"Min", true}, {"Max", true}, {"Mean", true}}};
-inline constexpr std::array<page_column, 5> constant_segment_columns{
-    {{"Segments", false}, {"Count", true}, {"Peak", true}, {"Change", true}, {"", false}}};
+inline constexpr const char* segment_titles = "Segments: peak\tCount\tFirst\tLast\tMin\tMax\tMean";
+inline constexpr const char* constant_segment_titles = "Segments\tCount\tPeak\tChange\t";
 
 [[nodiscard, gnu::cold]] inline double mean_of(const value_summary& values, std::int64_t count) {
   return count == 0 ? 0.0 : static_cast<double>(values.sum) / static_cast<double>(count);
 }
 
-[[nodiscard, gnu::cold]] inline page_line name_of(const segments_of_name& name) {
-  return name.stands_for_others ? page_line{"all other names"} : page_line{}.add_name(name.name);
+/// A cell with the name, and one with the number of its segments.
+[[gnu::cold]] inline void add_name_cells(marked_text& rows, const segments_of_name& name) {
+  name.stands_for_others ? rows.add("all other names") : rows.add_name(name.name);
+  rows.next_cell().add_count(name.count);
 }
 
 /// Whether the numbers look the same as printed, so that one stands for all.
@@ -20571,7 +21786,7 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
   return looks_constant(name.segment_peak) && looks_constant(name.segment_change);
 }
 
-[[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
+[[nodiscard, gnu::cold]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
 
 /// "each time", or how far apart the numbers are that print the same.
 [[nodiscard, gnu::cold]] inline std::string spread_text(const segments_of_name& name) {
@@ -20582,121 +21797,120 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 }
 
 /// The row of a name whose peak and change look the same each time, for tables in which that holds for all names.
-[[gnu::cold]] void add_constant_row(auto& table, const segments_of_name& name) {
-  table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
-                        signed_short_bytes(name.segment_change.first), spread_text(name)});
+[[gnu::cold]] inline void add_constant_row(marked_text& rows, const segments_of_name& name) {
+  add_name_cells(rows, name);
+  rows.next_cell().add_bytes(name.segment_peak.first).next_cell().add_change(name.segment_change.first);
+  rows.next_cell().add(spread_text(name)).end_line();
+}
+
+/// Five cells: the first, last, least, greatest and mean value, each with its sign if they are changes.
+[[gnu::cold]] inline void add_value_cells(marked_text& rows, const value_summary& values, std::int64_t count, bool are_changes) {
+  for (const std::int64_t value : {values.first, values.last, values.least, values.greatest}) {
+    are_changes ? rows.next_cell().add_change(value) : rows.next_cell().add_bytes(value);
+  }
+  const double mean = mean_of(values, count);
+  rows.next_cell().add(are_changes ? signed_short_bytes(mean) : short_bytes(mean));
 }
 
 /// The rows of a name: one if its peak and change look the same each time, else one each.
-[[gnu::cold]] void add_name_rows(auto& table, const segments_of_name& name) {
-  std::vector<page_line> peaks{name_of(name), grouped(name.count)};
-  const value_summary& peak = name.segment_peak;
-  const value_summary& change = name.segment_change;
+[[gnu::cold]] inline void add_name_rows(marked_text& rows, const segments_of_name& name) {
+  add_name_cells(rows, name);
   if (looks_constant(name)) {
-    peaks.emplace_back(short_bytes(peak.first));
+    rows.next_cell().add_bytes(name.segment_peak.first);
     const std::string spread = spread_text(name);
-    peaks.emplace_back("change " + signed_short_bytes(change.first) + (spread.empty() ? "" : ", " + spread));
-    table.rows.push_back(std::move(peaks));
+    rows.next_cell().add("change ").add_change(name.segment_change.first).add(spread.empty() ? "" : ", ").add(spread).end_line();
     return;
   }
-  for (const std::int64_t value : {peak.first, peak.last, peak.least, peak.greatest}) peaks.emplace_back(short_bytes(value));
-  peaks.emplace_back(short_bytes(mean_of(peak, name.count)));
-  table.rows.push_back(std::move(peaks));
-  std::vector<page_line> changes{"  change", ""};
-  for (const std::int64_t value : {change.first, change.last, change.least, change.greatest}) {
-    changes.emplace_back(signed_short_bytes(value));
-  }
-  changes.emplace_back(signed_short_bytes(mean_of(change, name.count)));
-  table.rows.push_back(std::move(changes));
+  add_value_cells(rows, name.segment_peak, name.count, false);
+  add_value_cells(rows.end_line().add("  change").next_cell(), name.segment_change, name.count, true);
+  rows.end_line();
+}
+
+/// The numbers of the names with the greatest peaks and changes, as many as have at most `max_rows` rows; in their own order.
+[[nodiscard, gnu::cold]] inline vector<std::size_t> heaviest_names(const vector<segments_of_name>& names, std::size_t max_rows) {
+  const auto weight = [](const segments_of_name& name) {
+    return std::max(
+        {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
+  };
+  vector<std::size_t> order =
+      row_order(names.size(), [&](std::size_t left, std::size_t right) { return weight(names[left]) > weight(names[right]); });
+  std::size_t used = 0;
+  std::size_t shown = 0;
+  while (shown < order.size() && used + rows_of_name(names[order[shown]]) <= max_rows)
+    used += rows_of_name(names[order[shown++]]);
+  order.resize(shown);
+  sort_rows(order.data(), order.size(), [](std::size_t left, std::size_t right) { return left < right; });
+  return order;
+}
+
+[[nodiscard, gnu::cold]] inline std::size_t rows_of_names(const vector<segments_of_name>& names) {
+  std::size_t rows = 0;
+  for (const segments_of_name& name : names) rows += rows_of_name(name);
+  return rows;
 }
 
 /// One or two rows for each name, at most `max_rows`, in the order of first occurrence. If not all fit, the names with the
 /// greatest peaks and changes are shown.
-[[nodiscard, gnu::cold]] page_section segment_section(auto names, std::size_t max_rows) {
-  page_section section;
+[[nodiscard, gnu::cold]] inline summary_section segment_section(vector<segments_of_name> names, std::size_t max_rows) {
+  summary_section section;
   section.is_wide = true;
   if (names.empty()) return section;
   section.table.has_titles = true;
-  const auto rows_of_all = [&] {
-    std::size_t rows = 0;
-    for (const segments_of_name& name : names) rows += rows_of_name(name);
-    return rows;
-  };
-  if (rows_of_all() > max_rows) names = segments_by_family(names);
-  std::int64_t left_out_names = 0;
-  std::int64_t left_out_segments = 0;
-  std::size_t rows = rows_of_all();
-  if (rows > max_rows) {
-    const auto weight = [](const segments_of_name& name) {
-      return std::max(
-          {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
-    };
-    std::vector<std::size_t> order(names.size());
-    for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
-      const std::int64_t weight_of_left = weight(names[left]);
-      const std::int64_t weight_of_right = weight(names[right]);
-      return weight_of_left != weight_of_right ? weight_of_left > weight_of_right : left < right;
-    });
-    std::vector<bool> is_shown(names.size());
-    std::size_t used = 1;  // for the row that counts the others
-    for (const std::size_t index : order) {
-      if (used + rows_of_name(names[index]) > max_rows) break;
-      used += rows_of_name(names[index]);
-      is_shown[index] = true;
+  if (rows_of_names(names) > max_rows) names = segments_by_family(names);
+  // One row counts the names left out.
+  const bool do_all_fit = rows_of_names(names) <= max_rows;
+  const vector<std::size_t> shown = heaviest_names(names, do_all_fit ? max_rows : max_rows - std::min<std::size_t>(max_rows, 1));
+  bool all_constant = true;
+  std::int64_t further_segments = 0;
+  std::size_t next = 0;
+  for (std::size_t number = 0; number < names.size(); ++number) {
+    if (next < shown.size() && shown[next] == number) {
+      all_constant = all_constant && looks_constant(names[number]);
+      ++next;
+    } else {
+      further_segments = add_saturating(further_segments, names[number].count);
     }
-    std::vector<segments_of_name> shown;
-    for (std::size_t index = 0; index < names.size(); ++index) {
-      if (is_shown[index]) {
-        shown.push_back(std::move(names[index]));
-      } else {
-        ++left_out_names;
-        left_out_segments += names[index].count;
-      }
-    }
-    names = std::move(shown);
   }
-  const bool all_constant =
-      std::all_of(names.begin(), names.end(), [](const segments_of_name& name) { return looks_constant(name); });
   if (all_constant) {
-    section.table.columns.assign(constant_segment_columns.begin(), constant_segment_columns.end());
+    section.table.set_columns(constant_segment_titles, "lrrrl");
   } else {
-    section.table.columns.assign(segment_columns.begin(), segment_columns.end());
+    section.table.set_columns(segment_titles, "lrrrrrr");
   }
-  for (const segments_of_name& name : names) {
-    all_constant ? add_constant_row(section.table, name) : add_name_rows(section.table, name);
+  marked_text& rows = section.table.rows;
+  for (const std::size_t number : shown) {
+    all_constant ? add_constant_row(rows, names[number]) : add_name_rows(rows, names[number]);
   }
-  if (left_out_names > 0) {
-    section.table.rows.push_back({grouped(left_out_names, "further name", "further names"), grouped(left_out_segments)});
-  }
+  if (shown.size() == names.size()) return section;
+  rows.add_count(static_cast<std::int64_t>(names.size() - shown.size()), "further name", "further names").next_cell();
+  rows.add_count(further_segments).end_line();
   return section;
 }
 
-/// The first title of a table of segments that names their space: "Segments in cpu: peak".
-[[nodiscard, gnu::cold]] std::string title_with_space(const page_table& table, const auto& space) {
-  const std::string_view title = table.columns.front().title;
-  const std::size_t word = std::min(title.find(':'), title.size());
-  return std::string{title.substr(0, word)} + " in " + on_one_line(space.name) + std::string{title.substr(word)};
+/// The titles of a table of segments that names their space: "Segments in cpu: peak".
+[[nodiscard, gnu::cold]] inline std::string titles_with_space(std::string titles, std::string_view space) {
+  return titles.insert(std::min(titles.find_first_of(":\t"), titles.size()), " in " + on_one_line(space));
 }
 
 /// A row for each segment that the profile keeps, in order of time.
-[[nodiscard, gnu::cold]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
-  page_section section;
+[[nodiscard, gnu::cold]] inline summary_section every_segment_section(const profile& source, const space_profile& space,
+                                                                      const segment_steps& steps) {
+  summary_section section;
   section.is_wide = true;
   section.table.has_titles = true;
-  section.table.columns = {{"Segment", false}, {"Step", true}, {"Begin", true},     {"Peak", true},
-                           {"Change", true},   {"Live", true}, {"Allocated", true}, {"Freed", true}};
+  section.table.set_columns("Segment\tStep\tBegin\tPeak\tChange\tLive\tAllocated\tFreed", "lrrrrrrr");
+  marked_text& rows = section.table.rows;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
-    const auto& usage = space.segments[index];
-    section.table.rows.push_back({page_line{}.add_name(source.segments[index].name), grouped(steps.of_segment[index] + 1),
-                                  short_time(source.segments[index].begin_ns), short_bytes(usage.segment_peak),
-                                  signed_short_bytes(usage.segment_change), short_bytes(usage.cumulative_current),
-                                  short_bytes(usage.allocations), short_bytes(usage.deallocations)});
+    const segment_usage& usage = space.segments[index];
+    rows.add_name(source.segments[index].name).next_cell().add_count(steps.of_segment[index] + 1);
+    rows.next_cell().add_time(source.segments[index].begin_ns).next_cell().add_bytes(usage.segment_peak);
+    rows.next_cell().add_change(usage.segment_change).next_cell().add_bytes(usage.cumulative_current);
+    rows.next_cell().add_bytes(usage.allocations).next_cell().add_bytes(usage.deallocations).end_line();
   }
   const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
   if (missing > 0) {
-    section.further_lines.emplace_back(grouped(missing, "more segment", "more segments") +
-                                       " kept only by name in the profile; the trace has them all");
+    section.further_lines.add_count(missing, "more segment", "more segments")
+        .add(" kept only by name in the profile; the trace has them all")
+        .end_line();
   }
   return section;
 }
@@ -20704,139 +21918,136 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/space_section.hpp>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
 
 /// @file
-/// The order of the memory spaces, and a line for each but the first.
+/// A line for each memory space but the first, and for each memory that several of them share.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
-
-[[nodiscard, gnu::cold]] bool has_anything(const auto& space) {
-  return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
-}
-
-/// The spaces, most relevant first: the requested one, then those that were full, then by peak. Throws `memprof::error` if the
-/// requested space does not exist.
-[[nodiscard, gnu::cold]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
-  std::vector<const space_profile*> spaces;
-  const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
-  for (const space_profile& space : source.spaces) spaces.push_back(&space);
-  sort_rows(spaces.data(), spaces.size(), [&](const space_profile* left, const space_profile* right) {
-    if ((left == chosen) != (right == chosen)) return left == chosen;
-    if (is_full(*left) != is_full(*right)) return is_full(*left);
-    if (left->cumulative_peak != right->cumulative_peak) return left->cumulative_peak > right->cumulative_peak;
-    return left < right;  // in the order of the profile
-  });
-  return spaces;
-}
-
-/// A row for each space except the first, which has its own answer; those beyond `most` are only counted.
-[[nodiscard, gnu::cold]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
-                                                    const segment_steps& steps, std::size_t most) {
-  page_section section;
-  section.heading = "Spaces";
-  section.table.columns = {{"Space", false}, {"Peak", true}, {"Live at end", true}, {"Fit", false}, {"Peak in", false}};
-  std::vector<const space_profile*> others;
-  for (std::size_t index = 1; index < spaces.size(); ++index) {
-    if (has_anything(*spaces[index])) others.push_back(spaces[index]);
+/// A row for each space except the first, which has its own answer; those beyond the limit are only counted.
+[[gnu::cold]] inline void space_section(summary_section& section, const answer_topic& topic) {
+  section.table.set_columns("Space\tPeak\tLive at end\tFit\tPeak in", "lrrll");
+  vector<std::size_t> others;
+  for (std::size_t index = 1; index < topic.space_order.size(); ++index) {
+    const std::size_t number = topic.space_order[index];
+    if (has_anything(topic.source.spaces[number])) others.push_back(number);
   }
-  const std::size_t shown = others.size() <= most + 1 ? others.size() : most;
+  const std::size_t shown = others.size() <= topic.limits.spaces + 1 ? others.size() : topic.limits.spaces;
+  marked_text& rows = section.table.rows;
   for (std::size_t index = 0; index < shown; ++index) {
-    const space_profile& space = *others[index];
-    page_line fit;
+    const space_profile& space = topic.source.spaces[others[index]];
+    rows.add_name(space.name).next_cell();
+    rows.add("peak ").add_bytes(space.cumulative_peak).next_cell();
+    rows.add("end ").add_bytes(space.cumulative_current).next_cell();
     if (!space.out_of_memory.empty()) {
-      fit.add("out of memory", emphasis::alarm);
+      rows.add("out of memory", emphasis::alarm);
     } else if (space.first_shortfall.requested != 0) {
-      fit.add("does not fit", emphasis::alarm);
+      rows.add("does not fit", emphasis::alarm);
     } else if (space.capacity != 0 && !space.capacity_is_per_core) {
-      fit.add("fits, " + short_bytes(subtract_saturating(space.capacity, space.cumulative_peak)) + " free");
+      rows.add("fits, ").add_bytes(subtract_saturating(space.capacity, space.cumulative_peak)).add(" free");
     }
-    page_line place;
-    place.add(short_time(space.peak_time_ns));
-    add_segment(place, source, steps, space.peak_segment);
-    section.table.rows.push_back({page_line{}.add_name(space.name), "peak " + short_bytes(space.cumulative_peak),
-                                  "end " + short_bytes(space.cumulative_current), fit,
-                                  space.cumulative_peak == 0 ? page_line{} : place});
+    rows.next_cell();
+    if (space.cumulative_peak != 0) {
+      rows.add_time(space.peak_time_ns);
+      add_segment(rows, topic, space.peak_segment);
+    }
+    rows.end_line();
   }
-  if (shown < others.size()) {
-    section.further_lines.emplace_back(grouped(static_cast<std::int64_t>(others.size() - shown)) +
-                                       " more spaces with peaks of at most " + short_bytes(others[shown]->cumulative_peak));
+  if (shown == others.size()) return;
+  section.further_lines.add_count(static_cast<std::int64_t>(others.size() - shown))
+      .add(" more spaces with peaks of at most ")
+      .add_bytes(topic.source.spaces[others[shown]].cumulative_peak)
+      .end_line();
+}
+
+/// The number of spaces in a memory that ever held anything.
+[[nodiscard, gnu::cold]] inline std::size_t used_spaces_of(const memory_profile& memory, const profile& source) {
+  std::size_t used = 0;
+  for (const space_profile& space : source.spaces) {
+    bool lies_in_it = false;
+    for (const owned_bytes& part : memory.spaces) lies_in_it = lies_in_it || part.owner == space.name;
+    used += lies_in_it && space.cumulative_peak != 0 ? 1 : 0;
   }
-  return section;
+  return used;
 }
 
 /// A line for each memory shared by several spaces: their joint peak, and the share of each. Nothing if only one of them ever
 /// held anything, as its own peak says the same.
-[[nodiscard, gnu::cold]] page_section together_section(const auto& source, const segment_steps& steps) {
+[[gnu::cold]] inline void together_section(summary_section& section, const answer_topic& topic) {
   constexpr std::size_t max_spaces = 4;
-  page_section section;
-  section.heading = "Together";
-  for (const memory_profile& memory : source.memories) {
-    std::size_t used = 0;
-    for (const space_profile& space : source.spaces) {
-      const bool lies_in_it = std::any_of(memory.spaces.begin(), memory.spaces.end(),
-                                          [&](const owned_bytes& part) { return part.owner == space.name; });
-      used += lies_in_it && space.cumulative_peak != 0 ? 1 : 0;
-    }
-    if (used < 2) continue;
-    page_line line;
-    line.add(short_and_exact_bytes(memory.cumulative_peak), emphasis::strong).add(" of ").add_name(memory.name, emphasis::strong);
-    add_place(line, source, steps, memory.peak_time_ns, memory.peak_segment, memory.peak_operation);
+  marked_text& line = section.lines;
+  for (const memory_profile& memory : topic.source.memories) {
+    if (used_spaces_of(memory, topic.source) < 2) continue;
+    line.add_total(memory.cumulative_peak, emphasis::strong).add(" of ").add_name(memory.name, emphasis::strong);
+    add_place(line, topic, memory.peak_time_ns, memory.peak_segment, memory.peak_operation);
     std::int64_t others = 0;
     for (std::size_t index = 0; index < memory.spaces.size(); ++index) {
       const owned_bytes& part = memory.spaces[index];
       if (index >= max_spaces) {
         others = add_saturating(others, part.bytes);
-        continue;
+      } else {
+        line.add(index == 0 ? ": " : ", ").add_name(part.owner).add(" ").add_bytes(part.bytes);
       }
-      line.add(index == 0 ? ": " : ", ").add_name(part.owner).add(" " + short_bytes(part.bytes));
     }
-    if (others != 0) line.add(", others " + short_bytes(others));
-    section.lines.push_back(line);
+    if (others != 0) line.add(", others ").add_bytes(others);
+    line.end_line();
   }
-  return section;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/text/summary_lines.hpp>
+// ---- <memprof/report/text/summary.hpp>
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <iterator>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 /// @file
 /// The summary: its answers, their order, and how many lines each may take.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// How much of each answer is shown.
-struct summary_limits {
-  std::size_t owners;
-  std::size_t owners_at_end;
-  std::size_t faults;
-  std::size_t spaces;
-  std::size_t growing_spaces;
-  std::size_t lines_each;  ///< of a paragraph
+/// A row of the summary: a heading, and the function that fills its section. A section without lines is left out.
+struct answer {
+  std::string_view heading;
+  void (*fill)(summary_section&, const answer_topic&);
+  bool needs_room = false;  ///< left out if the limits are tight
+};
+
+inline constexpr answer run_answer{run_heading, run_section};
+
+/// The answers about a space, in reading order.
+inline constexpr answer space_answers[] = {
+    {"Failed", failure_section},      {"Peak", peak_section},      {"Owners", owner_section},
+    {"Blocks", block_section},        {"Cores", core_section},     {"Reserved", reserved_section},
+    {"Active", active_section, true}, {"Streams", stream_section}, {"Fit", fit_section},
+    {"Growth", growth_section},       {"At end", end_section},     {"Lifetimes", lifetime_section, true},
+};
+
+inline constexpr answer answer_about_other_spaces{"Spaces", space_section};
+
+/// The answers about the run.
+inline constexpr answer run_answers[] = {
+    {"Together", together_section},
+    {"Process", process_section},
+    {"Accuracy", check_section},
+    {"Facts", fact_section},
 };
 
 /// From the most readable to one that always leaves room for the rest.
-inline constexpr std::array<summary_limits, 5> summary_levels{
-    {{5, 3, 8, 6, 3, 3}, {5, 3, 4, 3, 3, 2}, {4, 2, 4, 3, 2, 2}, {3, 1, 3, 2, 1, 2}, {3, 1, 3, 2, 1, 1}}};
+inline constexpr summary_limits summary_levels[] = {
+    {5, 3, 8, 6, 3, 3}, {5, 3, 4, 3, 3, 2}, {4, 2, 4, 3, 2, 2}, {3, 1, 3, 2, 1, 2}, {3, 1, 3, 2, 1, 1}};
 
-/// No limit on the kinds of faults.
-inline constexpr std::size_t all_faults = 1000;
-
-/// The fewest rows of the table of segments.
-inline constexpr std::size_t least_segment_rows = 8;
+[[nodiscard, gnu::cold]] inline summary_limits limits_for(const text_options& options, std::size_t level) {
+  constexpr std::size_t all = 1000;
+  summary_limits limits = summary_levels[level];
+  if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
+  if (options.all_faults) limits.anomalies = all;
+  return limits;
+}
 
 [[nodiscard, gnu::cold]] inline bool asks_for_more(const text_options& options) {
   const text_options usual;
@@ -20844,138 +22055,92 @@ inline constexpr std::size_t least_segment_rows = 8;
          options.checkpoints > usual.checkpoints || options.all_spaces || options.all_segments || options.all_faults;
 }
 
-/// Whether the answers are about one of several spaces, and so have to name it.
-[[nodiscard, gnu::cold]] inline bool are_several(const std::vector<const space_profile*>& spaces, const text_options& options) {
-  if (spaces.size() < 2) return false;
-  return options.all_spaces ||
-         std::any_of(spaces.begin() + 1, spaces.end(), [](const space_profile* space) { return has_anything(*space); });
-}
-
-/// The answers about a space, in reading order; `growth` is the one about its growth.
-[[nodiscard, gnu::cold]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
-                                                               page_section growth, const text_options& options,
-                                                               const summary_limits& limits) {
-  const bool is_crowded = limits.lines_each == 1;  // hardly any room for the rest
-  return {failure_section(source, space, steps),
-          peak_section(source, space, steps),
-          owner_section(space.live_at_peak, std::min(options.owners, limits.owners)),
-          block_section(space.live_at_peak, options.largest_blocks),
-          core_section(space, options.core_ranges),
-          reserved_section(space),
-          is_crowded ? page_section{} : active_section(space),
-          stream_section(space, options.streams),
-          fit_section(source, space, steps),
-          std::move(growth),
-          end_section(source, space, std::min(options.owners, limits.owners_at_end), !is_crowded)};
-}
-
-/// Everything but the tables of segments and checkpoints.
-[[nodiscard, gnu::cold]] std::vector<page_section> summary_sections(const auto& source,
-                                                                    const std::vector<const space_profile*>& spaces,
-                                                                    const segment_steps& steps, const text_options& options,
-                                                                    const summary_limits& limits) {
-  std::vector<page_section> sections{run_section(source, steps)};
-  const std::size_t in_full = options.all_spaces ? spaces.size() : std::min<std::size_t>(1, spaces.size());
+/// Calls `show` with each section of the summary, in order: everything but the tables of segments and checkpoints.
+template <class Show>
+void for_each_section(answer_topic topic, Show&& show) {
+  const auto answer_all = [&](const answer* first, const answer* last) {
+    for (; first != last; ++first) {
+      if (first->needs_room && topic.limits.are_tight()) continue;
+      summary_section section;
+      section.heading = first->heading;
+      first->fill(section, topic);
+      show(section);
+    }
+  };
+  answer_all(&run_answer, &run_answer + 1);
+  const std::size_t spaces = topic.space_order.size();
+  const std::size_t in_full = topic.options.all_spaces ? spaces : std::min<std::size_t>(spaces, 1);
   for (std::size_t index = 0; index < in_full; ++index) {
-    // With all spaces in full, each says how it grows.
-    const std::vector<const space_profile*> about =
-        options.all_spaces ? std::vector<const space_profile*>{spaces[index]} : spaces;
-    page_section growth = growth_section(source, about, are_several(spaces, options), limits.growing_spaces);
-    for (page_section& section : answers_for(source, *spaces[index], steps, std::move(growth), options, limits)) {
-      sections.push_back(std::move(section));
-    }
-    if (limits.lines_each > 1) {
-      for (page_section& section : facet_sections(*spaces[index])) sections.push_back(std::move(section));
-    }
+    topic.space = &topic.source.spaces[topic.space_order[index]];
+    answer_all(std::begin(space_answers), std::end(space_answers));
   }
-  if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
-  sections.push_back(together_section(source, steps));
-  sections.push_back(process_section(source));
-  sections.push_back(check_section(source, limits.faults));
-  sections.push_back(fact_section(source));
-  return sections;
+  if (!topic.options.all_spaces) answer_all(&answer_about_other_spaces, &answer_about_other_spaces + 1);
+  answer_all(std::begin(run_answers), std::end(run_answers));
 }
 
 /// The most lines that the table of checkpoints takes, including the empty line before it.
-[[nodiscard, gnu::cold]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
+[[nodiscard, gnu::cold]] inline std::size_t lines_of_checkpoints(const profile& source, const text_options& options) {
   if (source.checkpoints.empty() || options.checkpoints == 0) return 0;
   constexpr std::size_t around = 3;  // empty line, titles, count of those left out
   return around + std::min(options.checkpoints, source.checkpoints.size());
 }
 
-/// The lines of a summary, without line endings.
-[[nodiscard, gnu::cold]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
+/// The summary as text.
+[[nodiscard, gnu::cold]] inline std::string summary_text(const profile& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const std::size_t max_lines = std::max<std::size_t>(options.max_lines, 32);
-  const std::vector<const space_profile*> spaces = ordered_spaces(source, options);
+  constexpr std::size_t least_segment_rows = 8;
+  const vector<std::size_t> order = space_order(source, options);
   const segment_steps steps = steps_of(source);
-  std::vector<std::string> lines;
-  const auto add = [&](const page_section& section, std::size_t lines_each) {
-    for (std::string& line : section_text(section, columns, lines_each, options.is_colored)) lines.push_back(std::move(line));
-  };
-  if (spaces.empty()) {
-    add(run_section(source, steps), 2);
-    lines.emplace_back("No allocations recorded.");
-    for (std::string& cause : causes_of_silence(source)) lines.push_back(std::move(cause));
-    add(process_section(source), 2);
-    add(check_section(source, summary_levels[0].faults), 2);
-    add(fact_section(source), 2);
-    return lines;
-  }
-  const bool names_spaces = are_several(spaces, options);
+  const bool names_spaces = are_several(source, order, options);
   const std::size_t least_lines_of_tables = 2 + (names_spaces ? 1 : 0) + least_segment_rows;
   std::size_t for_checkpoints = lines_of_checkpoints(source, options);
-  for (summary_limits limits : summary_levels) {
-    if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
-    if (options.all_faults) limits.faults = all_faults;
-    lines.clear();
-    for (const page_section& section : summary_sections(source, spaces, steps, options, limits)) add(section, limits.lines_each);
-    if (asks_for_more(options) || lines.size() + least_lines_of_tables + for_checkpoints <= max_lines) break;
+  std::string text;
+  const auto lines = [&] { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); };
+  const auto has_room = [&] { return asks_for_more(options) || lines() + least_lines_of_tables + for_checkpoints <= max_lines; };
+  for (std::size_t level = 0; level < std::size(summary_levels); ++level) {
+    const answer_topic topic{source, steps, order, options, limits_for(options, level)};
+    text.clear();
+    for_each_section(topic, [&](const summary_section& section) {
+      append_section(text, section, columns, order.empty() ? 2 : topic.limits.lines_each, options.is_colored);
+      if (order.empty() && section.heading == run_heading)
+        text.append("No allocations recorded.\n").append(causes_of_silence(source));
+    });
+    if (order.empty()) return text;
+    if (has_room()) break;
   }
-  if (!asks_for_more(options) && lines.size() + least_lines_of_tables + for_checkpoints > max_lines) for_checkpoints = 0;
-  const std::size_t tables = options.all_spaces ? spaces.size() : 1;
+  if (!has_room()) for_checkpoints = 0;
+  const std::size_t tables = options.all_spaces ? order.size() : 1;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
-    const space_profile& space = *spaces[index];
-    lines.emplace_back();
+    const space_profile& space = source.spaces[order[index]];
+    text += '\n';
     const std::size_t around = 1 + (names_spaces ? 1 : 0) + for_checkpoints;  // with the titles
-    const std::size_t room = asks_for_more(options) ? max_lines : max_lines - std::min(max_lines, lines.size() + around);
-    page_section table = options.all_segments ? every_segment_section(source, space, steps)
-                                              : segment_section(segments_by_name(source, space), room);
-    if (names_spaces && !table.table.rows.empty()) {
-      table.table.first_title = title_with_space(table.table, space);
-      if (full_width(table.table) > columns) {
-        table.table.first_title.clear();
-        lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
+    const std::size_t room = asks_for_more(options) ? max_lines : max_lines - std::min(max_lines, lines() + around);
+    summary_section section = options.all_segments ? every_segment_section(source, space, steps)
+                                                   : segment_section(segments_by_name(source, space), room);
+    if (names_spaces && !section.table.rows.empty()) {
+      const std::string titles = section.table.titles;
+      section.table.titles = titles_with_space(titles, space.name);
+      if (table_layout{section.table}.full_width() > columns) {
+        section.table.titles = titles;
+        text += "Segments in " + shortened(on_one_line(space.name), columns - 12) + '\n';
       }
     }
-    add(table, 1);
+    append_section(text, section, columns, 1, options.is_colored);
   }
   if (for_checkpoints != 0) {
-    lines.emplace_back();
-    add(checkpoint_section(source, options.checkpoints, options.largest_blocks), 1);
+    text += '\n';
+    append_section(text, checkpoint_section(source, options), columns, 1, options.is_colored);
   }
-  return lines;
+  return text;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/make_text.hpp>
-#include <concepts>
-#include <string>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The body of `to_text`. A template, like all parts of the report, so that translation units that print no profile do not
-/// compile it. Those parts are marked cold, so that the compiler spends less on them. This is neither cold nor inlined: code that
-/// always calls a cold function counts as cold itself, and the caller is the program's own.
-template <std::same_as<profile> Profile>
-[[nodiscard, gnu::noinline]] std::string make_text(const Profile& source, const text_options& options) {
+/// A profile in the format that the options name. Neither cold nor inlined: code that always calls a cold function counts as cold
+/// itself, and the caller is the program's own.
+[[nodiscard, gnu::noinline]] inline std::string render_summary(const profile& source, const text_options& options) {
+  if (options.format == text_format::summary) return summary_text(source, options);
   std::string text;
-  if (options.format == text_format::tracker) {
-    append_tracker_lines(text, source, options);
-    return text;
-  }
-  for (const std::string& line : summary_lines(source, options)) text += line + '\n';
+  append_tracker_lines(text, source, options);
   return text;
 }
 
@@ -20983,8 +22148,6 @@ template <std::same_as<profile> Profile>
 
 // ---- <memprof/report/text.hpp>
 #include <string>
-
-#include <concepts>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -20996,55 +22159,11 @@ namespace memprof::inline MEMPROF_ABI {
 /// MiB); totals also show all their digits. Text is UTF-8. `parse_summary_text` reads back what `memprof analyze` needs.
 ///
 /// Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
-template <std::same_as<profile> Profile = profile>
-[[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
-  return detail::make_text(source, options);
+[[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
+  return detail::render_summary(source, options);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/detail/terminal.hpp>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <cstddef>
-#include <cstdio>
-#include <cstdlib>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Whether a stream is a terminal that shows colours: not if `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
-[[nodiscard]] inline bool shows_colors(std::FILE* stream) noexcept {
-  if (::isatty(::fileno(stream)) != 1) return false;
-  const char* const no_color = std::getenv("NO_COLOR");
-  const char* const kind = std::getenv("TERM");
-  return (no_color == nullptr || *no_color == '\0') && kind != nullptr && std::string_view{kind} != "dumb";
-}
-
-/// The width in columns of a stream's terminal; 0 if the stream is not a terminal, or one without a size.
-[[nodiscard]] inline std::size_t terminal_columns(std::FILE* stream) noexcept {
-  winsize size{};
-  return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/report/text/fitted_options.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdio>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The options for a text written to `stream`: no wider than its terminal, and coloured if the terminal shows colours.
-[[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
-  if (const std::size_t columns = terminal_columns(stream); columns != 0) options.columns = std::min(options.columns, columns);
-  options.is_colored = options.is_colored || shows_colors(stream);
-  return options;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/memprof.hpp>
 /// @file
@@ -21054,7 +22173,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// @namespace memprof
 /// The public interface. Anything in a namespace `detail` may change at any time.
 
-#include <concepts>
 #include <cstdio>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -21063,9 +22181,8 @@ namespace memprof::inline MEMPROF_ABI {
 inline namespace enabled {
 
 /// Prints the summary of the active capture so far, or of the last one, on stdout; on a terminal in colour, and no wider than it.
-template <std::same_as<profile> Profile = profile>
-void print_memory_usage(const text_options& options = {}) {
-  const Profile current = current_profile<Profile>();
+inline void print_memory_usage(const text_options& options = {}) {
+  const profile current = current_profile();
   const detail::internal_guard hidden;  // the text must not appear in what it reports
   std::fputs(to_text(current, detail::fitted_to(stdout, options)).c_str(), stdout);
 }
@@ -21083,14 +22200,328 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 #endif  // MEMPROF_SINGLE_HEADER_11
 
-#if !defined(MEMPROF_SINGLE_HEADER_12) && (defined(MEMPROF_WITH_NEW_DELETE))
+#if !defined(MEMPROF_SINGLE_HEADER_12) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
 #define MEMPROF_SINGLE_HEADER_12
+
+// ---- <memprof/backend/heap_events.hpp>
+/// @file
+/// What the hooks of the global heap have in common: they record a block in the memory space `cpu`, unless the profiler took it
+/// for itself.
+
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The profiler's own blocks in this process, created at the first call; null if the system has no memory.
+[[nodiscard]] inline profiler_blocks* profiler_blocks_of(registry& shared) noexcept {
+  profiler_blocks* known = shared.profiler_blocks.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  void* const pages = map_pages(sizeof(profiler_blocks));
+  if (pages == nullptr) return nullptr;
+  auto* const made = new (pages) profiler_blocks;
+  // Release pairs with the acquire loads here and in `is_own_block_freed`.
+  if (shared.profiler_blocks.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire))
+    return made;
+  unmap_pages(pages, sizeof(profiler_blocks));
+  return known;
+}
+
+/// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
+inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
+  profiler_blocks* const own = profiler_blocks_of(shared);
+  if (own == nullptr) return;
+  // A signal handler that frees in the meantime must not wait for the lock that this thread holds.
+  const activity_guard counted{activity::busy};
+  if (kind == event_kind::allocate) {
+    own->add(reinterpret_cast<std::uintptr_t>(address));
+  } else {
+    (void)own->remove(reinterpret_cast<std::uintptr_t>(address));
+  }
+}
+
+/// The slow path of `is_own_block_freed`: decides about a block that may be the profiler's, and forgets it if it is.
+[[nodiscard, gnu::cold, gnu::noinline]] inline bool forget_own_block(profiler_blocks& own, const void* address) noexcept {
+  const activity_guard counted{activity::busy};  // as in `note_own_block`
+  return own.remove(reinterpret_cast<std::uintptr_t>(address));
+}
+
+/// Whether the program frees a block that the profiler allocated.
+[[nodiscard, gnu::always_inline]] inline bool is_own_block_freed(registry& shared, event_kind kind,
+                                                                 const void* address) noexcept {
+  if (kind != event_kind::deallocate) return false;
+  // Acquire pairs with the release in `profiler_blocks_of`.
+  profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_acquire);
+  if (own == nullptr || !own->may_hold(reinterpret_cast<std::uintptr_t>(address))) [[likely]]
+    return false;
+  return forget_own_block(*own, address);
+}
+
+/// Records what the heap does on a thread that has no ring yet, or is inside the profiler or a tracked resource.
+[[gnu::cold, gnu::noinline]] inline void record_heap_inside(event_kind kind, const void* address, std::size_t bytes) noexcept {
+  registry& shared = abi_1::process_registry;
+  switch (const activity doing = abi_1::this_thread.doing().load(std::memory_order_relaxed)) {
+    case activity::idle:
+      if (is_own_block_freed(shared, kind, address)) return;
+      return record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, cpu_space, 0});
+    case activity::internal: return note_own_block(shared, kind, address);
+    case activity::nested:
+      if (kind == event_kind::deallocate) note_own_block(shared, kind, address);
+      return;
+    default: return note_reentrant(shared, doing);
+  }
+}
+
+/// Records what the heap does, unless this thread is inside the profiler or a tracked resource.
+[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
+  registry& shared = abi_1::process_registry;
+  // Relaxed: as in `record_event`.
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  thread_slot& self = abi_1::this_thread;
+  if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
+    return record_heap_inside(kind, address, bytes);
+  if (is_own_block_freed(shared, kind, address)) [[unlikely]]
+    return;
+  record_idle<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
+                         packed_tail({0, 0, 0, 0, kind, cpu_space, 0}));
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+#endif  // MEMPROF_SINGLE_HEADER_12
+
+#if !defined(MEMPROF_SINGLE_HEADER_13) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_13
+
+// ---- <memprof/backend/malloc_family.hpp>
+/// @file
+/// The functions of `malloc`'s family over a heap that does not record, with each block recorded once. Whoever exports them under
+/// their C names decides which heap that is: backend/malloc.hpp takes the C library's.
+
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <unistd.h>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Withdraws the calling thread's last event if that is the free of this block and no drain has taken it. False if it is too
+/// late.
+[[nodiscard, gnu::cold, gnu::noinline]] inline bool withdraw_free(const void* address) noexcept {
+  const errno_guard kept;
+  thread_slot& self = abi_1::this_thread;
+  if (!self.has_ring() || self.doing().load(std::memory_order_relaxed) != activity::idle) return false;
+  const control_guard no_drain;
+  event_ring& ring = *self.ring;
+  event* const end = ring.cursor.load(std::memory_order_relaxed);
+  if (end == ring.tail) return false;
+  event* const last = end - 1;
+  if (last->kind != event_kind::deallocate || last->address != reinterpret_cast<std::uintptr_t>(address)) return false;
+  ring.cursor.store(last, std::memory_order_relaxed);
+  ring.slots->published.store(last, std::memory_order_release);  // as in `publish`
+  return true;
+}
+
+/// `Heap` has static functions `allocate`, `allocate_zeroed`, `allocate_aligned`, `reallocate`, `release` and `usable_bytes`,
+/// which behave like `malloc`, `calloc`, `memalign`, `realloc`, `free` and `malloc_usable_size`.
+template <class Heap>
+struct malloc_family {
+  [[nodiscard]] static void* allocate(std::size_t bytes) noexcept { return recorded(Heap::allocate(bytes), bytes); }
+
+  [[nodiscard]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept {
+    return recorded(Heap::allocate_zeroed(count, each), count * each);  // null if the product overflows
+  }
+
+  static void release(void* address) noexcept {
+    if (address == nullptr) return;
+    record_heap_event(event_kind::deallocate, address, 0);
+    Heap::release(address);
+  }
+
+  /// Recorded as a free before the call and an allocation after it, so that no other thread gets the address in between. If the
+  /// heap refuses, the block is as it was.
+  [[nodiscard]] static void* reallocate(void* address, std::size_t bytes) noexcept {
+    if (address == nullptr) return allocate(bytes);
+    if (bytes > most_bytes) return Heap::reallocate(address, bytes);  // which fails
+    record_heap_event(event_kind::deallocate, address, 0);
+    void* const moved = Heap::reallocate(address, bytes);
+    if (moved == nullptr && bytes != 0) [[unlikely]] {
+      // If another thread drained this one's ring meanwhile, nobody knows any more how much of the block was asked for.
+      if (!withdraw_free(address)) record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
+    }
+    return recorded(moved, bytes);
+  }
+
+  [[nodiscard]] static void* reallocate_array(void* address, std::size_t count, std::size_t each) noexcept {
+    if (each != 0 && count > std::numeric_limits<std::size_t>::max() / each) return refuse();
+    return reallocate(address, count * each);
+  }
+
+  [[nodiscard]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+    return recorded(Heap::allocate_aligned(alignment, bytes), bytes);
+  }
+
+  /// `posix_memalign`, which leaves `errno` alone.
+  [[nodiscard]] static int allocate_aligned(void** found, std::size_t alignment, std::size_t bytes) noexcept {
+    if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+    const errno_guard kept;
+    void* const address = allocate_aligned(alignment, bytes);
+    if (address == nullptr) return ENOMEM;
+    *found = address;
+    return 0;
+  }
+
+  [[nodiscard]] static void* allocate_on_page(std::size_t bytes) noexcept { return allocate_aligned(page(), bytes); }
+
+  /// `pvalloc`: whole pages, which is what the program asked for.
+  [[nodiscard]] static void* allocate_pages(std::size_t bytes) noexcept {
+    if (bytes > most_bytes) return refuse();
+    return allocate_on_page((bytes + page() - 1) / page() * page());
+  }
+
+ private:
+  /// No heap has a larger block.
+  static constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+
+  [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+  [[nodiscard]] static void* refuse() noexcept {
+    errno = ENOMEM;
+    return nullptr;
+  }
+
+  [[gnu::always_inline]] static void* recorded(void* address, std::size_t bytes) noexcept {
+    if (address != nullptr) [[likely]]
+      record_heap_event(event_kind::allocate, address, bytes);
+    return address;
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/malloc.hpp>
+/// @file
+/// Replaces `malloc` and its whole family, `calloc` to `operator delete`, with functions that record each block in the memory
+/// space `cpu`, with the bytes that the program requested. So C libraries and allocators over `malloc` are recorded, and what the
+/// C library itself takes. Include it in exactly one .cpp of the executable, in place of <memprof/backend/new_delete.hpp>.
+///
+/// Memory comes from glibc's allocator, whatever other one the program links; other C libraries and sanitizers, which have an
+/// allocator of their own, are refused. What is requested by `mmap` is not recorded.
+///
+/// `realloc` is a free and an allocation. While no capture is active, each call costs about a nanosecond more than the plain one.
+/// With `MEMPROF_ENABLED=0` nothing is replaced.
+
+#if MEMPROF_ENABLED
+
+#ifdef MEMPROF_DETAIL_HEAP
+#error "include <memprof/backend/malloc.hpp> in place of <memprof/backend/new_delete.hpp>, not after it"
+#endif
+
+#include <cstddef>
+#include <cstdlib>
+
+#include <malloc.h>
+
+#if !defined(__GLIBC__)
+#error "<memprof/backend/malloc.hpp> needs glibc; use <memprof/backend/new_delete.hpp>"
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#error "a sanitizer has an allocator of its own; leave out <memprof/backend/malloc.hpp> where one is used"
+#endif
+
+extern "C" {
+void* __libc_malloc(std::size_t) noexcept;
+void* __libc_calloc(std::size_t, std::size_t) noexcept;
+void* __libc_realloc(void*, std::size_t) noexcept;
+void* __libc_memalign(std::size_t, std::size_t) noexcept;
+void __libc_free(void*) noexcept;
+}
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The allocator of glibc, below `malloc`.
+struct glibc_heap {
+  [[nodiscard]] static void* allocate(std::size_t bytes) noexcept { return __libc_malloc(bytes); }
+  [[nodiscard]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept { return __libc_calloc(count, each); }
+  [[nodiscard]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+    return __libc_memalign(alignment, bytes);
+  }
+  [[nodiscard]] static void* reallocate(void* address, std::size_t bytes) noexcept { return __libc_realloc(address, bytes); }
+  static void release(void* address) noexcept { __libc_free(address); }
+  [[nodiscard]] static std::size_t usable_bytes(void* address) noexcept { return ::malloc_usable_size(address); }
+};
+
+using recorded_malloc = malloc_family<glibc_heap>;
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// Visible, so that the dynamic linker binds the libraries to them; see `MEMPROF_DETAIL_REPLACEMENT` for the other attribute.
+#define MEMPROF_DETAIL_FUNCTION extern "C" [[gnu::visibility("default"), gnu::noinline]]
+
+MEMPROF_DETAIL_FUNCTION void* malloc(std::size_t bytes) noexcept { return memprof::detail::recorded_malloc::allocate(bytes); }
+MEMPROF_DETAIL_FUNCTION void* calloc(std::size_t count, std::size_t each) noexcept {
+  return memprof::detail::recorded_malloc::allocate_zeroed(count, each);
+}
+MEMPROF_DETAIL_FUNCTION void* realloc(void* address, std::size_t bytes) noexcept {
+  return memprof::detail::recorded_malloc::reallocate(address, bytes);
+}
+MEMPROF_DETAIL_FUNCTION void* reallocarray(void* address, std::size_t count, std::size_t each) noexcept {
+  return memprof::detail::recorded_malloc::reallocate_array(address, count, each);
+}
+MEMPROF_DETAIL_FUNCTION int posix_memalign(void** address, std::size_t alignment, std::size_t bytes) noexcept {
+  return memprof::detail::recorded_malloc::allocate_aligned(address, alignment, bytes);
+}
+MEMPROF_DETAIL_FUNCTION void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  return memprof::detail::recorded_malloc::allocate_aligned(alignment, bytes);
+}
+MEMPROF_DETAIL_FUNCTION void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  return memprof::detail::recorded_malloc::allocate_aligned(alignment, bytes);
+}
+MEMPROF_DETAIL_FUNCTION void* valloc(std::size_t bytes) noexcept {
+  return memprof::detail::recorded_malloc::allocate_on_page(bytes);
+}
+MEMPROF_DETAIL_FUNCTION void* pvalloc(std::size_t bytes) noexcept {
+  return memprof::detail::recorded_malloc::allocate_pages(bytes);
+}
+MEMPROF_DETAIL_FUNCTION void free(void* address) noexcept { memprof::detail::recorded_malloc::release(address); }
+MEMPROF_DETAIL_FUNCTION void free_sized(void* address, std::size_t) noexcept {
+  memprof::detail::recorded_malloc::release(address);
+}
+MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std::size_t) noexcept {
+  memprof::detail::recorded_malloc::release(address);
+}
+
+#undef MEMPROF_DETAIL_FUNCTION
+
+#define MEMPROF_DETAIL_HEAP glibc_heap
+
+#endif  // MEMPROF_ENABLED
+
+#endif  // MEMPROF_SINGLE_HEADER_13
+
+#if !defined(MEMPROF_SINGLE_HEADER_14) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_14
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
 /// Replaces all forms of the global `operator new` and `operator delete` with ones that record in the memory space `cpu` and take
 /// memory from `malloc`. Include it in exactly one .cpp: replacements cannot be inline, so a second include is a "multiple
-/// definition" error of the linker.
+/// definition" error of the linker. <memprof/backend/malloc.hpp> records `malloc` as well; include that instead, not both.
 ///
 /// Valgrind's tools substitute their own `operator new` for these unless run with
 /// `--soname-synonyms=somalloc=nouserintercepts`.
@@ -21106,91 +22537,30 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 #include <cstdlib>
 #include <new>
 
+/// Where the operators take memory from; backend/malloc.hpp, which records `malloc` itself, sets what lies below it.
+#ifndef MEMPROF_DETAIL_HEAP
+#define MEMPROF_DETAIL_HEAP c_heap
+#endif
+
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The process's hidden blocks, created at the first call; null if the system has no memory.
-[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
-  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
-  if (known != nullptr) return known;
-  void* const pages = map_pages(sizeof(hidden_blocks));
-  if (pages == nullptr) return nullptr;
-  auto* const made = new (pages) hidden_blocks;
-  // Release pairs with the acquire loads here and in `is_own_block_freed`.
-  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
-  unmap_pages(pages, sizeof(hidden_blocks));
-  return known;
-}
-
-/// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
-inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
-  hidden_blocks* const hidden = hidden_blocks_of(shared);
-  if (hidden == nullptr) return;
-  // A signal handler that frees in the meantime must not wait for the lock that this thread holds.
-  const activity_guard counted{activity::busy};
-  if (kind == event_kind::allocate) {
-    hidden->add(reinterpret_cast<std::uintptr_t>(address));
-  } else {
-    (void)hidden->remove(reinterpret_cast<std::uintptr_t>(address));
+/// The program's `malloc`, whatever that is.
+struct c_heap {
+  [[nodiscard]] static void* allocate(std::size_t bytes) noexcept { return std::malloc(bytes); }
+  [[nodiscard]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+    void* address = nullptr;
+    return ::posix_memalign(&address, alignment, bytes) == 0 ? address : nullptr;
   }
-}
+  static void release(void* address) noexcept { std::free(address); }
+};
 
-/// The slow path of `is_own_block_freed`: decides about a block that may be the profiler's, and forgets it if it is.
-[[nodiscard, gnu::cold, gnu::noinline]] inline bool forget_own_block(hidden_blocks& hidden, const void* address) noexcept {
-  const activity_guard counted{activity::busy};  // as in `note_own_block`
-  return hidden.remove(reinterpret_cast<std::uintptr_t>(address));
-}
-
-/// Whether the program frees a block that the profiler allocated.
-[[nodiscard, gnu::always_inline]] inline bool is_own_block_freed(registry& shared, event_kind kind,
-                                                                 const void* address) noexcept {
-  if (kind != event_kind::deallocate) return false;
-  // Acquire pairs with the release in `hidden_blocks_of`.
-  hidden_blocks* const hidden = shared.hidden.load(std::memory_order_acquire);
-  if (hidden == nullptr || !hidden->may_hold(reinterpret_cast<std::uintptr_t>(address))) [[likely]]
-    return false;
-  return forget_own_block(*hidden, address);
-}
-
-/// Records what the C++ heap does on a thread that has no ring yet, or is inside the profiler or a tracked resource.
-[[gnu::cold, gnu::noinline]] inline void record_heap_inside(event_kind kind, const void* address, std::size_t bytes) noexcept {
-  registry& shared = abi_1::process_registry;
-  switch (const activity doing = abi_1::this_thread.doing().load(std::memory_order_relaxed)) {
-    case activity::idle:
-      if (is_own_block_freed(shared, kind, address)) return;
-      return record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, cpu_space, 0});
-    case activity::internal: return note_own_block(shared, kind, address);
-    case activity::nested:
-      if (kind == event_kind::deallocate) note_own_block(shared, kind, address);
-      return;
-    default: return note_reentrant(shared, doing);
-  }
-}
-
-/// Records what the C++ heap does, unless this thread is inside the profiler or a tracked resource.
-[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
-  registry& shared = abi_1::process_registry;
-  // Relaxed: as in `record_event`.
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
-    return;
-  thread_slot& self = abi_1::this_thread;
-  if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
-    return record_heap_inside(kind, address, bytes);
-  if (is_own_block_freed(shared, kind, address)) [[unlikely]]
-    return;
-  record_idle<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
-                         rest_of({0, 0, 0, 0, kind, cpu_space, 0}));
-}
-
-/// `malloc` for any alignment, with the loop over new-handlers that the standard requires; null if no handler is left.
-[[nodiscard, gnu::cold, gnu::noinline]] inline void* heap_allocate(std::size_t bytes, std::size_t alignment) {
+/// A block of any alignment, with the loop over new-handlers that the standard requires; null if no handler is left.
+template <class Heap>
+[[nodiscard, gnu::cold, gnu::noinline]] void* heap_allocate(std::size_t bytes, std::size_t alignment) {
   for (;;) {
     const std::size_t wanted = bytes == 0 ? 1 : bytes;
-    void* address = nullptr;
-    if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
-      address = std::malloc(wanted);
-    } else if (::posix_memalign(&address, alignment, wanted) != 0) {
-      address = nullptr;
-    }
+    void* const address =
+        alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ ? Heap::allocate(wanted) : Heap::allocate_aligned(alignment, wanted);
     if (address != nullptr) [[likely]]
       return address;
     const std::new_handler handler = std::get_new_handler();
@@ -21199,11 +22569,12 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   }
 }
 
-[[nodiscard]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
+template <class Heap>
+[[nodiscard]] void* new_tracked(std::size_t bytes, std::size_t alignment) {
   // The usual case first: no loop, and no variable whose address is taken.
-  void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? std::malloc(bytes) : nullptr;
+  void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? Heap::allocate(bytes) : nullptr;
   if (address == nullptr) [[unlikely]]
-    address = heap_allocate(bytes, alignment);
+    address = heap_allocate<Heap>(bytes, alignment);
   if (address == nullptr) [[unlikely]] {
 #if defined(__cpp_exceptions)
     throw std::bad_alloc{};
@@ -21215,24 +22586,27 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   return address;
 }
 
-[[nodiscard]] inline void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+template <class Heap>
+[[nodiscard]] void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+  void* address = nullptr;
 #if defined(__cpp_exceptions)
   try {
-    return new_tracked(bytes, alignment);  // a new-handler may throw
-  } catch (...) {
+    address = heap_allocate<Heap>(bytes, alignment);
+  } catch (...) {  // of a new-handler
     return nullptr;
   }
 #else
-  void* const address = heap_allocate(bytes, alignment);
+  address = heap_allocate<Heap>(bytes, alignment);
+#endif
   if (address != nullptr) record_heap_event(event_kind::allocate, address, bytes);
   return address;
-#endif
 }
 
-inline void delete_tracked(void* address, std::size_t bytes = 0) noexcept {
+template <class Heap>
+void delete_tracked(void* address, std::size_t bytes = 0) noexcept {
   if (address == nullptr) return;
   record_heap_event(event_kind::deallocate, address, bytes);
-  std::free(address);
+  Heap::release(address);
 }
 
 /// Counts what glibc's `malloc` keeps for a block's alignment, if it maps pages for it: up to that alignment more. Those of a
@@ -21245,22 +22619,27 @@ inline void note_alignment(std::size_t alignment, bool is_freed) noexcept {
   abi_1::process_registry.alignment_bytes.fetch_add(is_freed ? -bytes : bytes, std::memory_order_relaxed);
 }
 
-[[nodiscard]] inline void* new_aligned(std::size_t bytes, std::size_t alignment) {
-  void* const address = new_tracked(bytes, alignment);
+template <class Heap>
+[[nodiscard]] void* new_aligned(std::size_t bytes, std::size_t alignment) {
+  void* const address = new_tracked<Heap>(bytes, alignment);
   note_alignment(alignment, false);
   return address;
 }
 
-[[nodiscard]] inline void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
-  void* const address = new_tracked_or_null(bytes, alignment);
+template <class Heap>
+[[nodiscard]] void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+  void* const address = new_tracked_or_null<Heap>(bytes, alignment);
   if (address != nullptr) note_alignment(alignment, false);
   return address;
 }
 
-inline void delete_aligned(void* address, std::size_t alignment, std::size_t bytes = 0) noexcept {
+template <class Heap>
+void delete_aligned(void* address, std::size_t alignment, std::size_t bytes = 0) noexcept {
   if (address != nullptr) note_alignment(alignment, true);
-  delete_tracked(address, bytes);
+  delete_tracked<Heap>(address, bytes);
 }
+
+using global_heap = MEMPROF_DETAIL_HEAP;
 
 inline constexpr std::size_t default_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 [[nodiscard]] constexpr std::size_t to_size(std::align_val_t alignment) noexcept { return static_cast<std::size_t>(alignment); }
@@ -21275,71 +22654,75 @@ extern "C" void memprof_new_delete_belongs_in_exactly_one_cpp_file() {}
 #define MEMPROF_DETAIL_REPLACEMENT [[gnu::noinline]]
 
 MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes) {
-  return memprof::detail::new_tracked(bytes, memprof::detail::default_alignment);
+  return memprof::detail::new_tracked<memprof::detail::global_heap>(bytes, memprof::detail::default_alignment);
 }
 MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes) {
-  return memprof::detail::new_tracked(bytes, memprof::detail::default_alignment);
+  return memprof::detail::new_tracked<memprof::detail::global_heap>(bytes, memprof::detail::default_alignment);
 }
 MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return memprof::detail::new_aligned(bytes, memprof::detail::to_size(alignment));
+  return memprof::detail::new_aligned<memprof::detail::global_heap>(bytes, memprof::detail::to_size(alignment));
 }
 MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return memprof::detail::new_aligned(bytes, memprof::detail::to_size(alignment));
+  return memprof::detail::new_aligned<memprof::detail::global_heap>(bytes, memprof::detail::to_size(alignment));
 }
 MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::default_alignment);
+  return memprof::detail::new_tracked_or_null<memprof::detail::global_heap>(bytes, memprof::detail::default_alignment);
 }
 MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
-  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::default_alignment);
+  return memprof::detail::new_tracked_or_null<memprof::detail::global_heap>(bytes, memprof::detail::default_alignment);
 }
 MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return memprof::detail::new_aligned_or_null(bytes, memprof::detail::to_size(alignment));
+  return memprof::detail::new_aligned_or_null<memprof::detail::global_heap>(bytes, memprof::detail::to_size(alignment));
 }
 MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return memprof::detail::new_aligned_or_null(bytes, memprof::detail::to_size(alignment));
+  return memprof::detail::new_aligned_or_null<memprof::detail::global_heap>(bytes, memprof::detail::to_size(alignment));
 }
 
-MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address) noexcept { memprof::detail::delete_tracked(address); }
-MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address) noexcept { memprof::detail::delete_tracked(address); }
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address) noexcept {
+  memprof::detail::delete_tracked<memprof::detail::global_heap>(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address) noexcept {
+  memprof::detail::delete_tracked<memprof::detail::global_heap>(address);
+}
 MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::size_t bytes) noexcept {
-  memprof::detail::delete_tracked(address, bytes);
+  memprof::detail::delete_tracked<memprof::detail::global_heap>(address, bytes);
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::size_t bytes) noexcept {
-  memprof::detail::delete_tracked(address, bytes);
+  memprof::detail::delete_tracked<memprof::detail::global_heap>(address, bytes);
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::align_val_t alignment) noexcept {
-  memprof::detail::delete_aligned(address, memprof::detail::to_size(alignment));
+  memprof::detail::delete_aligned<memprof::detail::global_heap>(address, memprof::detail::to_size(alignment));
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_t alignment) noexcept {
-  memprof::detail::delete_aligned(address, memprof::detail::to_size(alignment));
+  memprof::detail::delete_aligned<memprof::detail::global_heap>(address, memprof::detail::to_size(alignment));
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::size_t bytes, std::align_val_t alignment) noexcept {
-  memprof::detail::delete_aligned(address, memprof::detail::to_size(alignment), bytes);
+  memprof::detail::delete_aligned<memprof::detail::global_heap>(address, memprof::detail::to_size(alignment), bytes);
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::size_t bytes, std::align_val_t alignment) noexcept {
-  memprof::detail::delete_aligned(address, memprof::detail::to_size(alignment), bytes);
+  memprof::detail::delete_aligned<memprof::detail::global_heap>(address, memprof::detail::to_size(alignment), bytes);
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, const std::nothrow_t&) noexcept {
-  memprof::detail::delete_tracked(address);
+  memprof::detail::delete_tracked<memprof::detail::global_heap>(address);
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, const std::nothrow_t&) noexcept {
-  memprof::detail::delete_tracked(address);
+  memprof::detail::delete_tracked<memprof::detail::global_heap>(address);
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  memprof::detail::delete_aligned(address, memprof::detail::to_size(alignment));
+  memprof::detail::delete_aligned<memprof::detail::global_heap>(address, memprof::detail::to_size(alignment));
 }
 MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  memprof::detail::delete_aligned(address, memprof::detail::to_size(alignment));
+  memprof::detail::delete_aligned<memprof::detail::global_heap>(address, memprof::detail::to_size(alignment));
 }
 
 #undef MEMPROF_DETAIL_REPLACEMENT
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_12
+#endif  // MEMPROF_SINGLE_HEADER_14
 
-#if !defined(MEMPROF_SINGLE_HEADER_13) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_13
+#if !defined(MEMPROF_SINGLE_HEADER_15) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_15
 
 // ---- <memprof/backend/torch/capture/cuda_streams.hpp>
 #include <array>
@@ -21729,10 +23112,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_13
+#endif  // MEMPROF_SINGLE_HEADER_15
 
-#if !defined(MEMPROF_SINGLE_HEADER_14) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_14
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_16
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -21768,10 +23151,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_14
+#endif  // MEMPROF_SINGLE_HEADER_16
 
-#if !defined(MEMPROF_SINGLE_HEADER_15) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_15
+#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -21981,6 +23364,18 @@ class shared_by_two_threads : public memory_from_malloc {
   std::atomic<bool> is_released_by_one_{false};
 };
 
+/// Whether a scope has ended, if it may end on another thread than it began on. Shared by the thread on which it began and by
+/// libtorch's context for it.
+class shared_end final : public shared_by_two_threads<shared_end> {
+ public:
+  /// Release pairs with the acquire in `has_ended`: what the other thread did before belongs to the scope.
+  void mark_ended() noexcept { has_ended_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<bool> has_ended_{false};
+};
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/operator_memory.hpp>
@@ -22064,25 +23459,6 @@ inline void count_deallocation(torch_thread& self, const void* address) noexcept
 inline void count_on_device(torch_thread& self, std::int64_t change) noexcept {
   if (pytorch_operator_call* const call = innermost_call(self)) call->add_on_device(change);
 }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/backend/torch/capture/shared_end.hpp>
-#include <atomic>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Whether a scope has ended, if it may end on another thread than it began on. Shared by the thread on which it began and by
-/// libtorch's context for it.
-class shared_end final : public shared_by_two_threads<shared_end> {
- public:
-  /// Release pairs with the acquire in `has_ended`: what the other thread did before belongs to the scope.
-  void mark_ended() noexcept { has_ended_.store(true, std::memory_order_release); }
-  [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
-
- private:
-  std::atomic<bool> has_ended_{false};
-};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -22827,7 +24203,6 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 /// @file
 /// Whether the numbers of a profile can come from one run: a file may have been edited by hand, merged or damaged.
@@ -22859,14 +24234,14 @@ class contradiction_list {
     sentences_.push_back(std::string{what} + std::string{where} + relation + std::string{rule} + rest);
   }
 
-  [[nodiscard]] std::vector<std::string> take() && { return std::move(sentences_); }
+  [[nodiscard]] vector<std::string> take() && { return std::move(sentences_); }
 
  private:
-  std::vector<std::string> broken_;
-  std::vector<std::string> sentences_;
+  vector<std::string> broken_;
+  vector<std::string> sentences_;
 };
 
-[[nodiscard]] inline std::int64_t bytes_of(const std::vector<owned_bytes>& rows) {
+[[nodiscard]] inline std::int64_t bytes_of(const vector<owned_bytes>& rows) {
   std::int64_t sum = 0;
   for (const owned_bytes& row : rows) sum = add_saturating(sum, row.bytes);
   return sum;
@@ -22961,7 +24336,7 @@ inline void check_segments(const profile& of, const space_profile& space, contra
   if (are_all_kept) check_sums(space, sum, "the sum over the segments", found);
   if (space.segments_by_name.empty()) return;
   segment_sums by_name;
-  for (const named_segments_usage& row : space.segments_by_name) {
+  for (const segment_summary& row : space.segments_by_name) {
     by_name.add(row.allocations.sum, row.deallocations.sum, row.allocation_count.sum, row.deallocation_count.sum);
   }
   check_sums(space, by_name, "the sum over segments_by_name", found);
@@ -23025,7 +24400,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 /// Where the numbers of a memory space in a profile contradict each other: one sentence for each broken rule, with the first
 /// place that breaks it. Empty for every profile that a capture made, and for profiles with rounded numbers: the reader of their
 /// format checks those and adds remarks to the provenance. `space` must belong to the profile.
-[[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const space_profile& space) {
+[[nodiscard]] inline vector<std::string> contradictions(const profile& of, const space_profile& space) {
   if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;
   detail::check_totals(space, found);
@@ -23034,7 +24409,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 }
 
 /// The same for a memory that several spaces share; `memory` must belong to the profile.
-[[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const memory_profile& memory) {
+[[nodiscard]] inline vector<std::string> contradictions(const profile& of, const memory_profile& memory) {
   if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;
   detail::check_memory(of, memory, found);
@@ -23043,10 +24418,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -23130,6 +24505,16 @@ inline file_handle create_beside(const std::filesystem::path& path, std::filesys
   return file;
 }
 
+/// Removes the file with that name, if it is not empty, at the end of the scope.
+struct removed_file_guard {
+  const std::filesystem::path& path;
+
+  ~removed_file_guard() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
 /// Has `write(FILE*)`, which returns whether it succeeded, write `path` so that a failure leaves an existing file unchanged: it
 /// writes a new file next to it, which then takes its name. Follows links and keeps permissions. Writes directly to a device or
 /// pipe.
@@ -23159,18 +24544,12 @@ void replace_file(const std::filesystem::path& path, Write&& write) {
   fs::path temporary;
   file_handle file = create_beside(target, temporary);
   if (!file) raise_about_file("write", path, reason_in_errno());
-  if (!write_and_close(std::move(file), write)) {
-    const std::string reason = reason_in_errno();
-    fs::remove(temporary, failure);
-    raise_about_file("write", path, reason);
-  }
+  const removed_file_guard leftover{temporary};
+  if (!write_and_close(std::move(file), write)) raise_about_file("write", path, reason_in_errno());
   if (fs::exists(status)) fs::permissions(temporary, status.permissions(), failure);  // at worst, the defaults remain
   fs::rename(temporary, target, failure);
-  if (failure) {
-    const std::string reason = failure.message();
-    fs::remove(temporary, failure);
-    raise_about_file("write", path, reason);
-  }
+  if (failure) raise_about_file("write", path, failure.message());
+  temporary.clear();  // another process may have taken that name by now
 }
 
 /// The same for a given text.
@@ -23180,12 +24559,12 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_19
 
-// ---- <memprof/ledger/follow_blocks.hpp>
+// ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
 #include <cstdint>
 
@@ -23194,20 +24573,20 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Notified of each block that comes or goes in a memory space, and at which stamp. A block replaced at its address goes first.
 /// `segment_ended` is called once `history` has the segment.
 template <class T>
-concept follows_blocks = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
+concept block_listener = requires(T listener, std::uint8_t space, const block& one, std::uint64_t stamp,
                                   const segment_history& history) {
-  follower.allocated(space, one, stamp);
-  follower.freed(space, one, stamp);
-  follower.segment_ended(history);
+  listener.allocated(space, one, stamp);
+  listener.freed(space, one, stamp);
+  listener.segment_ended(history);
 };
 
-/// Applies events as `ledger::apply` does, and notifies `follower` of each block that came or went and each segment that ended.
+/// Applies events as `ledger::apply` does, and notifies `listener` of each block that came or went and each segment that ended.
 ///
 /// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which has no
-/// follower, does not pay for it. Costs a few lookups per event, and a pass over the space's live blocks for an event that may
+/// listener, does not pay for it. Costs a few lookups per event, and a pass over the space's live blocks for an event that may
 /// free many.
-template <follows_blocks Follower>
-void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
+template <block_listener Listener>
+void apply_and_notify(ledger& events, const event* first, const event* last, std::uint32_t ring, Listener& listener) {
   page_array<block> before;
   for (; first != last; ++first) {
     const event& recorded = *first;
@@ -23223,16 +24602,16 @@ void apply_and_follow(ledger& events, const event* first, const event* last, std
     }
     const std::uint64_t segments = events.segments().count();
     events.apply(first, first + 1, ring);
-    if (events.segments().count() != segments) follower.segment_ended(events.segments());
+    if (events.segments().count() != segments) listener.segment_ended(events.segments());
     const space_ledger* const space = events.space(recorded.space);
     if (space == nullptr) continue;
     for (const block& old : before) {
       const block* const now = space->blocks().at(old.address);
-      if (now == nullptr || now->born() != old.born()) follower.freed(recorded.space, old, events.last_stamp());
+      if (now == nullptr || now->born() != old.born()) listener.freed(recorded.space, old, events.last_stamp());
     }
     if (space->allocation_count() == allocations) continue;
     if (const block* const made = space->blocks().at(recorded.address))
-      follower.allocated(recorded.space, *made, events.last_stamp());
+      listener.allocated(recorded.space, *made, events.last_stamp());
   }
 }
 
@@ -23246,11 +24625,10 @@ void apply_and_follow(ledger& events, const event* first, const event* last, std
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The facets that follow single blocks, for all memory spaces; models `follows_blocks`.
+/// The facets that follow single blocks, for all memory spaces; models `block_listener`.
 class facet_folds {
  public:
   void allocated(std::uint8_t space, const detail::block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
@@ -23264,23 +24642,23 @@ class facet_folds {
 
   /// Fills the facets of a profile built from the same ledger.
   void fill(profile& result, ledger& events, name_view labels) const {
-    const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
-    std::vector<std::string> segments;
+    const vector<std::string> paths = detail::operation_paths(events.operations(), labels);
+    vector<std::string> segments;
     for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
     const detail::facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
     for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
       if (events.space(id) == nullptr) continue;
-      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : space_facet_folds{}.build(names);
+      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : detail::space_facet_folds{}.build(names);
     }
   }
 
  private:
-  [[nodiscard]] space_facet_folds& of(std::uint8_t space) {
-    if (!spaces_[space]) spaces_[space] = std::make_unique<space_facet_folds>();
+  [[nodiscard]] detail::space_facet_folds& of(std::uint8_t space) {
+    if (!spaces_[space]) spaces_[space] = std::make_unique<detail::space_facet_folds>();
     return *spaces_[space];
   }
 
-  std::array<std::unique_ptr<space_facet_folds>, ledger::max_spaces> spaces_;
+  std::array<std::unique_ptr<detail::space_facet_folds>, ledger::max_spaces> spaces_;
 };
 
 /// A `trace_visitor` that feeds a given `trace_fold` and the facets along with it.
@@ -23293,9 +24671,9 @@ class following_fold {
   void space(const space_definition& space) noexcept { fold_.space(space); }
   void facts(fact_part&& part) { fold_.facts(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) {
-    detail::apply_and_follow(fold_.events(), first, last, ring, facets_);
+    detail::apply_and_notify(fold_.events(), first, last, ring, facets_);
   }
-  bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
+  bool saved_state(const saved_state_part& part) noexcept { return fold_.saved_state(part); }
 
   /// Like `facet_folds::fill`, for a profile built from the fold.
   void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
@@ -23312,7 +24690,6 @@ static_assert(trace_visitor<following_fold>);
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -23323,7 +24700,7 @@ template <class Fold>
 [[nodiscard]] double max_bytes_of_profile(Fold& fold) {
   const auto& events = fold.events();
   const auto& tree = events.operations();
-  std::vector<double> lengths(tree.size());
+  vector<double> lengths(tree.size());
   double paths = 0;
   double longest = 0;
   for (std::size_t node = 1; node < tree.size(); ++node) {
@@ -23343,7 +24720,7 @@ template <class Fold>
     const auto limit = static_cast<double>(events.options().largest_blocks);
     total += static_cast<double>(events.segments().marks().size() *
                                  (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage) + sizeof(active_usage)));
-    total += static_cast<double>(events.segments().rows().size() * (sizeof(named_segments_usage) + sizeof(named_core_peaks) +
+    total += static_cast<double>(events.segments().rows().size() * (sizeof(segment_summary) + sizeof(named_core_peaks) +
                                                                     sizeof(named_reserved_usage) + sizeof(named_active_usage)));
     total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
     for (const segment_record& record : space->segments()) {
@@ -23369,9 +24746,7 @@ template <class Fold>
 #include <cstring>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23405,13 +24780,13 @@ class live_snapshot {
   /// A chunk that may not be in the file yet, up to its last valid byte.
   struct chunk {
     std::uint64_t number;
-    std::vector<unsigned char> payload;
+    vector<unsigned char> payload;
   };
   /// The events held by a ring.
   struct ring {
     std::uint32_t id;
     std::uint64_t first_number;  ///< number of the ring's earlier events
-    std::vector<event> events;
+    vector<event> events;
   };
 
   /// Reads the area at `area`; the trace itself begins at `base`. Damaged parts are left out.
@@ -23438,7 +24813,7 @@ class live_snapshot {
   [[nodiscard]] bool is_damaged() const noexcept { return is_damaged_; }
   /// Number of threads whose last events are nowhere in the file.
   [[nodiscard]] std::uint64_t rings_outside() const noexcept { return rings_outside_; }
-  [[nodiscard]] std::vector<ring>& rings() noexcept { return rings_; }
+  [[nodiscard]] vector<ring>& rings() noexcept { return rings_; }
 
   /// The chunk with that number; null if it is not in the area.
   [[nodiscard]] const chunk* find(std::uint64_t number) const noexcept {
@@ -23498,7 +24873,7 @@ class live_snapshot {
     const auto size = static_cast<std::uint32_t>(state.commit);
     const std::uint64_t buffer = header_.first_buffer + std::uint64_t{index} * header_.buffer_bytes;
     if (size > header_.buffer_bytes || !has_bytes(buffer, size)) return false;
-    chunk found{state.number - 1, std::vector<unsigned char>(size)};
+    chunk found{state.number - 1, vector<unsigned char>(size)};
     if (!read(buffer, found.payload.data(), size)) return false;
     const std::uint32_t checksum = crc32c::extend(0, found.payload.data(), size);
     if (state.commit != 0 && live_buffer_state::commit_of(size, checksum, state.number) != state.commit) return false;
@@ -23534,7 +24909,7 @@ class live_snapshot {
     std::size_t count = 0;
     std::size_t now = 0;
     if (!read_header(index, before, count)) return true;
-    found = {before.ring, before.first_number, std::vector<event>(count)};
+    found = {before.ring, before.first_number, vector<event>(count)};
     if (!read(place(index) + live_ring_header::size, found.events.data(), count * sizeof(event))) return true;
     return read_header(index, after, now) && after.first_number == before.first_number && now >= count;
   }
@@ -23578,10 +24953,23 @@ class live_snapshot {
   bool is_damaged_ = false;
   std::uint64_t rings_outside_ = 0;
   std::uint64_t used_places_ = 0;
-  std::vector<chunk> chunks_;
-  std::vector<ring> rings_;
+  vector<chunk> chunks_;
+  vector<ring> rings_;
   std::optional<std::uint64_t> chunks_so_far_;
 };
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/live_rings.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+/// @file
+/// The events that the rings of a live area still hold, as the end of its trace.
+
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// How far a trace has come on each ring.
 class ring_positions {
@@ -23622,7 +25010,7 @@ class ring_positions {
 /// Passes the events still held by rings to `visitor`, merged as in a drain (record/drain.hpp), without those that the trace
 /// already has. If some are in neither, a gap comes first. Returns the number of events passed.
 template <class Visitor>
-std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const ring_positions& positions, Visitor& visitor) {
+std::uint64_t visit_rings(const vector<live_snapshot::ring>& rings, const ring_positions& positions, Visitor& visitor) {
   struct pending {
     const event* next;
     const event* end;
@@ -23632,7 +25020,7 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
     [[nodiscard]] std::uint64_t key() const noexcept { return next->stamp != 0 ? next->stamp : last_stamp; }
   };
   const auto is_before = [](const pending& left, const pending& right) noexcept { return left.key() > right.key(); };
-  std::vector<pending> heap;
+  vector<pending> heap;
   std::uint64_t missing = 0;
   for (const live_snapshot::ring& each : rings) {
     const std::uint64_t position = positions.events(each.id);
@@ -23682,7 +25070,6 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <unistd.h>
 
@@ -23850,18 +25237,7 @@ class trace_file_reader {
 
   /// Whether the header has changed since it was read, so that what was read of the file may be invalid. If so, looks for the
   /// next chunk again; if that chunk is gone, reading continues where the file now begins.
-  [[nodiscard]] bool has_changed_meanwhile() {
-    trace_file_header now;
-    if (!live_ || !read_header(now) || now == header_) return false;
-    take_changed(now);
-    if (now.first_number > number_) {
-      if (!is_complete_meanwhile_) look_at_live_file();
-      begin_to_read();
-    } else if (const std::uint64_t found = find_chunk(); found != 0) {
-      offset_ = found;
-    }
-    return true;
-  }
+  [[nodiscard]] bool has_changed_meanwhile();
 
   /// Whether all chunks were read; for an incomplete file, all that existed when its live area was read.
   [[nodiscard]] bool is_behind_last_chunk() const noexcept {
@@ -23871,97 +25247,26 @@ class trace_file_reader {
   }
 
   /// The offset of the next chunk, or of the beginning before it; 0 if the file does not have it.
-  [[nodiscard]] std::uint64_t find_chunk() {
-    for (std::uint64_t at : {header_.first_chunk, header_.more_chunks}) {
-      std::array<unsigned char, chunk_header::size> bytes{};
-      chunk_header chunk;
-      for (; at != 0 && read_on(bytes.data(), bytes.size(), at) == bytes.size() && chunk.decode(bytes);) {
-        if (chunk.number == number_) return at;
-        if (chunk.number > number_) break;
-        at += bytes.size() + chunk.bytes;
-      }
-    }
-    return 0;
-  }
+  [[nodiscard]] std::uint64_t find_chunk();
 
   /// Reads the next chunk of events. Skips a generation's beginning, which a reader coming from the previous chunk does not need.
-  [[nodiscard]] const char* read_events() {
-    if (std::exchange(has_chunk_, false)) return nullptr;
-    const char* fault = read_chunk();
-    if (fault != nullptr && seeks_) {
-      const std::uint64_t elsewhere = find_chunk();
-      if (elsewhere == 0 || elsewhere == offset_) return fault;
-      offset_ = elsewhere;
-      fault = read_chunk();
-    }
-    while (fault == nullptr && is_generation_beginning_) fault = read_chunk();
-    return fault;
-  }
+  [[nodiscard]] const char* read_events();
 
   /// Reads the next chunk in the file; null, or what is wrong with it.
-  [[nodiscard]] const char* read_chunk() {
-    std::array<unsigned char, chunk_header::size> bytes{};
-    const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
-    chunk_header chunk;
-    if (skips_hole(bytes, got)) return read_chunk();
-    if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
-    if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
-    is_generation_beginning_ = chunk.packing == generation_beginning;
-    if (!is_generation_beginning_) check_packing(chunk.packing);
-    payload_.resize(chunk.bytes);
-    if (read_on(payload_.data(), payload_.size(), offset_ + bytes.size()) < payload_.size()) return "cut off within a chunk";
-    if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
-    offset_ += bytes.size() + chunk.bytes;
-    if (chunk.packing == packed_with_zstd && !unpack()) {
-      return "damaged, although its checksum is right: it was packed incorrectly,";
-    }
-    return nullptr;
-  }
+  [[nodiscard]] const char* read_chunk();
 
   /// Whether these bytes begin the hole between the chunks of a file read through a pipe; if so, skips it.
-  [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got) {
-    if (seeks_ || offset_ + got >= header_.more_chunks || bytes[0] != 0) return false;
-    std::uint64_t left = header_.more_chunks - offset_ - got;
-    for (unsigned char byte = 0; left != 0 && read(&byte, 1) == 1;) --left;
-    offset_ = header_.more_chunks;
-    return true;
-  }
+  [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got);
 
-  void check_packing(std::uint32_t packing) const {
-    if (packing > packed_with_zstd)
-      refuse("its chunks are packed in a way that this memprof does not know; read it with a newer memprof");
-    if (packing == not_packed || zstd_unpacker != nullptr) return;
-    refuse(
-        "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; unpack it with a "
-        "memprof that has it: memprof trace FILE --unpack -o NEW_FILE");
-  }
+  void check_packing(std::uint32_t packing) const;
 
   /// False if the payload is not validly packed, too densely packed, or longer than a chunk may be.
-  [[nodiscard]] bool unpack() {
-    const std::size_t most = payload_.size() * max_packing_ratio;
-    unpacked_.resize(most < chunk_header::max_bytes ? most : chunk_header::max_bytes);
-    const std::size_t size = zstd_unpacker(unpacked_.data(), unpacked_.size(), payload_.data(), payload_.size());
-    if (size == no_unpacking) return false;
-    unpacked_.resize(size);
-    payload_.swap(unpacked_);
-    return true;
-  }
+  [[nodiscard]] bool unpack();
 
   /// Reads at that offset of the trace, which is the file's current position unless it is seekable.
-  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset) {
-    if (!seeks_) return read(out, size);
-    std::size_t got = 0;
-    while (got < size) {
-      const ::ssize_t more = ::pread(::fileno(file_), out + got, size - got, static_cast<::off_t>(begin_ + offset + got));
-      if (more < 0 && errno == EINTR) continue;
-      if (more < 0) raise_about_file("read", path_, reason_in_errno());
-      if (more == 0) break;
-      got += static_cast<std::size_t>(more);
-    }
-    return got;
-  }
+  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset);
 
-  std::string_view take(const std::vector<unsigned char>& payload) {
+  std::string_view take(const vector<unsigned char>& payload) {
     page_budget::add_input(payload.size());
     ++status_.chunks;
     ++number_;
@@ -23976,20 +25281,14 @@ class trace_file_reader {
   }
 
   [[noreturn]] void refuse(const std::string& reason) const { raise_about_file("read", path_, reason); }
-  std::nullopt_t stop(std::string_view what) {
-    const bool is_known = header_.chunks != trace_file_header::unknown;
-    status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) +
-                     (is_known ? " of " + std::to_string(header_.chunks) : std::string{}) + " chunks (byte " +
-                     std::to_string(status_.bytes) + ")";
-    return std::nullopt;
-  }
+  std::nullopt_t stop(std::string_view what);
 
   std::filesystem::path path_;
   std::FILE* file_;
   trace_file_header header_;
   trace_file_status status_;
-  std::vector<unsigned char> payload_;
-  std::vector<unsigned char> unpacked_;
+  vector<unsigned char> payload_;
+  vector<unsigned char> unpacked_;
 
   std::uint64_t number_ = 0;              ///< number of the next chunk
   std::uint64_t offset_ = 0;              ///< offset of what comes next in the file
@@ -24006,6 +25305,131 @@ class trace_file_reader {
 
 }  // namespace detail
 }  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/trace_file_chunks.hpp>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <unistd.h>
+
+/// @file
+/// How a `trace_file_reader` finds and checks chunks in its file.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+inline bool trace_file_reader::has_changed_meanwhile() {
+  trace_file_header now;
+  if (!live_ || !read_header(now) || now == header_) return false;
+  take_changed(now);
+  if (now.first_number > number_) {
+    if (!is_complete_meanwhile_) look_at_live_file();
+    begin_to_read();
+  } else if (const std::uint64_t found = find_chunk(); found != 0) {
+    offset_ = found;
+  }
+  return true;
+}
+
+inline std::uint64_t trace_file_reader::find_chunk() {
+  for (std::uint64_t at : {header_.first_chunk, header_.more_chunks}) {
+    std::array<unsigned char, chunk_header::size> bytes{};
+    chunk_header chunk;
+    for (; at != 0 && read_on(bytes.data(), bytes.size(), at) == bytes.size() && chunk.decode(bytes);) {
+      if (chunk.number == number_) return at;
+      if (chunk.number > number_) break;
+      at += bytes.size() + chunk.bytes;
+    }
+  }
+  return 0;
+}
+
+inline const char* trace_file_reader::read_events() {
+  if (std::exchange(has_chunk_, false)) return nullptr;
+  const char* fault = read_chunk();
+  if (fault != nullptr && seeks_) {
+    const std::uint64_t elsewhere = find_chunk();
+    if (elsewhere == 0 || elsewhere == offset_) return fault;
+    offset_ = elsewhere;
+    fault = read_chunk();
+  }
+  while (fault == nullptr && is_generation_beginning_) fault = read_chunk();
+  return fault;
+}
+
+inline const char* trace_file_reader::read_chunk() {
+  std::array<unsigned char, chunk_header::size> bytes{};
+  const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
+  chunk_header chunk;
+  if (skips_hole(bytes, got)) return read_chunk();
+  if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
+  if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
+  is_generation_beginning_ = chunk.packing == generation_beginning;
+  if (!is_generation_beginning_) check_packing(chunk.packing);
+  payload_.resize(chunk.bytes);
+  if (read_on(payload_.data(), payload_.size(), offset_ + bytes.size()) < payload_.size()) return "cut off within a chunk";
+  if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
+  offset_ += bytes.size() + chunk.bytes;
+  if (chunk.packing == packed_with_zstd && !unpack()) {
+    return "damaged, although its checksum is right: it was packed incorrectly,";
+  }
+  return nullptr;
+}
+
+inline bool trace_file_reader::skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got) {
+  if (seeks_ || offset_ + got >= header_.more_chunks || bytes[0] != 0) return false;
+  std::uint64_t left = header_.more_chunks - offset_ - got;
+  for (unsigned char byte = 0; left != 0 && read(&byte, 1) == 1;) --left;
+  offset_ = header_.more_chunks;
+  return true;
+}
+
+inline void trace_file_reader::check_packing(std::uint32_t packing) const {
+  if (packing > packed_with_zstd)
+    refuse("its chunks are packed in a way that this memprof does not know; read it with a newer memprof");
+  if (packing == not_packed || zstd_unpacker != nullptr) return;
+  refuse(
+      "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; unpack it with a "
+      "memprof that has it: memprof trace FILE --unpack -o NEW_FILE");
+}
+
+inline bool trace_file_reader::unpack() {
+  const std::size_t most = payload_.size() * max_packing_ratio;
+  unpacked_.resize(most < chunk_header::max_bytes ? most : chunk_header::max_bytes);
+  const std::size_t size = zstd_unpacker(unpacked_.data(), unpacked_.size(), payload_.data(), payload_.size());
+  if (size == no_unpacking) return false;
+  unpacked_.resize(size);
+  payload_.swap(unpacked_);
+  return true;
+}
+
+inline std::size_t trace_file_reader::read_on(unsigned char* out, std::size_t size, std::uint64_t offset) {
+  if (!seeks_) return read(out, size);
+  std::size_t got = 0;
+  while (got < size) {
+    const ::ssize_t more = ::pread(::fileno(file_), out + got, size - got, static_cast<::off_t>(begin_ + offset + got));
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) raise_about_file("read", path_, reason_in_errno());
+    if (more == 0) break;
+    got += static_cast<std::size_t>(more);
+  }
+  return got;
+}
+
+inline std::nullopt_t trace_file_reader::stop(std::string_view what) {
+  const bool is_known = header_.chunks != trace_file_header::unknown;
+  status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) +
+                   (is_known ? " of " + std::to_string(header_.chunks) : std::string{}) + " chunks (byte " +
+                   std::to_string(status_.bytes) + ")";
+  return std::nullopt;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/trace_file.hpp>
 #include <array>
@@ -24031,7 +25455,7 @@ inline void write_trace(const trace& source, const std::filesystem::path& path) 
   trace tail;  // the chunks do not say that events were left out
   if (source.left_out() != 0) {
     const event gap{0, 0, source.left_out(), 0, event_kind::gap, any_space, 0};
-    tail.events(&gap, &gap + 1, no_ring_id);
+    tail.events(&gap, &gap + 1, detail::no_ring_id);
   }
   const auto for_each_chunk = [&](auto&& visit) {
     source.for_each_chunk(visit);
@@ -24072,7 +25496,7 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     bool is_at_beginning = true;
     void events(const event* first, const event* last, std::uint32_t ring) {
       if (std::exchange(is_at_beginning, false) && first->kind == event_kind::gap) dropped = first->bytes;
-      has_ended = has_ended || (ring == no_ring_id && (last - 1)->kind == event_kind::capture_end);
+      has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
@@ -24108,12 +25532,12 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
     if (file.live()->rings_outside() != 0 && !status.is_being_written) {
       const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
-      visitor.events(&gap, &gap + 1, no_ring_id);
+      visitor.events(&gap, &gap + 1, detail::no_ring_id);
     }
   }
   if (!status.damage.empty()) {
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};  // one or more
-    visitor.events(&gap, &gap + 1, no_ring_id);
+    visitor.events(&gap, &gap + 1, detail::no_ring_id);
   }
   return status;
 }
@@ -24157,9 +25581,9 @@ enum class facets : std::uint8_t { none, all };
 
 /// The profile of a trace in an open file, from its current position; `status` reports the state of the trace, and `path` is the
 /// file's name for messages. A truncated or damaged file gives the profile of the part before the damage, which is not `exact`.
-/// Raises errors like `read_trace`. `kept_segments` segments are kept in full; 0: as many as the capture kept.
+/// Raises errors like `read_trace`. `full_segments` segments are kept in full; 0: as many as the capture kept.
 [[nodiscard]] MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                                   std::uint32_t kept_segments = 0, facets asked = facets::none);
+                                                   std::uint32_t full_segments = 0, facets asked = facets::none);
 
 /// The same, given the file's name.
 [[nodiscard]] MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status);
@@ -24212,7 +25636,7 @@ namespace detail {
 /// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the size of the
 /// unpacked trace; otherwise an error is raised.
 template <class Read>
-[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t kept_segments, facets asked,
+[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t full_segments, facets asked,
                                             Read&& read) {
   constexpr std::size_t fixed_bytes = std::size_t{1} << 29;
   constexpr std::size_t each_byte = 128;  // a live block takes at most 171, and about five in the trace
@@ -24223,7 +25647,7 @@ template <class Read>
   page_budget budget{fixed_bytes, each_byte};
   trace_fold fold;
   fold.limit_work(fixed_steps);
-  fold.keep_segments(kept_segments);
+  fold.keep_full_segments(full_segments);
   return folded_profile(fold, asked, read, [&] {
     fold.events().settle_spaces();
     if (budget.is_exhausted()) refuse("too much memory");
@@ -24235,8 +25659,8 @@ template <class Read>
 }  // namespace detail
 
 MEMPROF_SEPARABLE profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                     std::uint32_t kept_segments, facets asked) {
-  return detail::profile_within_bounds(path, kept_segments, asked, [&](auto& fold) { status = read_trace(file, path, fold); });
+                                     std::uint32_t full_segments, facets asked) {
+  return detail::profile_within_bounds(path, full_segments, asked, [&](auto& fold) { status = read_trace(file, path, fold); });
 }
 
 MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
@@ -24252,10 +25676,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -24463,9 +25887,6 @@ template <>
 inline constexpr name_list signed_fields<segment>{"number", "step"};
 
 template <>
-inline constexpr name_list field_names<growth_line>{"per_step", "r_squared"};
-
-template <>
 inline constexpr name_list field_names<named_segments>{"name",         "stands_for_others", "count",      "kept",
                                                        "first_number", "last_number",       "duration_ns"};
 
@@ -24475,8 +25896,9 @@ inline constexpr name_list later_fields<named_segments>{"stands_for_others"};
 template <>
 inline constexpr name_list signed_fields<named_segments>{"first_number", "last_number"};
 
+/// `peak_live_bytes` is "live_at_peak" in JSON, whose keys do not change.
 template <>
-inline constexpr name_list field_names<named_segments_usage>{
+inline constexpr name_list field_names<segment_summary>{
     "segment",        "segment_peak",       "live_at_peak",     "allocations",        "deallocations",
     "segment_change", "cumulative_current", "allocation_count", "deallocation_count", "growth"};
 
@@ -24647,10 +26069,11 @@ inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
 /// Every struct of a profile.
 using profile_structs =
-    decltype(type_list<process_info, value_summary, event_tally, owned_bytes, live_block, live_set>{} + facet_structs{} +
-             type_list<segment, growth_line, named_segments, named_segments_usage, segment_usage, timeline_point, memory_timeline,
-                       space_anomalies, space_profile, memory_profile, operation_invocation, operation_usage, operation_profile,
-                       checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
+    decltype(detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
+             detail::facet_structs{} +
+             detail::type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary,
+                               segment_usage, timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile,
+                               checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>
@@ -24687,7 +26110,6 @@ constexpr void for_each_field(T& value, Function&& function) {
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// @file
 /// How JSON values become struct fields, as tables that a reader walks while it receives the values: so a document is never in
@@ -24825,12 +26247,11 @@ template <>
 
 template <class Element>
 [[nodiscard]] json_target append_to(void* array) {
-  return {&json_type_of<Element>, &static_cast<std::vector<Element>*>(array)->emplace_back()};
+  return {&json_type_of<Element>, &static_cast<vector<Element>*>(array)->emplace_back()};
 }
 
 template <class Element>
-inline constexpr json_type json_type_of<std::vector<Element>>{.expected = &json_noun<std::vector<Element>>,
-                                                              .append = &append_to<Element>};
+inline constexpr json_type json_type_of<vector<Element>>{.expected = &json_noun<vector<Element>>, .append = &append_to<Element>};
 
 template <class T, std::size_t Index>
 [[nodiscard]] void* field_of(void* object) {
@@ -24879,7 +26300,6 @@ inline constexpr json_type json_type_of<T>{.expected = &json_noun<T>, .fields = 
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 /// @file
 /// Tables of facts in JSON: an object with a key per table, whose value is an array of rows; a row is an object with a key per
@@ -24919,7 +26339,7 @@ template <>
 /// All rows have the columns of the first, in its order.
 [[nodiscard]] inline json_target append_value(void* table, std::string_view key) {
   fact_table& rows = *static_cast<fact_table*>(table);
-  std::vector<fact_value>& row = rows.rows.back();
+  vector<fact_value>& row = rows.rows.back();
   const std::size_t column = row.size();
   if (rows.rows.size() == 1) {
     if (column == max_fact_columns) return {};
@@ -24945,7 +26365,7 @@ inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &ap
 
 /// Adds a table with that name; null if it already exists or there are too many.
 [[nodiscard]] inline fact_table* add_table(void* tables, std::string_view name) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  auto& known = *static_cast<vector<fact_table>*>(tables);
   constexpr std::size_t max_tables = 1024;
   if (known.size() == max_tables) return nullptr;
   for (const fact_table& table : known) {
@@ -24962,14 +26382,14 @@ inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &ap
 }
 
 template <>
-inline constexpr json_type json_type_of<std::vector<fact_table>>{.expected = &object_noun, .member = &append_table};
+inline constexpr json_type json_type_of<vector<fact_table>>{.expected = &object_noun, .member = &append_table};
 
 // --- version 1 --------------------------------------------------------------------------------------------------------
 
 /// The rows of a table, stored under a key of the profile.
 template <fact T>
 [[nodiscard]] json_target append_former_row(void* tables) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  auto& known = *static_cast<vector<fact_table>*>(tables);
   if (known.empty() || known.back().name != T::table) (void)add_table(tables, T::table);
   return append_row(&known.back());
 }
@@ -24997,7 +26417,7 @@ template <>
 }
 
 [[nodiscard]] inline json_target append_former_missing_source(void* tables) {
-  auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  auto& known = *static_cast<vector<fact_table>*>(tables);
   if (known.empty() || known.back().name != missing_source::table) known.push_back(to_table<missing_source>({}));
   known.back().rows.emplace_back();
   return {&json_type_of<former_missing_source>, &known.back()};
@@ -25163,6 +26583,14 @@ struct json_input_iterator {
   [[nodiscard]] bool is_end() const noexcept { return input == nullptr || input->at_end(); }
 };
 
+/// What a document must declare, and how strictly it is read.
+struct json_rules {
+  std::string_view format = {};  ///< value of its key "format"; empty: none required
+  std::int64_t version = 0;      ///< greatest permitted value of its key "version", if it has a format
+  std::int64_t oldest_version = version;
+  bool refuses_unknown_keys = false;  ///< for hand-written files, where an unknown key is a misspelling
+};
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json_references.hpp>
@@ -25238,7 +26666,6 @@ inline void check_references(const profile& read, const json_place& root) {
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 /// @file
 /// Writes profiles as JSON text without an intermediate document or nlohmann/json, in that library's layout (`dump(1)`).
@@ -25421,12 +26848,12 @@ inline void put_json(json_output& out, const fact_value& value) {
   }
 }
 
-inline void put_json(json_output& out, const std::vector<fact_table>& tables) {
+inline void put_json(json_output& out, const vector<fact_table>& tables) {
   out.begin_object();
   for (const fact_table& table : tables) {
     out.key(table.name);
     out.begin_array();
-    for (const std::vector<fact_value>& values : table.rows) {
+    for (const vector<fact_value>& values : table.rows) {
       out.element();
       out.begin_object();
       for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
@@ -25531,10 +26958,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -25702,7 +27129,6 @@ inline constexpr int max_numbered = 10'000;
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include <unistd.h>
 
@@ -25768,7 +27194,7 @@ inline constexpr std::string_view session_file_variable = "MEMPROF_CONFIG";
 
 /// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
 [[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
+  vector<std::size_t> row(right.size() + 1);
   for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
   for (std::size_t line = 0; line < left.size(); ++line) {
     std::size_t diagonal = row[0];
@@ -26644,130 +28070,10 @@ class [[nodiscard]] session {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/report/text/fact_lines.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-
-/// A value formatted for people. The name of its column gives the unit: "..._ns" are times; "bytes", "..._bytes", "..._memory"
-/// and "..._size" are bytes; "address" is an address.
-[[nodiscard]] inline page_line fact_text(std::string_view column, const fact_value& value) {
-  if (const auto* const text = std::get_if<std::string>(&value)) return page_line{}.add_name(*text);
-  if (const auto* const number = std::get_if<double>(&value)) {
-    const double size = *number < 0 ? -*number : *number;
-    return decimal(*number, size < 1000 ? 3 : 0);
-  }
-  const std::int64_t number = std::get<std::int64_t>(value);
-  if (column.ends_with("_ns")) return short_time(number);
-  if (column == "bytes" || column.ends_with("_bytes") || column.ends_with("_memory") || column.ends_with("_size"))
-    return short_bytes(number);
-  if (column == "address") return address_text(static_cast<std::uint64_t>(number));
-  return grouped(number);
-}
-
-/// The columns of a table of facts beside the first, in blocks that fit `columns` beside it: one block if the page is wide
-/// enough. Texts may be shortened, but not below `least_name`.
-[[nodiscard]] inline std::vector<std::vector<std::size_t>> fact_blocks(const page_table& whole, std::size_t columns) {
-  std::vector<std::size_t> widths(whole.columns.size());
-  for (std::size_t column = 0; column < widths.size(); ++column) {
-    widths[column] = display_width(whole.columns[column].title);
-    for (const std::vector<page_line>& row : whole.rows) {
-      const std::size_t least = column == 0 ? std::min(width_of(row[column]), columns / 3) : least_width_of(row[column]);
-      widths[column] = std::max(widths[column], least);
-    }
-  }
-  std::vector<std::vector<std::size_t>> blocks(1);
-  std::size_t end = widths.empty() ? 0 : widths.front();
-  for (std::size_t column = 1; column < widths.size(); ++column) {
-    if (end + column_gap + widths[column] > columns && !blocks.back().empty()) {
-      blocks.emplace_back();
-      end = widths.front();
-    }
-    blocks.back().push_back(column);
-    end += column_gap + widths[column];
-  }
-  return blocks;
-}
-
-[[nodiscard]] inline page_table fact_page_table(const fact_table& table, const std::vector<std::string>& titles,
-                                                std::size_t max_rows) {
-  page_table made;
-  made.has_titles = true;
-  const std::size_t shown = std::min(max_rows, table.rows.size());
-  for (std::size_t column = 0; column < titles.size(); ++column) {
-    const bool is_text =
-        shown != 0 && column < table.rows.front().size() && std::holds_alternative<std::string>(table.rows.front()[column]);
-    made.columns.push_back({titles[column], !is_text});
-  }
-  for (std::size_t index = 0; index < shown; ++index) {
-    std::vector<page_line>& row = made.rows.emplace_back();
-    for (std::size_t column = 0; column < titles.size() && column < table.rows[index].size(); ++column) {
-      row.push_back(fact_text(table.columns[column], table.rows[index][column]));
-      // As a name, which gives way on a narrow page.
-      if (width_of(row.back()) > least_name && !has_name(row.back()))
-        row.back() = page_line{}.add_name(row.back().parts().front().text);
-    }
-    row.resize(titles.size());
-  }
-  return made;
-}
-
-/// The lines of a table of facts: below each other in blocks of columns, each with the first, if they do not fit side by side.
-[[nodiscard]] inline std::vector<std::string> fact_table_text(const fact_table& table, std::size_t max_rows, std::size_t columns,
-                                                              bool is_colored) {
-  std::vector<std::string> titles;
-  for (const std::string& title : table.columns) titles.push_back(shortened(on_one_line(title), columns / 2 - column_gap));
-  const page_table whole = fact_page_table(table, titles, max_rows);
-  std::vector<std::string> lines;
-  if (whole.rows.empty() || whole.columns.empty()) return lines;
-  for (std::vector<std::size_t>& block : fact_blocks(whole, columns)) {
-    block.insert(block.begin(), 0);
-    page_table part;
-    part.has_titles = true;
-    for (const std::size_t column : block) part.columns.push_back(whole.columns[column]);
-    for (const std::vector<page_line>& row : whole.rows) {
-      std::vector<page_line>& cells = part.rows.emplace_back();
-      for (const std::size_t column : block) cells.push_back(row[column]);
-    }
-    if (!lines.empty()) lines.emplace_back();
-    for (laid_out& line : table_text(std::move(part), columns, is_colored)) lines.push_back(std::move(line.text));
-  }
-  return lines;
-}
-
-}  // namespace detail
-
-/// A table of facts with at most `max_rows` rows, in at most `text_options::columns` columns; one with more columns of its own is
-/// divided into several, one below the other. The names of its columns give the units of their numbers: "..._ns" are times;
-/// "bytes", "..._bytes", "..._memory" and "..._size" are bytes.
-[[nodiscard]] inline std::string to_text(const fact_table& table, std::size_t max_rows, const text_options& options = {}) {
-  const std::size_t columns = std::max<std::size_t>(options.columns, 60);
-  const auto count = static_cast<std::int64_t>(table.rows.size());
-  std::string text = detail::with_emphasis(detail::shortened(detail::on_one_line(table.name), columns - 30),
-                                           detail::emphasis::strong, options.is_colored);
-  text += " (" + detail::grouped(count, "row", "rows") + ")\n";
-  for (const std::string& line : detail::fact_table_text(table, max_rows, columns, options.is_colored)) text += line + '\n';
-  if (max_rows < table.rows.size()) {
-    text += detail::grouped(count - static_cast<std::int64_t>(max_rows), "further row", "further rows") + '\n';
-  }
-  return text;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-#endif  // MEMPROF_SINGLE_HEADER_19
-
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_22
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -26827,15 +28133,15 @@ namespace detail {
   if (name == "gpu-141gb") return detail::gpu(name, 143'156);
   std::string known;
   for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
-  detail::raise("there is no device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
+  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/trace/dtype.hpp>
 #include <array>
@@ -27076,7 +28382,7 @@ class trace_writer {
     thread_state& self = current();
     const open_operation opened{++self.last_operation, self.number, self.innermost, label_of(name), 0};
     self.innermost = opened.number;
-    put({stamp(), scope_address(opened.number, opened.outer), 0, opened.name, event_kind::scope_begin, any_space,
+    put({stamp(), detail::scope_address(opened.number, opened.outer), 0, opened.name, event_kind::scope_begin, any_space,
          category.tag()});
     return opened;
   }
@@ -27084,7 +28390,8 @@ class trace_writer {
     thread_state& self = current();
     const bool is_own = self.number == ended.thread;
     if (is_own && self.innermost == ended.number) self.innermost = ended.outer;
-    put({stamp(), scope_address(ended.number, is_own ? 0 : ended.thread), 0, ended.name, event_kind::scope_end, any_space, 0});
+    put({stamp(), detail::scope_address(ended.number, is_own ? 0 : ended.thread), 0, ended.name, event_kind::scope_end, any_space,
+         0});
   }
 
   /// Ends the current segment.
@@ -27124,10 +28431,10 @@ class trace_writer {
     return *thread_;
   }
   void put(const event& happened) { target_.events(&happened, &happened + 1, current().number); }
-  void put_own(const event& happened) { target_.events(&happened, &happened + 1, no_ring_id); }
+  void put_own(const event& happened) { target_.events(&happened, &happened + 1, detail::no_ring_id); }
 
   trace& target_;
-  label_table names_;
+  detail::label_table names_;
   label spaces_[any_space] = {};
   std::size_t space_count_ = 0;
   std::int64_t now_ns_ = 0;
@@ -27138,10 +28445,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -27175,6 +28482,27 @@ namespace memprof::inline MEMPROF_ABI::detail {
     if (message.find(part) != message.npos) return expected;
   }
   return "expected a value";
+}
+
+/// A value's text for a message: the value itself, or "a string" and the like if it is long.
+[[nodiscard]] inline std::string json_text(const json_value& value) {
+  constexpr std::size_t longest = 60;
+  const bool is_long = value.text.size() > longest;
+  switch (value.kind) {
+    case json_kind::null: return "null";
+    case json_kind::boolean: return value.truth ? "true" : "false";
+    case json_kind::integer: return std::to_string(value.integer);
+    case json_kind::natural: return std::to_string(value.natural);
+    case json_kind::real:
+      if (is_long) return "a long number";
+      return value.text.empty() ? nlohmann::ordered_json(value.real).dump() : std::string{value.text};
+    case json_kind::string:
+      if (is_long) return "a long string";
+      return nlohmann::ordered_json(value.text).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    case json_kind::array: return "an array";
+    case json_kind::object: break;
+  }
+  return "an object";
 }
 
 /// The callbacks of nlohmann/json's parser. A `Reader` has `take(json_value)`, `open(json_kind)` and `close()` for arrays and
@@ -27247,41 +28575,11 @@ struct json_events {
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// @file
 /// The part of `profile/json.hpp` that reads values. Every error names the source and the place in it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-/// What a document must declare, and how strictly it is read.
-struct json_rules {
-  std::string_view format = {};  ///< value of its key "format"; empty: none required
-  std::int64_t version = 0;      ///< greatest permitted value of its key "version", if it has a format
-  std::int64_t oldest_version = version;
-  bool refuses_unknown_keys = false;  ///< for hand-written files, where an unknown key is a misspelling
-};
-
-/// A value's text for a message: the value itself, or "a string" and the like if it is long.
-[[nodiscard]] inline std::string json_text(const json_value& value) {
-  constexpr std::size_t longest = 60;
-  const bool is_long = value.text.size() > longest;
-  switch (value.kind) {
-    case json_kind::null: return "null";
-    case json_kind::boolean: return value.truth ? "true" : "false";
-    case json_kind::integer: return std::to_string(value.integer);
-    case json_kind::natural: return std::to_string(value.natural);
-    case json_kind::real:
-      if (is_long) return "a long number";
-      return value.text.empty() ? nlohmann::ordered_json(value.real).dump() : std::string{value.text};
-    case json_kind::string:
-      if (is_long) return "a long string";
-      return nlohmann::ordered_json(value.text).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-    case json_kind::array: return "an array";
-    case json_kind::object: break;
-  }
-  return "an object";
-}
 
 /// Stores a document's values in structs as a parser delivers them. It needs no memory beyond that of the structs and time
 /// proportional to the document; the first value that does not fit ends the reading.
@@ -27318,8 +28616,8 @@ class json_reader {
   /// Ends the array or object begun last.
   void close() {
     if (is_reading()) {
-      if (frames_.back().target.type->is_object()) require_fields();
-      if (is_reading()) frames_.pop_back();
+      if (open_.back().target.type->is_object()) require_fields();
+      if (is_reading()) open_.pop_back();
     }
     --depth_;
   }
@@ -27330,7 +28628,7 @@ class json_reader {
       if (slot_ != key_slot::field) return;
     }
     if (!is_reading()) return;
-    frame& object = frames_.back();
+    open_value& object = open_.back();
     const auto fields = object.target.type->fields;
     if (object.target.type->member != nullptr) {
       object.key = key;
@@ -27365,7 +28663,7 @@ class json_reader {
 
  private:
   /// An open array or object whose values are read.
-  struct frame {
+  struct open_value {
     json_target target;
     std::size_t position = 0;  ///< in an object: the field that the last key named; in an array: the number of elements
     std::uint64_t seen = 0;    ///< in an object: one bit for each field seen
@@ -27376,12 +28674,12 @@ class json_reader {
   /// What the last key of the outermost object named.
   enum class key_slot : std::uint8_t { field, format, version };
 
-  /// False inside a skipped value, whose brackets have no frames.
-  [[nodiscard]] bool is_reading() const noexcept { return frames_.size() == depth_; }
+  /// False inside a skipped value: what it opens is not in `open_`.
+  [[nodiscard]] bool is_reading() const noexcept { return open_.size() == depth_; }
 
   [[nodiscard]] json_target next_target() {
-    if (frames_.empty()) return root_;
-    frame& parent = frames_.back();
+    if (open_.empty()) return root_;
+    open_value& parent = open_.back();
     if (parent.target.type->is_array()) {
       ++parent.position;
       return parent.target.type->append(parent.target.object);
@@ -27398,7 +28696,7 @@ class json_reader {
     if (target.type == nullptr) return;
     const bool fits = kind == json_kind::array ? target.type->is_array() : target.type->is_object();
     if (!fits) return complain_about({.kind = kind}, target.type->expected());
-    frames_.push_back({.target = target});
+    open_.push_back({.target = target});
   }
 
   /// Takes the value of "format" or "version".
@@ -27426,7 +28724,7 @@ class json_reader {
 
   /// Called at the end of the innermost object.
   void require_fields() {
-    frame& object = frames_.back();
+    open_value& object = open_.back();
     const auto fields = object.target.type->fields;
     for (object.position = 0; object.position < fields.size(); ++object.position) {
       const bool is_missing = fields[object.position].is_required && (object.seen >> object.position & 1) == 0;
@@ -27437,7 +28735,7 @@ class json_reader {
   /// JSON pointer to the value being read (RFC 6901).
   [[nodiscard]] std::string pointer() const {
     std::string text;
-    for (const frame& part : frames_) {
+    for (const open_value& part : open_) {
       const json_type& type = *part.target.type;
       text += '/';
       text += type.is_array()          ? std::to_string(part.position - 1)
@@ -27465,7 +28763,7 @@ class json_reader {
   void add_error(const std::string& fault) {
     if (depth_ == 0 || (is_format_known_ && is_version_known_)) raise_about_document(source_, fault);
     fault_ = fault;
-    frames_.clear();
+    open_.clear();
   }
 
   void complain_about(const json_value& found, const std::string& expected) {
@@ -27473,11 +28771,11 @@ class json_reader {
   }
 
   void complain_about_key(std::string_view key) {
-    const json_type& type = *frames_.back().target.type;
+    const json_type& type = *open_.back().target.type;
     std::string known;
     for (const json_field& field : type.fields) known += ' ' + std::string{field.name};
     const json_value shown{.kind = json_kind::string, .text = key};
-    frames_.pop_back();
+    open_.pop_back();
     add_error(pointer() + ": the key " + json_text(shown) + " means nothing here; known are" + known +
               byte_text(json_kind::string));
   }
@@ -27486,7 +28784,7 @@ class json_reader {
   document_source source_;
   json_rules rules_;
   const json_input* input_;
-  std::vector<frame> frames_;
+  vector<open_value> open_;
   std::size_t depth_ = 0;  ///< number of open arrays and objects, including skipped ones
   key_slot slot_ = key_slot::field;
   bool is_format_known_ = false;
@@ -27560,7 +28858,6 @@ inline void walk(const nlohmann::ordered_json& value, json_reader& reader) {
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 /// @file
 /// Reads a `device_description` from a hand-written JSON file; docs/devices.md describes the format.
@@ -27586,13 +28883,13 @@ struct device_document {
   tensor_layout layout = tensor_layout::row_major;
   std::int64_t core_columns = 0;
   std::int64_t core_rows = 0;
-  std::vector<device_space_document> spaces;
+  vector<device_space_document> spaces;
 };
 
 }  // namespace detail
 
 template <>
-inline constexpr auto& enumeration_names<tensor_layout> = tensor_layout_names;
+inline constexpr auto& enumeration_names<tensor_layout> = detail::tensor_layout_names;
 
 template <>
 inline constexpr name_list field_names<detail::device_space_document>{"name",  "capacity",    "alignment",       "size_multiple",
@@ -27792,4 +29089,4 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_24

@@ -140,8 +140,7 @@ struct text_range {
 
 /// The names in at most `columns` columns each, with ellipses for what was left out. Names that differ stay different if the
 /// columns suffice: those that would look alike show where they differ.
-[[nodiscard, gnu::cold]] inline vector<std::string> shortened_apart(const vector<std::string>& names,
-                                                                         std::size_t columns) {
+[[nodiscard, gnu::cold]] inline vector<std::string> shortened_apart(const vector<std::string>& names, std::size_t columns) {
   constexpr int max_rounds = 16;
   vector<std::string> shown;
   shown.reserve(names.size());
