@@ -41,11 +41,11 @@ class pprof_writer {
     add_type("peak_objects", "count", peak_objects);
     add_type("peak_space", "bytes", peak_bytes);
     for (const stack_row& row : table_.rows) add_sample(row);
-    whole_.message(3, protobuf_message{}.integer(1, id(1)).integer(5, string_id(table_.process.command_line)).integer(7, id(1)));
+    whole_.message(3, protobuf_message{}.integer(1, mapping).integer(5, string_id(table_.process.command_line)).integer(7, yes));
     add_places();
     const std::uint64_t bytes_name = string_id("bytes");
     const std::uint64_t period_name = string_id("space");
-    whole_.message(11, protobuf_message{}.integer(1, period_name).integer(2, bytes_name)).integer(12, id(1));
+    whole_.message(11, protobuf_message{}.integer(1, period_name).integer(2, bytes_name)).integer(12, period);
     whole_.integer(9, table_.begin_unix_ns).integer(10, table_.duration_ns);
     whole_.integer(13, string_id(std::string{"memprof "} + version_string + "; each memory space at its own peak"));
     whole_.integer(14, string_id("peak_space"));
@@ -56,7 +56,10 @@ class pprof_writer {
  private:
   using column = std::int64_t (*)(const stack_row&);
 
-  [[nodiscard]] static constexpr std::uint64_t id(std::uint64_t value) noexcept { return value; }
+  static constexpr std::uint64_t mapping = 1;  ///< the id of the only one
+  static constexpr std::uint64_t yes = 1;
+  static constexpr std::uint64_t period = 1;  ///< every byte is sampled
+
   [[nodiscard]] std::uint64_t string_id(std::string_view text) {
     std::string sound;
     append_utf8(sound, text);
@@ -92,7 +95,7 @@ class pprof_writer {
     for (std::uint32_t space = 0; space < table_.spaces.size(); ++space) add_place(id_of_space(space), table_.spaces[space].name);
   }
   void add_place(std::uint64_t place, const std::string& name) {
-    whole_.message(4, protobuf_message{}.integer(1, place).integer(2, id(1)).message(4, protobuf_message{}.integer(1, place)));
+    whole_.message(4, protobuf_message{}.integer(1, place).integer(2, mapping).message(4, protobuf_message{}.integer(1, place)));
     const std::uint64_t text = string_id(name.empty() ? "(unnamed)" : name);
     whole_.message(5, protobuf_message{}.integer(1, place).integer(2, text).integer(3, text));
   }
