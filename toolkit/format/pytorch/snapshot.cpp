@@ -133,14 +133,13 @@ class torch_snapshot_writer {
     };
     out_.begin_list();
     for (const snapshot_event& happened : events) {
-      const bool is_of_segment =
-          happened.action == snapshot_action::segment_alloc || happened.action == snapshot_action::segment_free;
+      const bool is_of_segment = happened.action == torch_action::segment_alloc || happened.action == torch_action::segment_free;
       if (is_of_segment && !has_own_segments) continue;
       next_item();
-      write_event(at, happened, action_name(happened.action), begin_us);
+      write_event(at, happened, torch_action_names[static_cast<std::size_t>(happened.action)], begin_us);
     }
     next_item();
-    snapshot_event end{snapshot_action::alloc, category::other, 0, 0, 0, fold.end_ns(), 0, 0};
+    snapshot_event end{torch_action::alloc, category::other, 0, 0, 0, fold.end_ns(), 0, 0};
     write_event(at, end, "snapshot", begin_us);
     out_.end_list_items();
 
@@ -165,11 +164,6 @@ class torch_snapshot_writer {
     }
     return {std::string{at.space_name(space)}, changes.count - (last - first), fold.left_out_blocks(), fold.left_out_bytes(),
             !has_own_segments};
-  }
-
-  [[nodiscard]] static std::string_view action_name(snapshot_action action) noexcept {
-    constexpr std::string_view names[] = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom"};
-    return names[static_cast<std::size_t>(action)];
   }
 
   [[nodiscard]] static std::string_view state_name(block_state state) noexcept {

@@ -47,7 +47,7 @@ void snapshot_fold::on_allocation(const replay_state& at, const replayed_block& 
   touch(address, block.bytes);
   if (count_ <= first_) return;
   event_of_[address] = events_.size();
-  add(snapshot_action::alloc, address, block, at.now_ns);
+  add(torch_action::alloc, address, block, at.now_ns);
 }
 
 void snapshot_fold::on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t) {
@@ -59,7 +59,7 @@ void snapshot_fold::on_deallocation(const replay_state& at, const replayed_block
   if (found == live_.end() || found->second.ordinal != block.ordinal) return;
   found->second = block;
   event_of_.erase(address);
-  add(snapshot_action::free_requested, address, block, at.now_ns);
+  add(torch_action::free_requested, address, block, at.now_ns);
   if (!block.is_awaited) complete(found, at.now_ns);
 }
 
@@ -82,18 +82,18 @@ void snapshot_fold::on_allocator_event(const replay_state& at, const event& happ
     const auto found = live_.find(happened.address);
     if (found != live_.end() && found->second.is_awaited) complete(found, at.now_ns);
   } else if (happened.kind == event_kind::out_of_memory) {
-    add(snapshot_action::oom, happened, at.now_ns);
+    add(torch_action::oom, happened, at.now_ns);
   } else if (happened.kind == event_kind::reserve) {
     if (happened.bytes == 0 || happened.bytes >= snapshot_address_limit || happened.address >= snapshot_address_limit) return;
     take_out(happened.address, happened.address + happened.bytes);
     reserved_[happened.address] = {happened.bytes, happened.label};
-    add(snapshot_action::segment_alloc, happened, at.now_ns);
+    add(torch_action::segment_alloc, happened, at.now_ns);
   } else {
     event released = happened;
     const auto found = reserved_.find(happened.address);
     if (released.bytes == 0 && found != reserved_.end()) released.bytes = found->second.bytes;
     if (released.bytes == 0 || released.bytes >= snapshot_address_limit) return;
-    if (take_out(released.address, released.address + released.bytes)) add(snapshot_action::segment_free, released, at.now_ns);
+    if (take_out(released.address, released.address + released.bytes)) add(torch_action::segment_free, released, at.now_ns);
   }
 }
 
@@ -104,19 +104,19 @@ std::map<std::uint64_t, snapshot_segment> snapshot_fold::segments() const {
   return made_up;
 }
 
-void snapshot_fold::add(snapshot_action action, const event& happened, std::int64_t now_ns) {
+void snapshot_fold::add(torch_action action, const event& happened, std::int64_t now_ns) {
   if (count_ <= first_) return;
   events_.push_back({action, category::other, 0, happened.address, happened.bytes, now_ns, happened.label, 0});
 }
 
-void snapshot_fold::add(snapshot_action action, std::uint64_t address, const replayed_block& block, std::int64_t now_ns) {
+void snapshot_fold::add(torch_action action, std::uint64_t address, const replayed_block& block, std::int64_t now_ns) {
   if (count_ <= first_) return;
   events_.push_back({action, block.category, block.operation, address, block.bytes, now_ns, block.stream, block.annotation});
 }
 
 std::map<std::uint64_t, replayed_block>::iterator snapshot_fold::complete(std::map<std::uint64_t, replayed_block>::iterator freed,
                                                                           std::int64_t now_ns) {
-  add(snapshot_action::free_completed, freed->first, freed->second, now_ns);
+  add(torch_action::free_completed, freed->first, freed->second, now_ns);
   return live_.erase(freed);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/toolkit/format/pytorch/snapshot_records.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/event.hpp>
@@ -18,11 +19,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What happened, in PyTorch's terms.
-enum class snapshot_action : std::uint8_t { alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
-
 struct snapshot_event {
-  snapshot_action action;
+  torch_action action;
   category of;
   std::uint32_t operation;
   std::uint64_t address;
@@ -85,8 +83,8 @@ class snapshot_fold : public replay_handler {
   /// Counts a change; false after the window.
   [[nodiscard]] bool advance() noexcept { return ++count_ <= last_; }
 
-  void add(snapshot_action action, const event& happened, std::int64_t now_ns);
-  void add(snapshot_action action, std::uint64_t address, const replayed_block& block, std::int64_t now_ns);
+  void add(torch_action action, const event& happened, std::int64_t now_ns);
+  void add(torch_action action, std::uint64_t address, const replayed_block& block, std::int64_t now_ns);
 
   /// Ends a block that has been freed.
   std::map<std::uint64_t, replayed_block>::iterator complete(std::map<std::uint64_t, replayed_block>::iterator freed,

@@ -37,15 +37,14 @@ torch_expectation read_limited_to(Integer& out, const torch_field& field) noexce
   return field.integer.value_or(-1) >= 0 && *field.integer <= most ? nullptr : torch_bytes;
 }
 
-torch_event::action_type action_of(std::string_view name) noexcept {
-  using type = torch_event::action_type;
-  if (name == "alloc") return type::alloc;
-  if (name == "free_requested") return type::free_requested;
-  if (name == "free_completed" || name == "free") return type::free_completed;
-  if (name == "segment_alloc" || name == "segment_map") return type::segment_alloc;
-  if (name == "segment_free" || name == "segment_unmap") return type::segment_free;
-  if (name == "snapshot" || name == "annotate") return type::nothing;
-  return name == "oom" ? type::oom : type::other;
+torch_action action_of(std::string_view name) noexcept {
+  for (std::size_t index = 0; index < torch_action_names.size(); ++index) {
+    if (name == torch_action_names[index]) return static_cast<torch_action>(index);
+  }
+  if (name == "free") return torch_action::free_completed;
+  if (name == "segment_map") return torch_action::segment_alloc;
+  if (name == "segment_unmap") return torch_action::segment_free;
+  return name == "snapshot" || name == "annotate" ? torch_action::nothing : torch_action::other;
 }
 
 }  // namespace
@@ -82,7 +81,7 @@ torch_expectation set(torch_event& event, const torch_field& field, torch_stacks
   if (field.key == "action") {
     if (!field.text) return torch_text;
     event.action = action_of(*field.text);
-    if (event.action == torch_event::action_type::other) event.unknown_action = names.name_of(*field.text);
+    if (event.action == torch_action::other) event.unknown_action = names.name_of(*field.text);
   }
   if (field.key == "category") {
     if (!field.text) return torch_text;
@@ -93,7 +92,7 @@ torch_expectation set(torch_event& event, const torch_field& field, torch_stacks
 }
 
 torch_expectation lack_of(const torch_event& event) noexcept {
-  using type = torch_event::action_type;
+  using type = torch_action;
   if (event.action == type::absent) return "expected 'action'";
   if (event.action == type::other || event.action == type::nothing) return nullptr;
   if (!event.has_size()) return "expected 'size'";

@@ -54,7 +54,7 @@ void torch_history::segment(const torch_segment& made) {
 }
 
 void torch_history::event(std::size_t number, const torch_event& happened) {
-  using action = torch_event::action_type;
+  using action = torch_action;
   device_state& on = device(number);
   ++on.events;
   note_time(happened.time_us);

@@ -58,7 +58,7 @@ class torch_history_writer final : public torch_record_sink {
     const auto found = devices_.find(number);
     if (found == devices_.end()) return;  // the file has changed in between
     ++found->second.events;
-    using action = torch_event::action_type;
+    using action = torch_action;
     if (happened.action == action::other || happened.action == action::nothing) return;
     if (is_merged_) {
       merged_.push_back({number, happened});
@@ -149,7 +149,7 @@ class torch_history_writer final : public torch_record_sink {
   [[nodiscard]] bool completes_request(std::size_t number, const torch_event& next) const {
     const bool is_between_annotations =
         next_annotation_ == self_.annotations.size() || self_.annotations[next_annotation_].time_us > next.time_us;
-    return has_request_ && next.action == torch_event::action_type::free_completed && request_.device == number &&
+    return has_request_ && next.action == torch_action::free_completed && request_.device == number &&
            request_.of.address == next.address && is_between_annotations;
   }
 
@@ -164,7 +164,7 @@ class torch_history_writer final : public torch_record_sink {
     is_between_used_ = is_between_used_ || depth_ == 0;
     at(happened.time_us);
     const label stream = self_.stream_of(happened.stream, happened.pool);
-    using action = torch_event::action_type;
+    using action = torch_action;
     switch (happened.action) {
       case action::alloc:
         enter(happened.stack);

@@ -64,22 +64,27 @@ struct torch_pool {
   bool operator==(const torch_pool&) const = default;
 };
 
+/// What happened in an entry of `device_traces`. `other` is an action of a newer PyTorch; `nothing` is one that does not concern
+/// memory.
+enum class torch_action : std::uint8_t {
+  alloc,
+  free_requested,
+  free_completed,
+  segment_alloc,
+  segment_free,
+  oom,
+  nothing,
+  other,
+  absent
+};
+
+/// The names of those that concern memory.
+inline constexpr std::array<std::string_view, 6> torch_action_names{"alloc",         "free_requested", "free_completed",
+                                                                    "segment_alloc", "segment_free",   "oom"};
+
 /// An entry of `device_traces`.
 struct torch_event {
-  /// `other` is an action of a newer PyTorch; `nothing` is one that does not concern memory.
-  enum class action_type : std::uint8_t {
-    absent,
-    other,
-    nothing,
-    alloc,
-    free_requested,
-    free_completed,
-    segment_alloc,
-    segment_free,
-    oom
-  };
-
-  action_type action = action_type::absent;
+  torch_action action = torch_action::absent;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;                   ///< of blocks: the requested size
   std::optional<std::uint64_t> device_free;  ///< of `oom`: bytes free on the device
