@@ -2968,15 +2968,9 @@ struct fact_reader {
   const fact_table& table;
   const vector<fact_value>& row;
 
-  [[gnu::cold]] void operator()(std::string_view name, std::string& field) const {
-    if (const fact_value* const found = value_of(name, 2)) field = *std::get_if<std::string>(found);
-  }
-  [[gnu::cold]] void operator()(std::string_view name, double& field) const {
-    if (const fact_value* const found = value_of(name, 1)) field = *std::get_if<double>(found);
-  }
-  [[gnu::cold]] void operator()(std::string_view name, std::int64_t& field) const {
-    if (const fact_value* const found = value_of(name, 0)) field = *std::get_if<std::int64_t>(found);
-  }
+  [[gnu::cold]] void operator()(std::string_view name, std::string& field) const { read(name, field); }
+  [[gnu::cold]] void operator()(std::string_view name, double& field) const { read(name, field); }
+  [[gnu::cold]] void operator()(std::string_view name, std::int64_t& field) const { read(name, field); }
   template <class Field>
   void operator()(std::string_view name, Field& field) const {
     fact_alternative<Field> value = static_cast<fact_alternative<Field>>(field);
@@ -2985,12 +2979,16 @@ struct fact_reader {
   }
 
  private:
-  /// In the last column that has that name and holds that alternative of `fact_value`; null if there is none.
-  [[nodiscard, gnu::cold]] const fact_value* value_of(std::string_view name, std::size_t alternative) const noexcept {
+  /// From the last column that has that name and holds such a value, if there is one.
+  template <class Value>
+  [[gnu::cold]] void read(std::string_view name, Value& field) const {
     for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
-      if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+      if (table.columns[column] != name) continue;
+      if (const Value* const found = std::get_if<Value>(&row[column])) {
+        field = *found;
+        return;
+      }
     }
-    return nullptr;
   }
 };
 
@@ -21363,7 +21361,7 @@ class line_wrapper {
 [[nodiscard, gnu::cold]] inline std::string wrap(std::string_view line, std::size_t columns, std::size_t most, bool is_colored) {
   std::size_t longest_name = columns;
   for (;;) {
-    const std::string lines = line_wrapper{columns, is_colored, longest_name}(line);
+    std::string lines = line_wrapper{columns, is_colored, longest_name}(line);
     if (first_lines(lines, most).size() == lines.size()) return lines;
     if (longest_name <= least_name) break;
     longest_name = std::max(least_name, longest_name * 4 / 5);
@@ -22436,12 +22434,19 @@ struct malloc_family {
 #include <cstdlib>
 
 #include <malloc.h>
+#if defined(__clang__) && __has_include(<mm_malloc.h>)
+#include <mm_malloc.h>  // declares posix_memalign without noexcept, which clang forgives only before this definition
+#endif
 
 #if !defined(__GLIBC__)
 #error "<memprof/backend/malloc.hpp> needs glibc; use <memprof/backend/new_delete.hpp>"
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #error "a sanitizer has an allocator of its own; leave out <memprof/backend/malloc.hpp> where one is used"
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#error "a sanitizer has an allocator of its own; leave out <memprof/backend/malloc.hpp> where one is used"
+#endif
 #endif
 
 extern "C" {

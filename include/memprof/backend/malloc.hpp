@@ -24,12 +24,19 @@
 #include <cstdlib>
 
 #include <malloc.h>
+#if defined(__clang__) && __has_include(<mm_malloc.h>)
+#include <mm_malloc.h>  // declares posix_memalign without noexcept, which clang forgives only before this definition
+#endif
 
 #if !defined(__GLIBC__)
 #error "<memprof/backend/malloc.hpp> needs glibc; use <memprof/backend/new_delete.hpp>"
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #error "a sanitizer has an allocator of its own; leave out <memprof/backend/malloc.hpp> where one is used"
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#error "a sanitizer has an allocator of its own; leave out <memprof/backend/malloc.hpp> where one is used"
+#endif
 #endif
 
 extern "C" {

@@ -91,15 +91,9 @@ struct fact_reader {
   const fact_table& table;
   const vector<fact_value>& row;
 
-  [[gnu::cold]] void operator()(std::string_view name, std::string& field) const {
-    if (const fact_value* const found = value_of(name, 2)) field = *std::get_if<std::string>(found);
-  }
-  [[gnu::cold]] void operator()(std::string_view name, double& field) const {
-    if (const fact_value* const found = value_of(name, 1)) field = *std::get_if<double>(found);
-  }
-  [[gnu::cold]] void operator()(std::string_view name, std::int64_t& field) const {
-    if (const fact_value* const found = value_of(name, 0)) field = *std::get_if<std::int64_t>(found);
-  }
+  [[gnu::cold]] void operator()(std::string_view name, std::string& field) const { read(name, field); }
+  [[gnu::cold]] void operator()(std::string_view name, double& field) const { read(name, field); }
+  [[gnu::cold]] void operator()(std::string_view name, std::int64_t& field) const { read(name, field); }
   template <class Field>
   void operator()(std::string_view name, Field& field) const {
     fact_alternative<Field> value = static_cast<fact_alternative<Field>>(field);
@@ -108,12 +102,16 @@ struct fact_reader {
   }
 
  private:
-  /// In the last column that has that name and holds that alternative of `fact_value`; null if there is none.
-  [[nodiscard, gnu::cold]] const fact_value* value_of(std::string_view name, std::size_t alternative) const noexcept {
+  /// From the last column that has that name and holds such a value, if there is one.
+  template <class Value>
+  [[gnu::cold]] void read(std::string_view name, Value& field) const {
     for (std::size_t column = table.columns.size() < row.size() ? table.columns.size() : row.size(); column-- > 0;) {
-      if (table.columns[column] == name && row[column].index() == alternative) return &row[column];
+      if (table.columns[column] != name) continue;
+      if (const Value* const found = std::get_if<Value>(&row[column])) {
+        field = *found;
+        return;
+      }
     }
-    return nullptr;
   }
 };
 

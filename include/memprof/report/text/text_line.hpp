@@ -159,7 +159,7 @@ class line_wrapper {
 [[nodiscard, gnu::cold]] inline std::string wrap(std::string_view line, std::size_t columns, std::size_t most, bool is_colored) {
   std::size_t longest_name = columns;
   for (;;) {
-    const std::string lines = line_wrapper{columns, is_colored, longest_name}(line);
+    std::string lines = line_wrapper{columns, is_colored, longest_name}(line);
     if (first_lines(lines, most).size() == lines.size()) return lines;
     if (longest_name <= least_name) break;
     longest_name = std::max(least_name, longest_name * 4 / 5);
