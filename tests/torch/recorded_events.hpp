@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/memprof.hpp>
+#include <memprof/record/capture_drain.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/drain.hpp>
 #include <memprof/record/registry.hpp>
