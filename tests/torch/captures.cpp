@@ -14,12 +14,12 @@ memprof::capture_guard begin_no_dispatch(const memprof::capture_options& options
   return memprof::begin_capture<memprof::torch_no_dispatch>(options);
 }
 
-std::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile) {
+memprof::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile) {
   return memprof::rows_of<memprof::approximated_operation>(profile.facts);
 }
-std::vector<memprof::unknown_read> reads_of(const memprof::profile& profile) {
+memprof::vector<memprof::unknown_read> reads_of(const memprof::profile& profile) {
   return memprof::rows_of<memprof::unknown_read>(profile.facts);
 }
-std::vector<memprof::pytorch_operation> operators_of(const memprof::profile& profile) {
+memprof::vector<memprof::pytorch_operation> operators_of(const memprof::profile& profile) {
   return memprof::rows_of<memprof::pytorch_operation>(profile.facts);
 }

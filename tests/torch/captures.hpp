@@ -18,8 +18,8 @@
 [[nodiscard]] memprof::capture_guard begin_no_dispatch(const memprof::capture_options& options = {});
 
 /// What was estimated.
-[[nodiscard]] std::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile);
+[[nodiscard]] memprof::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile);
 /// Values that were read and not known.
-[[nodiscard]] std::vector<memprof::unknown_read> reads_of(const memprof::profile& profile);
+[[nodiscard]] memprof::vector<memprof::unknown_read> reads_of(const memprof::profile& profile);
 /// What `track_pytorch_ops` counted.
-[[nodiscard]] std::vector<memprof::pytorch_operation> operators_of(const memprof::profile& profile);
+[[nodiscard]] memprof::vector<memprof::pytorch_operation> operators_of(const memprof::profile& profile);

@@ -250,7 +250,7 @@ TEST_CASE("torch cuda trace: track_pytorch_ops counts the bytes of a device apar
     trace.record(trace_entry{trace_entry::FREE_REQUESTED, 1, 0x20000000, 300, nullptr});
   }
   capture.end();
-  const std::vector<memprof::pytorch_operation>& rows = operators_of(capture.profile());
+  const memprof::vector<memprof::pytorch_operation>& rows = operators_of(capture.profile());
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].name == "outer");  // 700 bytes are more than 300
   CHECK(rows[0].device_memory == 1000 - 300);

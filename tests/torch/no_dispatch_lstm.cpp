@@ -77,7 +77,7 @@ std::int64_t run_layer(const onednn_lstm& layer, torch::ScalarType dtype) {
 struct both_runs {
   recorded::changes real;
   recorded::changes simulated;
-  std::vector<memprof::approximated_operation> approximations;
+  memprof::vector<memprof::approximated_operation> approximations;
 };
 
 template <class Run>

@@ -111,7 +111,7 @@ TEST_CASE("torch no_dispatch: LBFGS, whose steps hang on the loss, is listed") {
     const auto scope = memprof::track_operation<"search">();
     optimizer.step(closure);
   }
-  const std::vector<memprof::unknown_read> reads = reads_of(capture.profile());
+  const memprof::vector<memprof::unknown_read> reads = reads_of(capture.profile());
   REQUIRE_FALSE(reads.empty());
   for (const memprof::unknown_read& read : reads) {
     INFO(read.name);
@@ -128,7 +128,7 @@ TEST_CASE("torch no_dispatch: nothing is known of convolutions of what is not kn
   std::int64_t expected = 0;
   const auto check_unknown = [&](const torch::Tensor& tensor) {
     (void)tensor.flatten()[0].item<float>();
-    const std::vector<memprof::unknown_read> reads = reads_of(capture.profile());
+    const memprof::vector<memprof::unknown_read> reads = reads_of(capture.profile());
     std::int64_t count = 0;
     for (const memprof::unknown_read& read : reads) count += read.count;
     CHECK(count == ++expected);

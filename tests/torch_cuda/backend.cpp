@@ -120,11 +120,11 @@ double train() {
 }
 
 /// What a capture says that cannot see CUDA. The CPU and the program go on.
-std::vector<memprof::missing_source> missing_of(const memprof::profile& profile) {
+memprof::vector<memprof::missing_source> missing_of(const memprof::profile& profile) {
   return memprof::rows_of<memprof::missing_source>(profile.facts);
 }
 
-std::vector<memprof::missing_source> not_captured() {
+memprof::vector<memprof::missing_source> not_captured() {
   auto capture = memprof::begin_capture<memprof::torch_backend, memprof::torch_cuda_backend>();
   CHECK(train() == 8 * 8 * 16.0);  // each element of the gradient of sum(W W) is a row's sum and a column's
   capture.end();
@@ -210,7 +210,7 @@ TEST_CASE("torch cuda: an allocator that was put in later is listened to as well
 TEST_CASE("torch cuda: where the allocator has no trace, the rest is captured and the profile says what is missing") {
   const stand_in_guard stand_in;
   stand_in.self.refuses_listeners = true;
-  const std::vector<memprof::missing_source> missing = not_captured();
+  const memprof::vector<memprof::missing_source> missing = not_captured();
   REQUIRE(missing.size() == 1);
   CHECK_THAT(missing[0].reason,
              StartsWith("the allocator 'stand-in' has no trace (stand-in does not yet support attachAllocatorTraceTracker); "
@@ -220,7 +220,7 @@ TEST_CASE("torch cuda: where the allocator has no trace, the rest is captured an
 TEST_CASE("torch cuda: where there is no device, the rest is captured and the profile says so") {
   const stand_in_guard stand_in;
   devices = 0;
-  const std::vector<memprof::missing_source> missing = not_captured();
+  const memprof::vector<memprof::missing_source> missing = not_captured();
   REQUIRE(missing.size() == 1);
   CHECK(missing[0].source == "CUDA");
   CHECK(missing[0].reason == "there is no CUDA device");
@@ -229,7 +229,7 @@ TEST_CASE("torch cuda: where there is no device, the rest is captured and the pr
 TEST_CASE("torch cuda: where CUDA cannot be brought into use, the rest is captured and the profile says why") {
   const stand_in_guard stand_in;
   stand_in.self.is_initialized = false;
-  const std::vector<memprof::missing_source> missing = not_captured();
+  const memprof::vector<memprof::missing_source> missing = not_captured();
   REQUIRE(missing.size() == 1);
   CHECK_THAT(missing[0].reason, StartsWith("CUDA failed to initialise ("));
 }
