@@ -2,6 +2,7 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/record/capture_watcher.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <scratch_folder.hpp>

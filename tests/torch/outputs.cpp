@@ -142,8 +142,8 @@ TEST_CASE("torch outputs: what autograd saves is described too") {
   const auto normal = torch::layer_norm(input, {32});
   memprof::memory_checkpoint("now");
   std::vector<std::string> shapes;
-  for (const memprof::live_block& block : memprof::current_profile().checkpoints.back().spaces[0].largest_blocks)
-    shapes.push_back(block.shape);
+  const memprof::profile profile = memprof::current_profile();
+  for (const memprof::live_block& block : profile.checkpoints.back().spaces[0].largest_blocks) shapes.push_back(block.shape);
   // Input and output, and mean and reciprocal deviation of each row, which only an operator within returns.
   CHECK(shapes == std::vector<std::string>{"[6, 32]", "[6, 32]", "[6, 1]", "[6, 1]"});
   check_no_anomalies(capture);

@@ -121,7 +121,7 @@ inline std::size_t trace_file_reader::read_on(unsigned char* out, std::size_t si
 
 inline std::nullopt_t trace_file_reader::stop(std::string_view what) {
   const bool is_known = header_.chunks != trace_file_header::unknown;
-  status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) +
+  status_.damage = quoted_path() + " is " + std::string{what} + " after " + std::to_string(status_.chunks) +
                    (is_known ? " of " + std::to_string(header_.chunks) : std::string{}) + " chunks (byte " +
                    std::to_string(status_.bytes) + ")";
   return std::nullopt;

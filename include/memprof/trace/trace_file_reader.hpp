@@ -116,9 +116,9 @@ class trace_file_reader {
   void finish_live() {
     if (!live_ || !status_.damage.empty()) return;
     if (live_->is_damaged()) {
-      status_.damage = "'" + path_.string() + "' is damaged in the part that its capture had not written out";
+      status_.damage = quoted_path() + " is damaged in the part that its capture had not written out";
     } else if (header_.state == trace_file_state::stopped) {
-      status_.damage = "'" + path_.string() + "' ends early because writing it failed (" +
+      status_.damage = quoted_path() + " ends early because writing it failed (" +
                        std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
     } else {
       status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
@@ -136,6 +136,8 @@ class trace_file_reader {
     if (got < size && std::ferror(file_) != 0) raise_about_file("read", path_, reason_in_errno());
     return got;
   }
+
+  [[nodiscard]] std::string quoted_path() const { return std::string{"'"}.append(path_.string()).append("'"); }
 
   void take_header(const std::array<unsigned char, trace_file_header::size>& bytes) {
     const bool is_intact = header_.decode(bytes);
