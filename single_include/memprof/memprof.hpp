@@ -2689,7 +2689,7 @@ class vector : public detail::vector_storage {
   }
   [[gnu::cold, gnu::noinline]] vector(const vector& other) : vector() { append(other.begin(), other.end()); }
   [[gnu::always_inline]] vector(vector&& other) noexcept : vector_storage(std::move(other)) {}
-  vector& operator=(const vector& other) {
+  vector& operator=(const vector& other) {  // NOLINT(cert-oop54-cpp): swaps with a copy
     vector copy(other);
     swap(copy);
     return *this;
@@ -22449,6 +22449,7 @@ struct malloc_family {
 #endif
 #endif
 
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming): glibc's names
 extern "C" {
 void* __libc_malloc(std::size_t) noexcept;
 void* __libc_calloc(std::size_t, std::size_t) noexcept;
@@ -22456,6 +22457,7 @@ void* __libc_realloc(void*, std::size_t) noexcept;
 void* __libc_memalign(std::size_t, std::size_t) noexcept;
 void __libc_free(void*) noexcept;
 }
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -25172,9 +25174,9 @@ class trace_file_reader {
   void finish_live() {
     if (!live_ || !status_.damage.empty()) return;
     if (live_->is_damaged()) {
-      status_.damage = "'" + path_.string() + "' is damaged in the part that its capture had not written out";
+      status_.damage = quoted_path() + " is damaged in the part that its capture had not written out";
     } else if (header_.state == trace_file_state::stopped) {
-      status_.damage = "'" + path_.string() + "' ends early because writing it failed (" +
+      status_.damage = quoted_path() + " ends early because writing it failed (" +
                        std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
     } else {
       status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
@@ -25192,6 +25194,8 @@ class trace_file_reader {
     if (got < size && std::ferror(file_) != 0) raise_about_file("read", path_, reason_in_errno());
     return got;
   }
+
+  [[nodiscard]] std::string quoted_path() const { return std::string{"'"}.append(path_.string()).append("'"); }
 
   void take_header(const std::array<unsigned char, trace_file_header::size>& bytes) {
     const bool is_intact = header_.decode(bytes);
@@ -25428,7 +25432,7 @@ inline std::size_t trace_file_reader::read_on(unsigned char* out, std::size_t si
 
 inline std::nullopt_t trace_file_reader::stop(std::string_view what) {
   const bool is_known = header_.chunks != trace_file_header::unknown;
-  status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) +
+  status_.damage = quoted_path() + " is " + std::string{what} + " after " + std::to_string(status_.chunks) +
                    (is_known ? " of " + std::to_string(header_.chunks) : std::string{}) + " chunks (byte " +
                    std::to_string(status_.bytes) + ")";
   return std::nullopt;

@@ -124,7 +124,7 @@ class vector : public detail::vector_storage {
   }
   [[gnu::cold, gnu::noinline]] vector(const vector& other) : vector() { append(other.begin(), other.end()); }
   [[gnu::always_inline]] vector(vector&& other) noexcept : vector_storage(std::move(other)) {}
-  vector& operator=(const vector& other) {
+  vector& operator=(const vector& other) {  // NOLINT(cert-oop54-cpp): swaps with a copy
     vector copy(other);
     swap(copy);
     return *this;
