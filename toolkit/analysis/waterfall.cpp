@@ -70,31 +70,6 @@ waterfall_column column_of(std::string title, const profile& source, const space
 namespace detail {
 namespace {
 
-/// A name with its numbers replaced by '*', so that layers that differ only in a number look alike: "h.11/attn" is "h.*/attn".
-/// Digits after a letter belong to the name.
-std::string with_folded_layers(std::string_view name) {
-  const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
-  const auto is_letter = [](char character) {
-    return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
-  };
-  std::string result;
-  for (std::size_t index = 0; index < name.size();) {
-    std::size_t end = index;
-    while (end < name.size() && is_digit(name[end])) ++end;
-    if (end == index) {
-      result += name[index++];
-      continue;
-    }
-    if (index != 0 && is_letter(name[index - 1])) {
-      result += name.substr(index, end - index);
-    } else {
-      result += '*';
-    }
-    index = end;
-  }
-  return result;
-}
-
 /// Collects the rows of a waterfall.
 class waterfall_builder {
  public:

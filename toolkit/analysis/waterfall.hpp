@@ -27,6 +27,7 @@ struct held_bytes {
   memprof::category category = category::other;
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
+  std::int64_t least_size = -1;  ///< as in `stack_row`
 };
 
 /// One account of a step: what was live at the peak of a memory space. `held` adds up to `peak`.

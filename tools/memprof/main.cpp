@@ -1,4 +1,5 @@
 #include "analyze.hpp"
+#include "compare.hpp"
 #include "complain.hpp"
 #include "completion.hpp"
 #include "convert.hpp"
@@ -127,6 +128,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_run(program, status);
   memprof_tool::add_show(program, status);
   memprof_tool::add_report(program, status);
+  memprof_tool::add_compare(program, status);
   memprof_tool::add_profile(program, status);
   memprof_tool::add_analyze(program, status);
   memprof_tool::add_plot(program, status);

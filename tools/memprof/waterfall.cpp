@@ -7,7 +7,7 @@
 #include "option_values.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
-#include "recording.hpp"
+#include "recorded_stacks.hpp"
 #include "text_output.hpp"
 #include "train_step.hpp"
 #include "training_options.hpp"
@@ -21,7 +21,6 @@
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
 #include <memprof/toolkit/format/stacks/stack_fold.hpp>
-#include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/page/waterfall_html.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -81,26 +80,14 @@ memprof::part_rule rule_of(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-/// The requested space, or the one with the greatest peak.
-const memprof::space_profile& space_of(const memprof::profile& profile, const std::string& asked) {
-  if (!asked.empty()) return profile.space(asked);
-  return *std::max_element(profile.spaces.begin(), profile.spaces.end(),
-                           [](const auto& left, const auto& right) { return left.cumulative_peak < right.cumulative_peak; });
-}
-
 /// The column for a file, still without its title.
 memprof::waterfall_column read_column(const std::string& path, const std::string& space, int& status) {
-  const memprof::detail::file_handle file = open_recording(path);
-  recording read = read_recording(file.get(), path);
-  if (!read.complaint.empty()) {
-    print_error("waterfall", read.complaint);
+  const recorded_stacks read = read_stacks(path);
+  if (!read.content.complaint.empty()) {
+    print_error("waterfall", read.content.complaint);
     status = bad_input;
   }
-  require_something(read.profile, path);
-  if (read.profile.provenance.file.empty()) read.profile.provenance.file = path;
-  const memprof::space_profile& of = space_of(read.profile, space);
-  if (!read.is_trace) return memprof::column_of({}, read.profile, of, memprof::stack_table_of(read.profile));
-  return memprof::column_of({}, read.profile, of, memprof::stack_table_of(memprof::trace_file{file.get(), path}, true));
+  return memprof::column_of({}, read.content.profile, space_of(read.content.profile, space), read.stacks);
 }
 
 /// The last parts of the paths, as many as tell all of them apart; a path that is there twice gets a number.

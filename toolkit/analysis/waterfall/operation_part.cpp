@@ -80,6 +80,30 @@ constexpr std::string_view part_of(category kind) noexcept {
 }
 
 }  // namespace
+
+std::string with_folded_layers(std::string_view name) {
+  const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
+  const auto is_letter = [](char character) {
+    return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
+  };
+  std::string result;
+  for (std::size_t index = 0; index < name.size();) {
+    std::size_t end = index;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    if (end == index) {
+      result += name[index++];
+      continue;
+    }
+    if (index != 0 && is_letter(name[index - 1])) {
+      result += name.substr(index, end - index);
+    } else {
+      result += '*';
+    }
+    index = end;
+  }
+  return result;
+}
+
 }  // namespace detail
 
 operation_place place_of(const std::vector<std::string>& path, category kind, const std::vector<part_rule>& rules) {

@@ -52,6 +52,10 @@ namespace detail {
 /// Whether the names from `first` on match a pattern.
 [[nodiscard]] bool matches_path(std::string_view pattern, const std::vector<std::string>& names, std::size_t first = 0);
 
+/// A name with its numbers replaced by '*', so that layers that differ only in a number look alike: "h.11/attn" is "h.*/attn".
+/// Digits after a letter belong to the name.
+[[nodiscard]] std::string with_folded_layers(std::string_view name);
+
 }  // namespace detail
 
 /// The name of operations and parts for allocations outside every operation.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -75,6 +76,7 @@ stack_table stack_fold::table(const replay_state& at) const {
   result.begin_unix_ns = at.info.begin_unix_ns;
   result.duration_ns = end_ns_;
   result.has_categories = by_category_;
+  result.has_sizes = by_size_;
   result.has_lifetimes = true;
   for (std::size_t node = 1; node < at.operations().size(); ++node) {
     const detail::operation_tree::node& operation = at.operations()[node];
@@ -92,17 +94,21 @@ stack_table stack_fold::table(const replay_state& at) const {
     if (row.total_blocks == 0 && row.owned.blocks_at_peak(epoch) == 0) continue;
     result.rows.push_back({index[row.space], row.operation, row.of, row.total_bytes, row.total_blocks,
                            row.owned.bytes_at_peak(epoch), row.owned.blocks_at_peak(epoch), row.owned.live, row.owned.blocks,
-                           row.max_bytes, row.max_blocks, lifetime_us(row)});
+                           row.max_bytes, row.max_blocks, lifetime_us(row), row.least_size});
   }
   return result;
 }
 
 stack_fold::row_state& stack_fold::row_of(const replayed_block& block, category of) {
   const category kept = by_category_ ? of : category::other;
-  const std::uint64_t key =
-      std::uint64_t{block.operation} << 16 | std::uint64_t{block.space} << 8 | static_cast<std::uint64_t>(kept);
+  const std::uint64_t size_class = by_size_ ? static_cast<std::uint64_t>(std::bit_width(block.bytes)) : 0;
+  const std::uint64_t key = std::uint64_t{block.operation} << 24 | size_class << 16 | std::uint64_t{block.space} << 8 |
+                            static_cast<std::uint64_t>(kept);
   const auto [found, is_new] = row_of_key_.try_emplace(key, rows_.size());
-  if (is_new) rows_.push_back({block.space, block.operation, kept});
+  if (is_new) {
+    rows_.push_back({block.space, block.operation, kept});
+    if (by_size_) rows_.back().least_size = static_cast<std::int64_t>(std::bit_floor(block.bytes));
+  }
   return rows_[found->second];
 }
 

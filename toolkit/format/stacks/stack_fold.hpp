@@ -19,8 +19,8 @@ namespace memprof::inline MEMPROF_ABI {
 /// operations, whatever the number of events: what was live at a peak is what a row held at its next change.
 class stack_fold : public replay_handler {
  public:
-  /// With `by_category`, each operation has a row per category.
-  explicit stack_fold(bool by_category) noexcept : by_category_(by_category) {}
+  /// With `by_category`, each operation has a row per category; with `by_size`, per size class.
+  explicit stack_fold(bool by_category, bool by_size = false) noexcept : by_category_(by_category), by_size_(by_size) {}
 
   void on_allocation(const replay_state& at, const replayed_block& block);
   void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t);
@@ -48,6 +48,7 @@ class stack_fold : public replay_handler {
     std::uint8_t space = 0;
     std::uint32_t operation = 0;
     category of = category::other;
+    std::int64_t least_size = -1;
     detail::owner_stats owned{};
     std::int64_t total_bytes = 0;
     std::int64_t total_blocks = 0;
@@ -62,18 +63,19 @@ class stack_fold : public replay_handler {
   static void note_max(row_state& row) noexcept;
 
   bool by_category_;
+  bool by_size_;
   std::int64_t end_ns_ = 0;
   std::array<space_state, any_space + 1> spaces_{};
   std::vector<row_state> rows_;
   std::unordered_map<std::uint64_t, std::size_t> row_of_key_;
 };
 
-/// The table of a trace, with categories if `by_category`. Two passes, the first for the clock.
+/// The table of a trace, with categories if `by_category` and size classes if `by_size`. Two passes, the first for the clock.
 template <trace_source Source>
-[[nodiscard]] stack_table stack_table_of(const Source& source, bool by_category) {
+[[nodiscard]] stack_table stack_table_of(const Source& source, bool by_category, bool by_size = false) {
   clock_visitor times;
   source.visit(times);
-  stack_fold fold{by_category};
+  stack_fold fold{by_category, by_size};
   trace_replay replay{fold, times.clock};
   source.visit(replay);
   return fold.table(replay.state());

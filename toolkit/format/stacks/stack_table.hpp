@@ -12,7 +12,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// What one operation itself allocated in one memory space; with categories, in one category. Unknown values are -1.
+/// What one operation itself allocated in one memory space; with categories, in one category; with sizes, in one size class.
+/// Unknown values are -1.
 struct stack_row {
   std::uint32_t space = 0;      ///< index into `stack_table::spaces`
   std::uint32_t operation = 0;  ///< index into `stack_table::operations`; 0: allocated outside every operation
@@ -26,6 +27,8 @@ struct stack_row {
   std::int64_t max_bytes = -1;  ///< the most bytes that this row ever had live
   std::int64_t max_blocks = -1;
   std::int64_t lifetime_us = -1;  ///< of all its blocks together, in microseconds; live ones count until the end
+  /// A power of two; the blocks have less than twice as many bytes. 0: blocks of 0 bytes.
+  std::int64_t least_size = -1;
 };
 
 /// The columns of a `stack_row` of which most formats show one.
@@ -57,6 +60,7 @@ struct stack_table {
   std::int64_t begin_unix_ns = 0;
   std::int64_t duration_ns = 0;
   bool has_categories = false;
+  bool has_sizes = false;      ///< whether rows have a size class
   bool has_lifetimes = false;  ///< whether `end_blocks`, `max_bytes`, `max_blocks` and `lifetime_us` are known
   std::vector<space_row> spaces;
   std::vector<operation_row> operations{operation_row{}};  ///< parents before children; the first is "no operation"

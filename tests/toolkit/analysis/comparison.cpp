@@ -1,0 +1,367 @@
+#include <memprof/toolkit/analysis/comparison.hpp>
+
+#include <memprof/memprof.hpp>
+#include <memprof/report/text/display_width.hpp>
+#include <memprof/toolkit/analysis/comparison_json.hpp>
+#include <memprof/toolkit/analysis/comparison_text.hpp>
+#include <memprof/toolkit/format/stacks/stack_fold.hpp>
+#include <memprof/toolkit/format/stacks/stack_table.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof_tests::analysis_comparison {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using memprof::compare_runs;
+using memprof::compared_moment;
+using memprof::compared_run;
+using memprof::comparison;
+using memprof::comparison_row;
+using memprof::owner_change;
+
+namespace {
+
+using buffer = std::vector<char, memprof::allocator<char>>;
+
+buffer allocated_in(const char* operation, std::size_t bytes) {
+  const auto scope = memprof::track_operation(operation);
+  return buffer(bytes);
+}
+
+/// A finished capture with its events.
+struct recorded {
+  memprof::profile profile;
+  memprof::trace events;
+
+  [[nodiscard]] compared_run run(const char* title, compared_moment moment = compared_moment::peak) const {
+    return compared_run_of(title, profile, profile.space("cpu"), memprof::stack_table_of(events, true, true), moment);
+  }
+  [[nodiscard]] compared_run run_of_profile(const char* title) const {
+    return compared_run_of(title, profile, profile.space("cpu"), memprof::stack_table_of(profile), compared_moment::peak);
+  }
+  [[nodiscard]] compared_run run_of_segment(const char* title, std::string_view name) const {
+    return compared_run_of(title, profile, profile.space("cpu"), memprof::stack_table_of(profile), name);
+  }
+};
+
+template <class Program>
+recorded record(Program&& program) {
+  recorded result;
+  auto capture = memprof::begin_capture({.trace = &result.events});
+  program();
+  capture.end();
+  result.profile = capture.profile();
+  return result;
+}
+
+comparison compared(const recorded& before, const recorded& after, compared_moment moment = compared_moment::peak) {
+  return compare_runs({before.run("before", moment)}, {after.run("after", moment)});
+}
+
+const comparison_row& row_of(const std::vector<comparison_row>& rows, std::string_view owner) {
+  for (const comparison_row& row : rows) {
+    if (row.owner == owner) return row;
+  }
+  FAIL("no row of " << owner);
+  return rows.front();
+}
+
+/// What must hold of every comparison: each table adds up to both sides.
+void check_sums(const comparison& of) {
+  for (const auto* const rows : {&of.operations, &of.categories, &of.sizes}) {
+    if (rows == &of.sizes && rows->empty()) continue;
+    std::int64_t before = 0;
+    std::int64_t after = 0;
+    std::int64_t change = 0;
+    for (const comparison_row& row : *rows) {
+      before += row.before;
+      after += row.after;
+      change += row.change();
+    }
+    CHECK(before == of.before.bytes);
+    CHECK(after == of.after.bytes);
+    CHECK(change == of.change());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("comparison: what came, went, grew, shrank and stayed is a row each, and the rows add up") {
+  const auto program = [](std::size_t grown, std::size_t shrunk, const char* other) {
+    return record([&] {
+      const buffer kept = allocated_in("stays", 100);
+      const buffer first = allocated_in("grows", grown);
+      const buffer second = allocated_in("shrinks", shrunk);
+      const buffer third = allocated_in(other, 7);
+    });
+  };
+  const comparison of = compared(program(1000, 500, "old"), program(1500, 450, "young"));
+  check_sums(of);
+  CHECK(of.change() == 450);
+  CHECK(row_of(of.operations, "stays").what == owner_change::equal);
+  CHECK(row_of(of.operations, "grows").what == owner_change::more);
+  CHECK(row_of(of.operations, "grows").change() == 500);
+  CHECK(row_of(of.operations, "shrinks").what == owner_change::less);
+  CHECK(row_of(of.operations, "old").what == owner_change::went);
+  CHECK(row_of(of.operations, "young").what == owner_change::came);
+  CHECK(of.operations.front().owner == "grows");
+  CHECK(row_of(of.operations, "young").blocks_after == 1);
+  CHECK_FALSE(of.is_equal());
+}
+
+TEST_CASE("comparison: what is allocated in both runs but is live at one peak only has moved") {
+  // The peak is in A before, and in B after.
+  const auto program = [](std::size_t in_a, std::size_t in_b) {
+    return record([&] {
+      { const buffer first = allocated_in("of a", in_a); }
+      memprof::snapshot("A");
+      { const buffer second = allocated_in("of b", in_b); }
+      memprof::snapshot("B");
+    });
+  };
+  const comparison of = compared(program(1000, 800), program(1000, 1200));
+  check_sums(of);
+  CHECK(of.change() == 200);
+  CHECK(row_of(of.operations, "of a").what == owner_change::moved_out);
+  CHECK(row_of(of.operations, "of b").what == owner_change::moved_in);
+  CHECK_FALSE(of.is_same_moment());
+  const std::string text = to_text(of, {.columns = 80});
+  CHECK_THAT(text, ContainsSubstring("another peak: before, B reached 800 B, the second highest of 3"));
+  CHECK_THAT(text, ContainsSubstring("A reached 1000 B, the second highest of 3"));
+  CHECK_THAT(text, ContainsSubstring("no longer live"));
+}
+
+TEST_CASE("comparison: equal runs have no table") {
+  const auto program = [] {
+    return record([] {
+      const buffer first = allocated_in("one", 4096);
+      memprof::snapshot("STEP");
+    });
+  };
+  const comparison of = compared(program(), program());
+  check_sums(of);
+  CHECK(of.is_equal());
+  CHECK(of.is_same_moment());
+  const std::string text = to_text(of);
+  CHECK_THAT(text, ContainsSubstring("after equals before: every operation holds the same bytes"));
+  CHECK_THAT(text, !ContainsSubstring("Operation "));
+  CHECK_THAT(to_text(of, {}, true), ContainsSubstring("Operation "));
+  CHECK_THAT(to_markdown(of), ContainsSubstring("as before**"));
+  CHECK(to_json(of)["operations"].empty());
+}
+
+TEST_CASE("comparison: equal bytes in other blocks are not equal") {
+  const auto program = [](std::size_t count) {
+    return record([&] {
+      std::vector<buffer> kept;
+      for (std::size_t index = 0; index < count; ++index) kept.push_back(allocated_in("one", 1024 / count));
+    });
+  };
+  const comparison of = compared(program(1), program(4));
+  check_sums(of);
+  CHECK(of.change() == 0);
+  CHECK_FALSE(of.is_equal());
+  CHECK(row_of(of.sizes, "1024").what == owner_change::went);
+  CHECK(row_of(of.sizes, "256").what == owner_change::came);
+  CHECK(row_of(of.sizes, "256").after == 1024);
+  CHECK_THAT(to_text(of), ContainsSubstring("not in the number or size of its blocks"));
+}
+
+TEST_CASE("comparison: layers that changed alike are one row, and the one that differs is another") {
+  const auto program = [](std::size_t bytes, std::size_t of_last) {
+    return record([&] {
+      std::vector<buffer> kept;
+      for (const char* const layer : {"h.0", "h.1", "h.2"}) kept.push_back(allocated_in(layer, bytes));
+      kept.push_back(allocated_in("h.3", of_last));
+    });
+  };
+  const comparison of = compared(program(100, 100), program(150, 900));
+  check_sums(of);
+  REQUIRE(of.operations.size() == 2);
+  CHECK(of.operations[0].owner == "h.3");
+  CHECK(of.operations[0].change() == 800);
+  CHECK(of.operations[1].owner == "h.*");
+  CHECK(of.operations[1].operations == 3);
+  CHECK(of.operations[1].change() == 150);
+}
+
+TEST_CASE("comparison: what is live at the end, and the greatest peak of a segment's name") {
+  const auto program = [](std::size_t leaked, std::size_t of_eval) {
+    return record([&] {
+      static std::vector<buffer> kept;
+      kept.clear();
+      { const buffer large = allocated_in("train", 10'000); }
+      memprof::snapshot("TRAIN");
+      { const buffer small = allocated_in("eval", 10); }
+      memprof::snapshot("EVAL");
+      { const buffer largest = allocated_in("eval", of_eval); }
+      kept.push_back(allocated_in("log", leaked));
+      memprof::snapshot("EVAL");
+    });
+  };
+  const recorded before = program(100, 2000);
+  const recorded after = program(164, 3000);
+  const comparison at_end = compared(before, after, compared_moment::end);
+  check_sums(at_end);
+  CHECK(at_end.before.bytes == 100);
+  CHECK(at_end.change() == 64);
+  CHECK(row_of(at_end.operations, "log").change() == 64);
+  const comparison of_eval = compare_runs({before.run_of_segment("before", "EVAL")}, {after.run_of_segment("after", "EVAL")});
+  check_sums(of_eval);
+  CHECK(of_eval.before.bytes == 2000);
+  CHECK(of_eval.after.bytes == 3000);
+  CHECK(of_eval.after.operation == "eval");
+  CHECK_THROWS_MATCHES(before.run_of_segment("before", "VALIDATION"), memprof::error,
+                       MessageMatches(ContainsSubstring("no segment 'VALIDATION'") && ContainsSubstring("TRAIN, EVAL")));
+}
+
+TEST_CASE("comparison: a segment with more operations than it lists has a row for the others") {
+  const recorded one = record([] {
+    std::vector<buffer> kept;
+    for (int index = 0; index < 40; ++index) kept.push_back(allocated_in(("op" + std::to_string(index)).c_str(), 100));
+    memprof::snapshot("STEP");
+  });
+  const comparison of = compare_runs({one.run_of_segment("before", "STEP")}, {one.run_of_segment("after", "STEP")});
+  check_sums(of);
+  CHECK(of.before.bytes == 4000);
+  CHECK(row_of(of.operations, "(other operations)").before == 800);
+  CHECK(of.is_equal());
+}
+
+TEST_CASE("comparison: of several runs on a side, those with the median peak are compared") {
+  const auto program = [](std::size_t bytes) {
+    return record([&] { const buffer first = allocated_in("one", bytes); }).run("side");
+  };
+  const comparison apart = compare_runs({program(300), program(100), program(200)}, {program(301), program(900)});
+  CHECK(apart.runs_before.least == 100);
+  CHECK(apart.runs_before.median == 200);
+  CHECK(apart.runs_before.greatest == 300);
+  CHECK(apart.before.bytes == 200);
+  CHECK(apart.after.bytes == 301);  // the lower of two
+  CHECK(apart.are_ranges_apart());
+  CHECK_THAT(to_text(apart), ContainsSubstring("more than noise"));
+  const comparison overlapping = compare_runs({program(300), program(100)}, {program(300), program(900)});
+  CHECK_FALSE(overlapping.are_ranges_apart());
+  CHECK_THAT(to_text(overlapping), ContainsSubstring("within the noise"));
+  CHECK(to_json(overlapping)["more_than_noise"] == false);
+  CHECK(to_json(compare_runs({program(1)}, {program(2)}))["more_than_noise"].is_null());
+  CHECK_THROWS_AS(compare_runs({}, {program(1)}), memprof::error);
+}
+
+TEST_CASE("comparison: a profile and a trace of one run are equal, without sizes") {
+  const recorded one = record([] {
+    const buffer first = allocated_in("one", 4096);
+    const buffer second = allocated_in("two", 96);
+  });
+  const comparison of = compare_runs({one.run_of_profile("before")}, {one.run("after")});
+  check_sums(of);
+  CHECK(of.is_equal());
+  CHECK(of.sizes.empty());
+}
+
+TEST_CASE("comparison: the rows of random programs add up at the peak and at the end") {
+  std::mt19937 random{20261125};
+  const auto program = [&] {
+    return record([&] {
+      std::vector<buffer> live;
+      static std::vector<buffer> left;
+      left.clear();
+      for (int event = 0; event < 200; ++event) {
+        const std::string name = "layer." + std::to_string(random() % 5);
+        const auto outer = memprof::track_operation(random() % 2 == 0 ? "forward" : "backward");
+        if (random() % 3 != 0 || live.empty()) {
+          live.push_back(allocated_in(name.c_str(), random() % 5000));
+          if (live.back().capacity() != 0 && random() % 4 == 0)
+            memprof::annotate(live.back().data(),
+                              {.category = random() % 2 == 0 ? memprof::category::activation : memprof::category::parameter});
+        } else {
+          std::swap(live[random() % live.size()], live.back());
+          live.pop_back();
+        }
+        if (event % 50 == 49) memprof::snapshot(random() % 2 == 0 ? "A" : "B");
+      }
+      left = std::move(live);
+    });
+  };
+  for (int round = 0; round < 50; ++round) {
+    INFO(round);
+    const recorded before = program();
+    const recorded after = program();
+    for (const compared_moment moment : {compared_moment::peak, compared_moment::end})
+      check_sums(compared(before, after, moment));
+    check_sums(compare_runs({before.run_of_segment("before", "END_TRACE")}, {after.run_of_segment("after", "END_TRACE")}));
+    CHECK(compared(before, before).is_equal());
+  }
+}
+
+TEST_CASE("comparison text: no line is wider than asked, whatever the names") {
+  const auto program = [](std::size_t bytes) {
+    return record([&] {
+      std::vector<buffer> kept;
+      for (int index = 0; index < 40; ++index) {
+        const std::string name =
+            std::string(static_cast<std::size_t>(index) * 4, static_cast<char>('a' + index % 26)) + "/|`\x1b[31m";
+        kept.push_back(allocated_in(name.c_str(), bytes * static_cast<std::size_t>(index + 1)));
+      }
+    });
+  };
+  const comparison of = compared(program(10), program(11));
+  for (const std::size_t columns : {60U, 80U, 100U}) {
+    const std::string text = to_text(of, {.columns = columns});
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) CHECK(memprof::detail::display_width(line) <= columns);
+    CHECK(text.find('\x1b') == std::string::npos);
+  }
+  const std::string markdown = to_markdown(of);
+  CHECK(markdown.find('\x1b') == std::string::npos);
+  CHECK_THAT(markdown, ContainsSubstring("\\|'"));
+  CHECK_THAT(markdown, ContainsSubstring("| 20 others |"));
+  CHECK_THAT(markdown, ContainsSubstring("| sum | "));
+}
+
+TEST_CASE("comparison JSON: its keys are those of the schema") {
+  const auto program = [](std::size_t bytes) {
+    return record([&] {
+      const buffer first = allocated_in("one", bytes);
+      memprof::snapshot("STEP");
+    });
+  };
+  const nlohmann::ordered_json document = to_json(compared(program(10), program(20)));
+  std::ifstream file{MEMPROF_SOURCE_DIR "/docs/comparison.schema.json"};
+  const nlohmann::json schema = nlohmann::json::parse(file);
+  const auto check_keys = [](const auto& object, const nlohmann::json& definition) {
+    std::vector<std::string> keys;
+    for (const auto& member : object.items()) {
+      INFO(member.key());
+      CHECK(definition.at("properties").at(member.key()).contains("description"));
+      keys.push_back(member.key());
+    }
+    CHECK(definition.at("required").get<std::vector<std::string>>() == keys);
+  };
+  const nlohmann::json& definitions = schema.at("definitions");
+  check_keys(document, schema);
+  check_keys(document["before"], definitions.at("run"));
+  check_keys(document["operations"][0], definitions.at("operation"));
+  check_keys(document["categories"][0], definitions.at("category"));
+  check_keys(document["sizes"][0], definitions.at("size"));
+  CHECK(document["change_bytes"] == 10);
+  CHECK(document["operations"][0]["what"] == "more");
+  CHECK(document["sizes"][0]["least_size"] == 16);
+  CHECK(schema["properties"]["version"]["const"] == memprof::comparison_json_version);
+}
+
+}  // namespace memprof_tests::analysis_comparison

@@ -1,0 +1,159 @@
+#include "compare.hpp"
+
+#include "complain.hpp"
+#include "exit_status.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
+#include "output_file.hpp"
+#include "recorded_stacks.hpp"
+#include "text_output.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/detail/terminal.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/comparison.hpp>
+#include <memprof/toolkit/analysis/comparison_json.hpp>
+#include <memprof/toolkit/analysis/comparison_text.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+struct compare_arguments {
+  std::vector<std::string> files;
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  std::string space;
+  std::string segment;
+  std::string json;
+  std::size_t width = 0;  ///< 0: not given
+  bool is_at_end = false;
+  bool as_json = false;
+  bool as_markdown = false;
+  bool shows_all = false;
+};
+
+constexpr file_kind comparison_kind{
+    "a comparison", [](std::string_view begin) { return begin.find(memprof::comparison_json_format) != begin.npos; }};
+
+/// "BEFORE AFTER", or the files of both options.
+void find_sides(compare_arguments& arguments) {
+  const bool has_options = !arguments.before.empty() || !arguments.after.empty();
+  if (has_options ? !arguments.files.empty() || arguments.before.empty() || arguments.after.empty()
+                  : arguments.files.size() != 2) {
+    memprof::detail::raise("expected two recordings, BEFORE AFTER, or several of each: --before FILE... --after FILE...");
+  }
+  if (has_options) return;
+  arguments.before = {arguments.files[0]};
+  arguments.after = {arguments.files[1]};
+}
+
+/// Where `space` is empty, it becomes that of the first recording, if later ones have it, too.
+memprof::compared_run read_run(const compare_arguments& arguments, const std::string& path, const char* title, std::string& space,
+                               int& status) {
+  const recorded_stacks read = read_stacks(path);
+  if (!read.content.complaint.empty()) {
+    print_error("compare", read.content.complaint);
+    status = bad_input;
+  }
+  const memprof::profile& profile = read.content.profile;
+  const bool is_there = arguments.space.empty() && profile.find_space(space) == nullptr;
+  const memprof::space_profile& of = space_of(profile, is_there ? std::string{} : space);
+  if (space.empty()) space = of.name;
+  if (!arguments.segment.empty()) return memprof::compared_run_of(title, profile, of, read.stacks, arguments.segment);
+  const auto moment = arguments.is_at_end ? memprof::compared_moment::end : memprof::compared_moment::peak;
+  return memprof::compared_run_of(title, profile, of, read.stacks, moment);
+}
+
+memprof::comparison comparison_of(const compare_arguments& arguments, int& status) {
+  std::string space = arguments.space;
+  const auto read = [&](const std::vector<std::string>& paths, const char* title) {
+    std::vector<memprof::compared_run> runs;
+    for (const std::string& path : paths) runs.push_back(read_run(arguments, path, title, space, status));
+    return runs;
+  };
+  std::vector<memprof::compared_run> before = read(arguments.before, "before");
+  return memprof::compare_runs(std::move(before), read(arguments.after, "after"));
+}
+
+int run_compare(compare_arguments& arguments) {
+  int status = success;
+  find_sides(arguments);
+  if (!arguments.json.empty()) {
+    for (const std::vector<std::string>* const side : {&arguments.before, &arguments.after}) {
+      for (const std::string& input : *side) keep_input(input, arguments.json);
+    }
+    keep_other_file(arguments.json, comparison_kind);
+  }
+  const memprof::comparison of = comparison_of(arguments, status);
+  if (arguments.as_json) {
+    print_json(memprof::detail::dump(to_json(of)) + '\n');
+  } else if (arguments.as_markdown) {
+    print(memprof::to_markdown(of));
+  } else {
+    memprof::text_options options = memprof::detail::fitted_to(stdout, {});
+    if (arguments.width != 0) options.columns = arguments.width;
+    print(memprof::to_text(of, options, arguments.shows_all), stdout, text_colors::own);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    memprof::detail::raise("cannot write the comparison: " + memprof::detail::reason_in_errno());
+  if (!arguments.json.empty())
+    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(of)) + '\n');
+  return status;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<compare_arguments>();
+  CLI::App& command =
+      *program.add_subcommand("compare", "say by how much the peak of two runs differs, and which operations it comes from");
+  set_footer(command,
+             "Recordings are traces or JSON profiles, in any mixture. With several on a side, the runs with the median peak are "
+             "compared, and whether the difference is more than noise is said. 'memprof waterfall' also compares estimates.",
+             "", bad_file_text);
+  command.add_option("FILE", arguments->files, "the recording from before, and the one from after");
+  command.add_option("--before", arguments->before, "several recordings from before")->type_name("FILE");
+  command.add_option("--after", arguments->after, "several recordings from after")->type_name("FILE");
+  CLI::Option* const end = command.add_flag("--end", arguments->is_at_end, "compare what is live at the end, not at the peak");
+  command.add_option("--segment", arguments->segment, "compare the greatest peaks in the segments of this name")
+      ->type_name("NAME")
+      ->excludes(end);
+  command.add_option("--space", arguments->space, "memory space (default: the one with the greatest peak before)")
+      ->type_name("NAME");
+  command.add_flag("--all", arguments->shows_all, "also show what does not differ");
+  CLI::Option* const markdown =
+      command.add_flag("--markdown", arguments->as_markdown, "print the comparison as Markdown, for a pull request");
+  command.add_flag("--json", arguments->as_json, "print the comparison as JSON")->excludes(markdown);
+  command.add_option("--json-out", arguments->json, "also write it to this file, as JSON")->type_name("FILE");
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
+      ->type_name("N")
+      ->check(whole_number(60, 1000));
+  command.callback([arguments, &status] {
+    try {
+      status = run_compare(*arguments);
+    } catch (const memprof::error& fault) {
+      print_error("compare", fault.what());
+      status = bad_input;
+    } catch (const std::bad_alloc&) {
+      print_error("compare", "out of memory while reading");
+      status = bad_input;
+    }
+  });
+}
+
+}  // namespace memprof_tool
