@@ -3,6 +3,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/record/clock.hpp>
+#include <memprof/record/process_reading.hpp>
 
 #include <pthread.h>
 #include <sys/time.h>
@@ -210,6 +212,22 @@ TEST_CASE("unfinished record: a thread that is cancelled while it drains leaves 
   capture.end();
   CHECK(capture.profile().exact);
   CHECK(capture.profile().space("after").cumulative_current == 7);
+}
+
+TEST_CASE("unfinished record: a thread is not cancelled in a snapshot, which reads the process's memory") {
+  auto capture = memprof::begin_capture();
+  bool is_past = false;
+  std::thread other{[&] {
+    ::pthread_cancel(::pthread_self());
+    memprof::detail::process_schedule.restart(memprof::detail::monotonic_ns());  // a reading is due
+    memprof::snapshot("CANCELLED");
+    is_past = true;
+    for (;;) ::pthread_testcancel();
+  }};
+  other.join();
+  CHECK(is_past);
+  capture.end();
+  CHECK(capture.profile().segments.size() == 2);
 }
 
 /// Whether a signal's handler runs in a thread while that waits for the registry's lock in `call`.

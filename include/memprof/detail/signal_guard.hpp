@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/cancellation_guard.hpp>
 
 #include <csignal>
 
@@ -17,15 +18,11 @@ class [[nodiscard]] signal_guard {
     ::sigfillset(&held);
     constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
     for (const int fault : faults) ::sigdelset(&held, fault);
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);  // the C library does not let its signal be blocked
     ::pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   signal_guard(const signal_guard&) = delete;
   signal_guard& operator=(const signal_guard&) = delete;
-  ~signal_guard() {
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    ::pthread_setcancelstate(cancel_state_before_, nullptr);
-  }
+  ~signal_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   /// Runs the handlers of signals that have come meanwhile.
   void let_through() const noexcept {
@@ -35,7 +32,7 @@ class [[nodiscard]] signal_guard {
   }
 
  private:
-  int cancel_state_before_ = PTHREAD_CANCEL_ENABLE;
+  cancellation_guard cancellation_;  // the C library does not let its signal be blocked
   sigset_t before_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/cancellation_guard.hpp>
 #include <memprof/detail/errno_guard.hpp>
 #include <memprof/detail/succeeds.hpp>
 #include <memprof/ledger/space_ledger.hpp>
@@ -111,6 +112,7 @@ inline void write_process_memory(capture_state& state) noexcept {
 inline void read_process_at_snapshot() noexcept {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return;
+  const cancellation_guard kept_alive;  // reading a file is a point of cancellation
   if (!process_schedule.claim(monotonic_ns())) return;
   const errno_guard kept;
   const capture_moment before = moment_before_reading(shared);
