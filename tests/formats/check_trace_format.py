@@ -201,10 +201,12 @@ def check_without_clock(memprof, folder):
     for begin in (1000, 2**62 + 1000, 2**63 + 1000):
         only = Chunk()
         signed = begin if begin < 2**63 else begin - 2**64
-        only.add(capture({1: "a writer", 2: 0, 4: 1_700_000_000_000_000_000, 5: signed}))
+        definitions = [capture({1: "a writer", 2: 0, 4: 1_700_000_000_000_000_000, 5: signed})]
         for number, value in enumerate(("cpu", "dram", "forward", "STEP", "worker"), 1):
-            only.add(name(number, value))
-        only.add(space(1, 2, 0))
+            definitions.append(name(number, value))
+        definitions.append(space(1, 2, 0))
+        for each in definitions if begin == 1000 else definitions[1:] + definitions[:1]:
+            only.add(each)
         only.add(ring(1)).at(begin + 10).event(6, 1, 4242, label=5)
         only.at(begin + 20).event(4, 1, label=3)
         only.at(begin + 30).event(1, 0x10000, 100, space=1).at(begin + 40).add(bytes([0x60]))

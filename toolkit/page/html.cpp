@@ -2,6 +2,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_bounds.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/page/html_options.hpp>
 #include <memprof/toolkit/page/page.hpp>
@@ -53,7 +54,8 @@ trace_file_status write_html_of_trace_file(
     std::FILE* source, const std::filesystem::path& name, const std::filesystem::path& path, html_options options,
     const std::function<void(const trace_file_status& status, bool is_empty, html_options& options)>& add_notes) {
   trace_file_status status;
-  detail::page_data data = detail::data_for_page(rest_of_file{source, name, status}, options);
+  const detail::trace_bounds bounds{name};
+  detail::page_data data = detail::data_for_page(rest_of_file{source, name, status}, options, &bounds);
   add_notes(status, data.run["profile"]["spaces"].empty(), options);
   data.run["notes"] = options.notes;
   detail::write_page(data, path, options);

@@ -65,12 +65,12 @@ page_data data_for_page(profile of, const html_options& options) {
   return {run_for_page(of, segments, options), {}};
 }
 
-page_data data_for_page(const trace_source_view& source, const html_options& options) {
-  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;  // as for `profile_of` a trace file
+page_data data_for_page(const trace_source_view& source, const html_options& options, const trace_bounds* bounds) {
   const auto survey = std::make_unique<run_survey>();
-  survey->fold().limit_work(fixed_steps);
+  trace_bounds::limit(survey->fold());
   source.visit(*survey);
   survey->finish();
+  if (bounds != nullptr) bounds->require(survey->fold());
   if (survey->fold().events().is_overworked())
     raise("write_html: the trace would take too long, more than any of its size: it is damaged");
   profile of = build_profile_of(survey->fold(), survey->fold().take_facts());
@@ -87,6 +87,7 @@ page_data data_for_page(const trace_source_view& source, const html_options& opt
   run_frames filling{spaces, owners, frames, segments.numbers};
   source.visit(filling);
   filling.finish();
+  if (bounds != nullptr) bounds->require(survey->fold());
 
   page_data data{run_for_page(of, segments, options), {}};
   const std::size_t max_bytes = std::size_t{options.gzip == nullptr ? 2U : 8U} << 20U;

@@ -2,6 +2,7 @@
 
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_bounds.hpp>
 #include <memprof/toolkit/format/trace_source_view.hpp>
 #include <memprof/toolkit/page/html_options.hpp>
 
@@ -21,8 +22,9 @@ struct page_data {
 
 [[nodiscard]] page_data data_for_page(profile of, const html_options& options);
 
-/// The page of a trace, which is read twice.
-[[nodiscard]] page_data data_for_page(const trace_source_view& source, const html_options& options);
+/// The page of a trace, which is read twice. Within `bounds`, if given, which a trace from elsewhere needs.
+[[nodiscard]] page_data data_for_page(const trace_source_view& source, const html_options& options,
+                                      const trace_bounds* bounds = nullptr);
 
 /// Writes a page. An existing file is replaced, or left as it was on failure.
 void write_page(const page_data& data, const std::filesystem::path& path, const html_options& options);

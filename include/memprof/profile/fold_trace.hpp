@@ -1,21 +1,18 @@
 #pragma once
 
 #include <memprof/detail/file_io.hpp>
-#include <memprof/detail/pages.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/facet_folds.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/profile/profile_size.hpp>
+#include <memprof/profile/trace_bounds.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <string>
 
 /// @file
 /// Implements <memprof/profile/trace_profile.hpp>.
@@ -50,27 +47,15 @@ MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
 
 namespace detail {
 
-/// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the size of the
-/// unpacked trace; otherwise an error is raised.
+/// Reads a possibly malicious trace.
 template <class Read>
 [[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t full_segments, facets asked,
                                             Read&& read) {
-  constexpr std::size_t fixed_bytes = std::size_t{1} << 29;
-  constexpr std::size_t each_byte = 128;  // a live block takes at most 171, and about five in the trace
-  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
-  const auto refuse = [&](const char* what) {
-    raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
-  };
-  page_budget budget{fixed_bytes, each_byte};
+  const trace_bounds bounds{path};
   trace_fold fold;
-  fold.limit_work(fixed_steps);
+  trace_bounds::limit(fold);
   fold.keep_full_segments(full_segments);
-  return folded_profile(fold, asked, read, [&] {
-    fold.events().settle_spaces();
-    if (budget.is_exhausted()) refuse("too much memory");
-    if (fold.events().is_overworked()) refuse("too long");
-    if (max_bytes_of_profile(fold) > static_cast<double>(fixed_bytes + each_byte * budget.input())) refuse("too much memory");
-  });
+  return folded_profile(fold, asked, read, [&] { bounds.require(fold); });
 }
 
 }  // namespace detail

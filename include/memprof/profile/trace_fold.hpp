@@ -54,9 +54,8 @@ class trace_fold {
   }
   void space(const space_definition& space) noexcept {
     space_names_[space.id] = space.name;
-    if (!events_) begin({});
-    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
-    if (space.memory != 0) (void)events_->place(space.id, space.memory);
+    if (events_) return define(space);
+    if (!early_spaces_.push_back(space)) begin({});  // and this one has no limit
   }
   void facts(fact_part&& part) { facts_.add(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
@@ -108,7 +107,8 @@ class trace_fold {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
+    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes() +
+           early_spaces_.bytes();
   }
 
  private:
@@ -118,12 +118,19 @@ class trace_fold {
                        full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations},
         info.begin_stamp);
     if (work_limit_) events_->limit_work(*work_limit_);
+    for (std::size_t index = 0; index < early_spaces_.size(); ++index) define(early_spaces_[index]);
+    early_spaces_.clear();
+  }
+  void define(const space_definition& space) noexcept {
+    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
+    if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
 
   const detail::label_table* borrowed_names_ = nullptr;
   detail::label_table own_names_;
   detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
+  detail::page_array<space_definition> early_spaces_;  ///< those before the capture's information, without which no ledger begins
   detail::fact_tables facts_;
   std::optional<std::uint64_t> work_limit_;
   std::uint32_t full_segments_ = 0;

@@ -17,6 +17,8 @@
 #include <toolkit/page/page_reader.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -601,6 +603,35 @@ TEST_CASE("write_html: a trace that is cut off gives the page of its beginning",
   CHECK(page.run["profile"]["complete"] == false);
   CHECK(page.run["detail"]["events"].get<std::size_t>() > 50000);
   CHECK(page.table("segments").at("end_event").back() == page.run["detail"]["events"].get<std::int64_t>());
+}
+
+TEST_CASE("write_html: a file that would take too much memory is refused, as profile_of does", "[html]") {
+  const scratch_folder folder;
+  const std::filesystem::path path = folder / "run.memtrace";
+  trace source;
+  memprof::capture_info info;
+  info.full_segments = 65'536;
+  source.info(info);
+  source.name(1, "cpu");
+  source.name(2, "STEP");
+  memprof::event made{0, 64, 8, 0, memprof::event_kind::allocate, 0, 0};
+  const auto put = [&] {
+    ++made.stamp;
+    source.events(&made, &made + 1, 1);
+  };
+  for (; made.space < 254; ++made.space) {
+    source.space({made.space, 1, 0, false});
+    put();
+  }
+  made = {made.stamp, 0, 0, 2, memprof::event_kind::segment_end, 0, 0};
+  for (int segment = 0; segment < 10'000; ++segment) put();  // each with a row of some 400 bytes for each space
+  memprof::write_trace(source, path);
+  CHECK_THROWS_WITH(memprof::profile_of(path), Catch::Matchers::ContainsSubstring("it would take too much memory"));
+  const memprof::detail::file_handle opened{std::fopen(path.c_str(), "rb")};
+  CHECK_THROWS_WITH(
+      memprof::write_html_of_trace_file(opened.get(), path, folder / "page.html", {}, [](const auto&, bool, auto&) {}),
+      Catch::Matchers::ContainsSubstring("run.memtrace': it would take too much memory"));
+  CHECK(!std::filesystem::exists(folder / "page.html"));
 }
 
 TEST_CASE("write_html: a page that cannot be written leaves the old one, and is known as a page", "[html]") {

@@ -2,6 +2,8 @@
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_fold.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
@@ -65,6 +67,27 @@ TEST_CASE("profile: only what follows from all events is called exact") {
 TEST_CASE("profile: the names of run modes") {
   CHECK(to_string(memprof::run_mode::normal) == "normal");
   CHECK(to_string(memprof::run_mode::no_dispatch) == "no_dispatch");
+}
+
+TEST_CASE("profile: a trace may name its memory spaces before it describes the capture") {
+  memprof::trace_fold fold;
+  fold.name(1, "dram");
+  fold.space({7, 1, 150, false});
+  memprof::capture_info info;
+  info.begin_stamp = 5'000'000;
+  info.largest_blocks = 1;
+  fold.info(info);
+  const memprof::event events[] = {{5'000'010, 0x1000, 100, 0, memprof::event_kind::allocate, 7, 0},
+                                   {5'000'020, 0x2000, 100, 0, memprof::event_kind::allocate, 7, 0},
+                                   {5'000'030, 0, 0, 1, memprof::event_kind::segment_end, memprof::any_space, 0},
+                                   {5'000'030, 0, 0, 0, memprof::event_kind::capture_end, memprof::any_space, 0}};
+  fold.events(events, events + 4, memprof::detail::no_ring_id);
+  const memprof::profile profile = memprof::build_profile_of(fold);
+  CHECK(profile.duration_ns == 30);
+  const memprof::space_profile& space = profile.space("dram");
+  CHECK(space.peak_time_ns == 20);
+  CHECK(space.live_at_peak.largest_blocks.size() == 1);
+  CHECK(space.capacity == 150);
 }
 
 }  // namespace memprof_tests::profile_profile
