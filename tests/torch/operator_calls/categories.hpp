@@ -94,6 +94,7 @@ struct category {
   knowledge known = knowledge::sizes;
   extent goes = extent::forward;
   std::size_t max_of_a_type = every_call;  ///< calls of one operator with one type of numbers
+  laid_out_tensors ones = laid_out_tensors::all;
 };
 
 /// Calls `judged(written, call, verdict)` for each call of a category that the real kernel takes.
@@ -109,13 +110,25 @@ void judge_all(const category& wanted, Judged judged) {
     std::size_t& count = counts[written.name + " " + written.dtype];
     if (count >= wanted.max_of_a_type) continue;
     std::optional<operator_call> call{operator_call{written.line}};
-    if (wanted.laid_out != layout::as_written) call = call->with(wanted.laid_out);
+    if (wanted.laid_out != layout::as_written) call = call->with(wanted.laid_out, wanted.ones);
     if (!call.has_value()) continue;
     const bool is_known_at_least = wanted.known == knowledge::sizes && reads_lengths(written.name);
     const knowledge known = is_known_at_least ? knowledge::indices : wanted.known;
     if (const std::optional<verdict> found = judging.compare(*call, known, wanted.goes)) {
       ++count;
       judged(written, *call, *found);
+    }
+  }
+}
+
+/// Calls `judged(category)` for each layout that some tensors of a call have and others do not.
+template <class Judged>
+void for_each_mixture(extent goes, std::size_t max_of_a_type, Judged judged) {
+  for (const laid_out_tensors ones : {laid_out_tensors::first, laid_out_tensors::others}) {
+    for (const layout laid_out : all_layouts) {
+      if (laid_out == layout::as_written) continue;
+      const knowledge known = goes == extent::training ? knowledge::indices : knowledge::sizes;
+      judged(category{laid_out, known, goes, max_of_a_type, ones});
     }
   }
 }

@@ -174,6 +174,11 @@ const char* name_of(layout one) {
   return names[static_cast<std::size_t>(one)];
 }
 
+const char* name_of(laid_out_tensors ones) {
+  constexpr std::array names{"all", "the first", "all but the first"};
+  return names[static_cast<std::size_t>(ones)];
+}
+
 std::int64_t tensor_spec::storage_elements() const {
   std::int64_t last = offset;
   for (std::size_t index = 0; index < sizes.size(); ++index) {
@@ -282,22 +287,23 @@ torch::jit::Stack operator_call::arguments(const std::function<at::Tensor(const 
   return stack;
 }
 
-std::optional<operator_call> operator_call::with(layout wanted, std::optional<c10::ScalarType> dtype) const {
+std::optional<operator_call> operator_call::with(layout wanted, laid_out_tensors ones) const {
   operator_call result = *this;
   bool is_changed = false;
+  std::size_t tensors = 0;
   const std::function<void(argument&, bool)> change = [&](argument& one, bool is_written) {
     for (argument& element : one.elements) change(element, is_written);
     if (!one.tensor.has_value()) return;
+    const bool is_first = tensors++ == 0;
+    if (ones != laid_out_tensors::all && is_first != (ones == laid_out_tensors::first)) return;
     tensor_spec spec = *one.tensor;
-    if (dtype.has_value() && is_number(spec.dtype)) spec.dtype = *dtype;
     if (!is_written && spec.values.empty() && !spec.bounds.has_value()) spec = laid_out(spec, wanted);
-    is_changed |= spec.strides != one.tensor->strides || spec.dtype != one.tensor->dtype;
+    is_changed |= spec.strides != one.tensor->strides;
     one.tensor = spec;
   };
   for (argument& one : result.arguments_) change(one, one.is_written);
-  if (!is_changed) return std::nullopt;
-  result.text_ +=
-      std::string{" ("} + name_of(wanted) + (dtype.has_value() ? std::string{", "} + c10::toString(*dtype) : "") + ")";
+  if (!is_changed || (ones != laid_out_tensors::all && tensors < 2)) return std::nullopt;
+  result.text_ += std::string{" ("} + name_of(ones) + " " + name_of(wanted) + ")";
   return result;
 }
 

@@ -49,6 +49,14 @@ enum class layout : std::uint8_t { as_written, transposed, sliced, expanded, cha
 inline constexpr layout all_layouts[] = {layout::as_written, layout::transposed, layout::sliced, layout::expanded,
                                          layout::channels_last};
 
+/// Which tensors of a call are laid out otherwise.
+enum class laid_out_tensors : std::uint8_t {
+  all,
+  first,  ///< the first one alone: the layouts of a call differ
+  others  ///< all but the first one
+};
+[[nodiscard]] const char* name_of(laid_out_tensors ones);
+
 class operator_call {
  public:
   /// Throws `std::runtime_error` for a line that is none.
@@ -60,8 +68,9 @@ class operator_call {
   /// The arguments; `make` makes each tensor.
   [[nodiscard]] torch::jit::Stack arguments(const std::function<at::Tensor(const tensor_spec&)>& make) const;
 
-  /// The same call with tensors that are laid out otherwise, and of another type; none if that changes nothing.
-  [[nodiscard]] std::optional<operator_call> with(layout wanted, std::optional<c10::ScalarType> dtype = std::nullopt) const;
+  /// The same call with tensors that are laid out otherwise; none if that changes nothing, or if layouts shall differ and there
+  /// is only one tensor.
+  [[nodiscard]] std::optional<operator_call> with(layout wanted, laid_out_tensors ones = laid_out_tensors::all) const;
 
  private:
   struct argument {

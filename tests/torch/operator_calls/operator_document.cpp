@@ -45,6 +45,15 @@ findings judge_everything() {
                   result.of_operator[written.name].add(found);
                 });
     }
+    tally& of_mixtures = result.of_kind.emplace_back(std::string{name_of(goes)} + ", layouts that differ", tally{}).second;
+    for_each_mixture(goes, goes == extent::training ? 1 : 2, [&](const category& mixture) {
+      judge_all(mixture, [&](const written_call& written, const operator_call&, const verdict& found) {
+        of_mixtures.add(found);
+        of_all.add(found);
+        of_type[written.dtype].add(found);
+        result.of_operator[written.name].add(found);
+      });
+    });
     for (const char* const type : {"f32", "f64", "bf16", "c64"}) {
       result.of_kind.emplace_back(std::string{name_of(goes)} + ", " + type, of_type[type]);
     }
@@ -108,7 +117,10 @@ void write_document(std::ostream& out, const findings& found) {
          "## Calls by kind\n\n"
          "In forward calls only sizes are known; in backward passes also the values of integers, such as labels and indices. A "
          "backward\n"
-         "pass begins with the sum of the results, whose gradient is one number, expanded. Net differs only where sizes depend "
+         "pass begins with the sum of the results, whose gradient is one number, expanded. Layouts that differ: the first tensor "
+         "of a "
+         "call alone, or all\nbut the first, are transposed, sliced, expanded or channels last, for two calls of each type. Net "
+         "differs only where sizes depend "
          "on data "
          "that\nis not known, and for `_lazy_clone`, which is cloned at once.\n\n"
          "| calls | judged | equal results | equal net | equal peak | equal sum | listed | differ silently "

@@ -15,9 +15,10 @@ inline void pad_rule(torch_call& call) {
   }
   copies_inputs_rule<0>(call);
 }
-/// (grad_output, input, padding)
+/// (grad_output, input, padding), of which either may be channels-last
 inline void pad_backward_rule(torch_call& call) {
-  if (!torch_call::is_on_cuda(call.tensor(0)) && call.tensor(1).suggest_memory_format() != c10::MemoryFormat::Contiguous) {
+  const auto is_channels_last = [](const at::Tensor& of) { return of.suggest_memory_format() != c10::MemoryFormat::Contiguous; };
+  if (!torch_call::is_on_cuda(call.tensor(0)) && (is_channels_last(call.tensor(0)) || is_channels_last(call.tensor(1)))) {
     return call.run_without_rule();
   }
   copies_inputs_contiguously_rule<0>(call);

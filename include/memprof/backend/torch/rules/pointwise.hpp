@@ -19,8 +19,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One result, like the first argument.
 inline void like_first_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(0))); }
-/// A gradient: one result, like the second argument.
-inline void like_second_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(1))); }
+
 /// The sizes and strides of the result of libtorch's iterator for these inputs.
 struct iterated_shape {
   std::vector<std::int64_t> sizes;
@@ -35,6 +34,15 @@ struct iterated_shape {
   }
   const at::TensorBase& result = config.build().output();
   return {result.sizes().vec(), result.strides().vec()};
+}
+
+/// (grad_output, self): the order of dimensions is that of the gradient if it has one, else that of the input.
+inline void gradient_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  const at::Tensor input = call.tensor(1);
+  if (gradient.scalar_type() != input.scalar_type()) return call.run_without_rule();
+  const auto [sizes, strides] = shape_of_iteration({gradient, input});
+  call.returns(detail::fake_strided(sizes, strides, input.dtype(), input.device()));
 }
 
 /// (condition, self, other)
@@ -93,8 +101,9 @@ inline void gelu_backward_rule(torch_call& call) {
 /// (grad_output, self, weight) -> gradients of both, the latter before it is summed
 inline void prelu_backward_rule(torch_call& call) {
   const at::Tensor input = call.tensor(1);
-  at::Tensor of_input = torch_call::empty_like(input);
-  call.returns(std::move(of_input), torch_call::empty_like(input, call.tensor(2).scalar_type()));
+  const auto [sizes, strides] = shape_of_iteration({input, call.tensor(2), call.tensor(0)});
+  at::Tensor of_input = detail::fake_strided(sizes, strides, input.dtype(), input.device());
+  call.returns(std::move(of_input), detail::fake_strided(sizes, strides, input.dtype(), input.device()));
 }
 
 /// (self, shifts, dims): each dimension creates its own tensor.
@@ -108,8 +117,8 @@ inline constexpr known_rule pointwise_rules[] = {
     {"aten::relu", like_first_rule},
     {"aten::hardtanh", like_first_rule},
     {"aten::hardswish", like_first_rule},
-    {"aten::hardswish_backward", like_second_rule},
-    {"aten::mish_backward", like_second_rule},
+    {"aten::hardswish_backward", gradient_rule},
+    {"aten::mish_backward", gradient_rule},
     {"aten::gelu_backward", gelu_backward_rule},
     {"aten::gelu_backward.grad_input", gelu_backward_rule},
     {"aten::_prelu_kernel", like_first_rule},
