@@ -1,4 +1,5 @@
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/assumed_size.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/report/text.hpp>
@@ -148,7 +149,8 @@ class random_profiles {
     for (memprof::missing_source& one : missing) one = {name(), name()};
     made.facts = {memprof::to_table(missing),
                   memprof::to_table<memprof::approximated_operation>({{name(), name(), bytes(), bytes()}}),
-                  memprof::to_table<memprof::unknown_read>({{name(), name(), bytes()}})};
+                  memprof::to_table<memprof::unknown_read>({{name(), name(), bytes(), bytes()}}),
+                  memprof::to_table<memprof::assumed_size>({{name(), name(), name(), bytes(), bytes(), bytes(), bytes()}})};
     for (std::size_t count = random_() % 30; count > 0; --count) made.facts.push_back({name(), {name()}, {{std::int64_t{1}}}});
   }
 

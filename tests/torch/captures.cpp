@@ -17,6 +17,9 @@ memprof::capture_guard begin_no_dispatch(const memprof::capture_options& options
 memprof::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile) {
   return memprof::rows_of<memprof::approximated_operation>(profile.facts);
 }
+memprof::vector<memprof::assumed_size> sizes_of(const memprof::profile& profile) {
+  return memprof::rows_of<memprof::assumed_size>(profile.facts);
+}
 memprof::vector<memprof::unknown_read> reads_of(const memprof::profile& profile) {
   return memprof::rows_of<memprof::unknown_read>(profile.facts);
 }

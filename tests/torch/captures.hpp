@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/assumed_size.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 
@@ -19,6 +20,8 @@
 
 /// What was estimated.
 [[nodiscard]] memprof::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile);
+/// Sizes that were assumed.
+[[nodiscard]] memprof::vector<memprof::assumed_size> sizes_of(const memprof::profile& profile);
 /// Values that were read and not known.
 [[nodiscard]] memprof::vector<memprof::unknown_read> reads_of(const memprof::profile& profile);
 /// What `track_pytorch_ops` counted.

@@ -16,11 +16,11 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-const memprof::approximated_operation* find(const memprof::profile& profile, const std::string& name) {
-  for (const auto& row : estimates_of(profile)) {
-    if (row.name == name) return &row;
+memprof::assumed_size size_of(const memprof::profile& profile, const std::string& name) {
+  for (const memprof::assumed_size& row : sizes_of(profile)) {
+    if (row.name == name) return row;
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace
@@ -39,9 +39,31 @@ TEST_CASE("torch no_dispatch: sizes that depend on unknown data are upper bounds
   memprof::set_torch_selected_fraction(1.0);
   CHECK_THROWS_AS(memprof::set_torch_selected_fraction(1.5), memprof::error);
   const memprof::profile profile = capture.profile();
-  const auto* const nonzero = find(profile, "aten::nonzero");
-  REQUIRE(nonzero != nullptr);
-  CHECK_THAT(nonzero->cause, ContainsSubstring("depends on data"));
+  const memprof::assumed_size nonzero = size_of(profile, "aten::nonzero");
+  CHECK_THAT(nonzero.cause, ContainsSubstring("depends on data"));
+  CHECK(nonzero.count == 2);
+  CHECK(nonzero.assumed == 250'000);
+  CHECK(nonzero.most == 400'000);
+  CHECK(nonzero.bytes == 250'000 * 2 * 8);  // two coordinates each
+  CHECK(size_of(profile, "aten::index.Tensor").count == 2);
+  CHECK(estimates_of(profile).empty());
+  CHECK_FALSE(profile.exact);
+}
+
+TEST_CASE("torch no_dispatch: an assumed size is named where the summary says how exact it is") {
+  auto capture = begin_no_dispatch();
+  const auto a = torch::randn({100, 1000});
+  {
+    const auto scope = memprof::track_operation<"routing">();
+    memprof::set_torch_selected_fraction(0.25);
+    (void)a.masked_select(a > 0);
+    memprof::set_torch_selected_fraction(1.0);
+  }
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  CHECK_FALSE(profile.exact);
+  CHECK_THAT(memprof::to_text(profile, {.columns = 400}),
+             ContainsSubstring("not exact: aten::masked_select in routing assumed 25,000 of at most 100,000 results"));
 }
 
 TEST_CASE("torch no_dispatch: sizes that depend on known data are true") {
@@ -55,6 +77,8 @@ TEST_CASE("torch no_dispatch: sizes that depend on known data are true") {
   CHECK(torch::one_hot(torch::tensor({0, 2, 1})).size(1) == 3);
   CHECK(torch::bincount(torch::tensor({0, 2, 2})).numel() == 3);
   CHECK(estimates_of(capture.profile()).empty());
+  CHECK(sizes_of(capture.profile()).empty());
+  CHECK(capture.profile().exact);
 }
 
 }  // namespace memprof_tests::torch_no_dispatch_data_dependent

@@ -91,9 +91,41 @@ TEST_CASE("torch no_dispatch: a value that is read and not known is listed with 
   auto reads = reads_of(capture.profile());
   REQUIRE(reads.size() == 2);
   if (reads[0].operation.empty()) std::swap(reads[0], reads[1]);
-  CHECK(reads[0] == memprof::unknown_read{"aten::item", "early stopping", 3});
-  CHECK(reads[1] == memprof::unknown_read{"aten::item", "", 1});
-  CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("4 reads of values unknown to the simulation"));
+  CHECK(reads[0] == memprof::unknown_read{"aten::item", "early stopping", 3, 0});
+  CHECK(reads[1] == memprof::unknown_read{"aten::item", "", 1, 1});
+  CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("3 reads of numbers unknown to the simulation"));
+}
+
+TEST_CASE("torch no_dispatch: a number that is read leaves the profile exact, a truth value or an integer does not") {
+  const auto profile_of = [](auto read) {
+    auto capture = begin_no_dispatch();
+    {
+      const auto scope = memprof::track_operation<"reading">();
+      read(unknown_numbers());
+    }
+    capture.end();
+    return capture.profile();
+  };
+  const memprof::profile prints = profile_of([](const torch::Tensor& large) { (void)large.mean().item<double>(); });
+  CHECK(prints.exact);
+  CHECK_FALSE(prints.provenance.assumed);
+  REQUIRE(reads_of(prints).size() == 1);
+  CHECK(reads_of(prints)[0] == memprof::unknown_read{"aten::item", "reading", 1, 0});
+  CHECK_THAT(memprof::to_text(prints), ContainsSubstring("Accuracy  exact: "));
+
+  const auto check_steers = [&](const char* name, auto read) {
+    INFO(name);
+    const memprof::profile found = profile_of(read);
+    CHECK_FALSE(found.exact);
+    CHECK(found.provenance.assumed);
+    REQUIRE(reads_of(found).size() == 1);
+    CHECK(reads_of(found)[0] == memprof::unknown_read{name, "reading", 1, 1});
+    CHECK_THAT(memprof::to_text(found), ContainsSubstring(std::string{"not exact: "} + name + " in reading read what"));
+  };
+  check_steers("aten::item", [](const torch::Tensor& large) { (void)torch::isfinite(large).all().item<bool>(); });
+  check_steers("aten::item", [](const torch::Tensor& large) { (void)large.argmax().item<std::int64_t>(); });
+  check_steers("aten::is_nonzero", [](const torch::Tensor& large) { (void)large.sum().is_nonzero(); });
+  check_steers("aten::equal", [](const torch::Tensor& large) { (void)torch::equal(large, large + 1); });
 }
 
 TEST_CASE("torch no_dispatch: LBFGS, whose steps hang on the loss, is listed") {

@@ -59,8 +59,11 @@ std::vector<std::string> remarks_on(const profile& of, const space_profile& spac
   for (std::string& sentence : detail::contradictions_around(of, space)) {
     remarks.push_back("the profile contradicts itself: " + std::move(sentence));
   }
-  if (!of.exact)
+  if (of.provenance.assumed) {
+    remarks.emplace_back("the profile is not exact: the bytes rest on values or sizes that the simulated run assumed");
+  } else if (!of.exact) {
     remarks.emplace_back("the profile is not exact: events were lost or memory spaces merged, so the bytes may be too small");
+  }
   for (const auto& [path] : rows_of<unrecorded_module>(of.facts)) {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
   }

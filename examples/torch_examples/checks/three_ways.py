@@ -85,7 +85,7 @@ def compare(program, folder, has_workers, known):
     same = known if reads else ""  # the empty pattern matches every line
     if same is not None and (not lines_like(same, plain) or lines_like(same, plain) != lines_like(same, simulated_print)):
         faults.append(f"the simulation changes what is printed:\n{plain}\nbecame\n{simulated_print}")
-    estimates = simulated["facts"].get("approximations", [])
+    estimates = simulated["facts"].get("approximations", []) + simulated["facts"].get("assumed_sizes", [])
     differences = [f"{ours} for real, {theirs} simulated" for ours, theirs in zip(segments_of(real), segments_of(simulated))
                    if ours != theirs]
     if len(segments_of(real)) != len(segments_of(simulated)):

@@ -26,9 +26,12 @@
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/assumed_size.hpp>
+#include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/trace/fact_table.hpp>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,6 +101,14 @@ class torch_no_dispatch {
     if (!estimates.empty()) writer.add_facts(to_table(estimates));
     const std::vector<unknown_read> reads = detail::unknown_reads::instance().rows();
     if (!reads.empty()) writer.add_facts(to_table(reads));
+    const std::vector<assumed_size> sizes = detail::assumed_sizes::instance().rows();
+    if (!sizes.empty()) writer.add_facts(to_table(sizes));
+    const bool steers = std::any_of(reads.begin(), reads.end(), [](const unknown_read& read) { return read.steers != 0; });
+    if (steers || !sizes.empty()) {
+      source_limit limit;
+      limit.assumed = 1;
+      writer.add_facts(to_table(std::vector<source_limit>{limit}));
+    }
   }
 
  private:

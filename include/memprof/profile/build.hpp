@@ -97,7 +97,7 @@ template <class Fold, class Facts>
   result.facts = std::forward<Facts>(facts);
   result.provenance = detail::provenance_of(result.facts);
   result.anomalies.missing_fact_rows = static_cast<std::int64_t>(std::min<std::uint64_t>(fold.missing_fact_rows(), INT64_MAX));
-  if (fold.missing_fact_rows() != 0) result.exact = false;
+  if (fold.missing_fact_rows() != 0 || result.provenance.assumed) result.exact = false;
   return result;
 }
 /// The same of a trace of which more will come.

@@ -18,6 +18,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   for_each_fact<source_limit>(facts, [&](source_limit& limit) {
     made.rounding = std::max(made.rounding, limit.rounding);
     made.planned = made.planned || limit.planned != 0;
+    made.assumed = made.assumed || limit.assumed != 0;
     if (!limit.remark.empty() && made.remarks.size() < max_remarks) made.remarks.push_back(std::move(limit.remark));
   });
   return made;

@@ -212,10 +212,10 @@ inline constexpr name_list later_fields<event_anomalies>{"missing_events",   "to
 
 template <>
 inline constexpr name_list field_names<provenance>{"format",   "file",    "line",   "section",
-                                                   "rounding", "planned", "absent", "remarks"};
+                                                   "rounding", "planned", "assumed", "absent", "remarks"};
 
 template <>
-inline constexpr name_list later_fields<provenance>{"planned"};
+inline constexpr name_list later_fields<provenance>{"planned", "assumed"};
 
 template <>
 inline constexpr name_list field_names<profile>{

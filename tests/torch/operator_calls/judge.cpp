@@ -235,7 +235,8 @@ struct judge::session {
 
   void note_listed(verdict& found) const {
     const memprof::profile profile = capture.profile();
-    found.hangs_on_data = !memprof::rows_of<memprof::unknown_read>(profile.facts).empty();
+    found.hangs_on_data = !memprof::rows_of<memprof::unknown_read>(profile.facts).empty() ||
+                          !memprof::rows_of<memprof::assumed_size>(profile.facts).empty();
     found.is_listed = found.hangs_on_data;
     for (const memprof::approximated_operation& row : memprof::rows_of<memprof::approximated_operation>(profile.facts)) {
       found.is_listed = true;

@@ -51,6 +51,9 @@ std::string listed_by(const memprof::profile& profile) {
   for (const auto& row : memprof::rows_of<memprof::approximated_operation>(profile.facts)) {
     out << " `" << row.name << "` ×" << row.count;
   }
+  for (const auto& row : memprof::rows_of<memprof::assumed_size>(profile.facts)) {
+    out << " size of `" << row.name << "` ×" << row.count;
+  }
   for (const auto& row : memprof::rows_of<memprof::unknown_read>(profile.facts)) {
     out << " value read by `" << (row.name.empty() ? "the program" : row.name) << "` ×" << row.count;
   }
@@ -197,7 +200,7 @@ void write_document(std::ostream& out, const std::vector<row>& rows, const std::
 `build/torch/tests/torch/torch_unseen_models --document docs/torch_unseen_models.md` writes this. Without arguments it is a test, which fails
 if a peak differs without a reason below, or if one is off and the profile lists nothing. The models are in
 `tests/torch/unseen_models`. Each trains for two steps on the CPU, in float32 with AdamW unless its name or source says otherwise, with
-one thread and with two. Numbers are bytes, without scalars of 16 bytes or less. Listed are the profile's `approximations` and `unknown_reads`.
+one thread and with two. Numbers are bytes, without scalars of 16 bytes or less. Listed are the profile's `approximations`, `assumed_sizes` and `unknown_reads`.
 
 libtorch )"
       << TORCH_VERSION << R"(.

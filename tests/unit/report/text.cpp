@@ -1,6 +1,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/vector.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/assumed_size.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/process_memory.hpp>
@@ -395,11 +396,13 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   profile.spaces.back().name = "cpu";
   CHECK(contains(shown(), "          4 unmatched frees (6.00 MiB) in cuda:0 and 1 other space: of"));
   profile.facts = {memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 3, 2 * mib}, {"b", "none", 1, mib}}),
-                   memprof::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3}, {"", "", 1}})};
+                   memprof::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3, 0}, {"", "", 1, 0}})};
   CHECK(contains(shown(), "Accuracy  estimated in part; 1,234 events, none lost;"));
   CHECK(contains(shown(), "          4 calls of 2 operators estimated (3.00 MiB), most by my::op (no rule)\n"));
   CHECK(
-      contains(shown(), "          4 reads of values unknown to the simulation (read as zeros, by aten::item in early stop)\n"));
+      contains(shown(),
+               "          4 reads of numbers unknown to the simulation (aten::item in early stop and others): nothing changes if "
+               "they are only printed\n"));
   profile.facts.push_back(memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
   CHECK(contains(shown(), "Accuracy  incomplete: exact for what was captured, 1,234 events;"));
   CHECK(contains(shown(), "          CUDA not captured: there is no CUDA device\n"));
@@ -441,6 +444,43 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   memprof::profile unexplained = training();
   unexplained.exact = false;
   CHECK(contains(memprof::to_text(unexplained, {.columns = 200}), "too large; the profile does not say why;"));
+}
+
+TEST_CASE("text: a number that is read changes nothing, a truth value or an assumed size is named, and its effect") {
+  memprof::profile profile = training();
+  const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Accuracy"); };
+  profile.facts = {memprof::to_table<memprof::unknown_read>({{"aten::item", "log", 3, 0}})};
+  CHECK(shown().starts_with("Accuracy  exact: 1,234 events, none lost;"));
+  CHECK(contains(
+      shown(),
+      "          3 reads of numbers unknown to the simulation (aten::item in log): nothing changes if they are only printed\n"));
+
+  profile.facts = {memprof::to_table<memprof::unknown_read>({{"aten::item", "log", 3, 0}, {"aten::is_nonzero", "scaler", 1, 1}})};
+  profile.exact = false;
+  CHECK(shown().starts_with(
+      "Accuracy  not exact: aten::is_nonzero in scaler read what the simulation had to assume; how far the numbers "
+      "are off is unknown; 1,234 events, none lost;"));
+  CHECK(contains(
+      shown(),
+      "          1 read of a truth value or integer unknown to the simulation (aten::is_nonzero in scaler): the program may take "
+      "another path\n"));
+
+  // 1 of 4 results in 1 MiB: three more are 3 MiB.
+  profile.facts.push_back(memprof::to_table<memprof::assumed_size>(
+      {{"aten::unique_dim", "", "distinct", 1, 5, 0, mib / 2}, {"aten::nonzero", "routing", "a mask", 2, 1000, 4000, mib}}));
+  CHECK(shown().starts_with(
+      "Accuracy  not exact: aten::nonzero in routing assumed 1,000 of at most 4,000 results, at most 1.00 MiB too "
+      "many or 3.00 MiB too few; 1,234 events, none lost;"));
+  CHECK(contains(
+      shown(),
+      "          3 calls with sizes that depend on unknown data (1.50 MiB), most by aten::nonzero in routing: a mask\n"));
+  profile.anomalies.dropped_events = 1;
+  CHECK(shown().starts_with("Accuracy  not exact: totals may be too small,"));
+
+  memprof::profile imported = training();
+  imported.exact = false;
+  imported.provenance.assumed = true;
+  CHECK(contains(memprof::to_text(imported, {.columns = 300}), "not exact: rests on what the simulation assumed; 1,234 events"));
 }
 
 TEST_CASE("text: what a trace file lacks is said") {

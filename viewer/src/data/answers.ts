@@ -207,6 +207,7 @@ export function whyInexact(profile: Profile): string {
   if (profile.spaces.some(({ anomalies }) => anomalies.untracked_allocations?.count > 0)) return 'the profiler ran out of memory';
   if (profile.spaces.some((space) => space.stands_for_others)) return 'memory spaces share one';
   if (modules?.length) return 'libraries were not recorded';
+  if (profile.provenance?.assumed) return 'the simulation had to assume values or sizes';
   return 'the profile does not say why';
 }
 
@@ -221,9 +222,10 @@ export function reservations(model: Model): string[] {
     }
   }
   if (model.profile.spaces.some((space) => space.stands_for_others)) lines.push('memory spaces beyond the 254th share one, where blocks at equal addresses count as one');
-  const { approximations, not_captured: notCaptured, unknown_reads: unknownReads, unrecorded_modules: modules } = model.profile.facts;
+  const { approximations, not_captured: notCaptured, unknown_reads: unknownReads, assumed_sizes: sizes, unrecorded_modules: modules } = model.profile.facts;
   if (approximations?.length) lines.push(`${number(approximations.length, 'operation')} only estimated`);
   if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation but read by the program`);
+  if (sizes?.length) lines.push(`${number(sizes.length, 'size')} assumed, as the data is unknown to the simulation`);
   if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} not captured`);
   if (modules?.length) lines.push(`${number(modules.length, 'library', 'libraries')} not recorded`);
   if (isProcessIncomplete(model.profile)) lines.push(processLine(model.profile));

@@ -248,8 +248,8 @@ export interface Profile {
   facts: Record<string, Record<string, unknown>[]>;
   anomalies: Record<string, number>;
   cost: Record<string, number>;
-  /** Not in profiles of older versions, like `planned` in it. */
-  provenance?: { rounding: number; planned?: boolean; remarks: string[] };
+  /** Not in profiles of older versions, like `planned` and `assumed` in it. */
+  provenance?: { rounding: number; planned?: boolean; assumed?: boolean; remarks: string[] };
 }
 
 export interface Space {

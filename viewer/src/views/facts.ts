@@ -11,6 +11,7 @@ const titles: Record<string, string> = {
   pytorch_operations: "PyTorch's operators",
   approximations: 'Operations with estimated memory',
   unknown_reads: 'Values that the program read but the simulation did not know',
+  assumed_sizes: 'Sizes that depend on data that the simulation did not have',
   not_captured: 'Sources that could not be captured',
   torch_segments: "PyTorch's segments of device memory",
   torch_allocator_settings: "Settings of PyTorch's allocator",
@@ -78,7 +79,7 @@ function meaningOf(table: string, key: string, values: unknown[]): Meaning {
   if (key.endsWith('_ns')) return 'time';
   if (/(^|_)(fragmentation|ratio|share|fraction)$/.test(key) || values.some((value) => typeof value === 'number' && !Number.isInteger(value))) return 'ratio';
   if (/(^|_)bytes$|_(memory|size)$/.test(key) || inBytes[table]?.test(key)) return 'bytes';
-  if (/^is_|^planned$/.test(key)) return 'flag';
+  if (/^is_|^planned$|^steers$/.test(key) || (table === 'source_limits' && key === 'assumed')) return 'flag';
   return 'count';
 }
 

@@ -1,16 +1,15 @@
 #pragma once
 
 #include <memprof/detail/saturating.hpp>
-#include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
-#include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/process_section.hpp>
+#include <memprof/report/text/simulation_guesses.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -151,36 +150,6 @@ struct tally_of_spaces {
   lines.add(modules > 1 ? ", ...)" : ")").add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)").end_line();
 }
 
-/// What a simulated run had to guess.
-[[gnu::cold]] inline void add_estimates(marked_text& lines, const profile& source) {
-  std::int64_t operators = 0;
-  std::int64_t calls = 0;
-  std::int64_t bytes = 0;
-  approximated_operation most;
-  for_each_fact<approximated_operation>(source.facts, [&](approximated_operation& row) {
-    calls = add_saturating(calls, row.count);
-    bytes = add_saturating(bytes, row.bytes);
-    if (++operators == 1 || row.bytes > most.bytes) most = std::move(row);
-  });
-  if (operators != 0) {
-    lines.add_count(calls, "call", "calls").add(" of ").add_count(operators, "operator", "operators").add(" estimated (");
-    lines.add_bytes(bytes).add(operators > 1 ? "), most by " : "): ");
-    lines.add_name(most.name).add(" (").add_name(most.cause).add(")").end_line();
-  }
-  std::int64_t kinds_of_reads = 0;
-  std::int64_t reads = 0;
-  unknown_read most_read;
-  for_each_fact<unknown_read>(source.facts, [&](unknown_read& row) {
-    reads = add_saturating(reads, row.count);
-    if (++kinds_of_reads == 1 || row.count > most_read.count) most_read = std::move(row);
-  });
-  if (kinds_of_reads == 0) return;
-  lines.add_count(reads, "read", "reads").add(" of values unknown to the simulation (read as zeros");
-  if (!most_read.name.empty()) lines.add(", by ").add_name(most_read.name);
-  if (!most_read.operation.empty()) lines.add(" in ").add_name(most_read.operation);
-  lines.add(")").end_line();
-}
-
 /// Anomalies that change no total on their own but that a careful reader should know of.
 [[gnu::cold]] inline void add_anomalies(marked_text& lines, const profile& source) {
   for (const counted_in_space& counted : counted_in_spaces) {
@@ -209,16 +178,21 @@ struct tally_of_spaces {
 /// What is known of the numbers as a whole.
 struct accuracy {
   bool is_lossy = false;
+  bool has_losses = false;  ///< that are named
   bool is_estimated = false;
   bool has_anomalies = false;  ///< of any kind, these two included
 };
 
-[[gnu::cold]] inline void add_accuracy(marked_text& line, const profile& source, const accuracy& of) {
+[[gnu::cold]] inline void add_accuracy(marked_text& line, const profile& source, const accuracy& of, const assumptions& guessed) {
   const std::string events = source.cost.events == 0 ? "" : grouped(source.cost.events, "event", "events");
   const auto add_events = [&](const char* separator, const char* rest) {
     if (!events.empty()) line.add(separator).add(events).add(rest);
   };
-  if (!source.exact) {
+  if (!source.exact && !of.has_losses && (source.provenance.assumed || guessed.decide())) {
+    line.add("not exact", emphasis::alarm).add(": ");
+    add_deciding_assumption(line, guessed);
+    add_events("; ", ", none lost");
+  } else if (!source.exact) {
     line.add("not exact", emphasis::alarm).add(": totals may be too small, live bytes and peaks too small or too large");
     if (!of.has_anomalies) line.add("; the profile does not say why");
   } else if (of.is_lossy) {
@@ -249,14 +223,18 @@ struct accuracy {
   accuracy of;
   marked_text anomalies;
   add_losses(anomalies, source);
-  of.is_lossy = !source.exact || !anomalies.empty();
-  const std::size_t size_of_losses = anomalies.text().size();
+  of.has_losses = !anomalies.empty();
+  of.is_lossy = !source.exact || of.has_losses;
+  const assumptions guessed = assumptions_of(source);
+  add_assumptions(anomalies, guessed);
+  const std::size_t size_before_estimates = anomalies.text().size();
   add_estimates(anomalies, source);
-  of.is_estimated = anomalies.text().size() != size_of_losses;
+  of.is_estimated = anomalies.text().size() != size_before_estimates;
+  guessed.numbers.write_to(anomalies, "read of a number", "reads of numbers", ": nothing changes if they are only printed");
   for (const std::string& remark : source.provenance.remarks) anomalies.add(on_one_line(remark)).end_line();
   add_anomalies(anomalies, source);
   of.has_anomalies = !anomalies.empty();
-  add_accuracy(section.lines, source, of);
+  add_accuracy(section.lines, source, of, guessed);
   section.lines.end_line();
   const std::string_view all = anomalies.text();
   const auto kinds = static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));

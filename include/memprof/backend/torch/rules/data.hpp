@@ -31,7 +31,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The value that `item()` returns.
 inline void read_number_rule(torch_call& call) {
-  unknown_reads::instance().add();
+  const bool is_integer = c10::isIntegralType(call.tensor(0).scalar_type(), true);
+  unknown_reads::instance().add(is_integer ? read_use::steers : read_use::prints);
   call.returns(number_in(call.tensor(0)));
 }
 
@@ -42,14 +43,14 @@ inline void equal_rule(torch_call& call) {
   const at::Tensor right = call.tensor(1);
   const bool is_same = left.storage().is_alias_of(right.storage()) && left.storage_offset() == right.storage_offset() &&
                        left.sizes() == right.sizes() && left.strides() == right.strides();
-  if (!is_same && left.sizes() == right.sizes()) unknown_reads::instance().add();
+  if (!is_same && left.sizes() == right.sizes()) unknown_reads::instance().add(read_use::steers);
   call.returns(is_same);
 }
 
 /// (self, other, ...): the comparison takes its memory; a condition that a program needs to continue is assumed to hold.
 inline void all_close_rule(torch_call& call) {
   if (has_values(call.tensor(0)) && has_values(call.tensor(1))) return call.run_without_rule();
-  unknown_reads::instance().add();
+  unknown_reads::instance().add(read_use::steers);
   (void)at::isclose(call.tensor(0), call.tensor(1), call.number(2), call.number(3), call.flag(4)).all();
   call.returns(true);
 }

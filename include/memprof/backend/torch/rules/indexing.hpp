@@ -25,8 +25,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 [[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{1.0};
 
 [[nodiscard]] inline std::int64_t selected_of(torch_call& call, std::int64_t elements) noexcept {
-  call.approximate("the size of the result depends on data: assumed to be the selected fraction, all elements by default");
-  return static_cast<std::int64_t>(selected_fraction.load(std::memory_order_relaxed) * static_cast<double>(elements));
+  const double fraction = selected_fraction.load(std::memory_order_relaxed);
+  return call.assume_length(
+      static_cast<std::int64_t>(fraction * static_cast<double>(elements)), elements,
+      "the size of the result depends on data: assumed to be the selected fraction, all elements by default");
 }
 
 [[nodiscard]] inline std::size_t dimension(std::int64_t index, const at::Tensor& of) {
@@ -79,7 +81,7 @@ inline void index_rule(torch_call& call) {
     const at::Tensor& tensor = index.toTensor();
     const bool is_mask = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
     if (is_mask && !detail::has_values(tensor)) {
-      call.approximate("the size of the result depends on data: assumed to be the selected fraction, all elements by default");
+      (void)selected_of(call, tensor.numel());
       return call.run_shape_function();
     }
   }

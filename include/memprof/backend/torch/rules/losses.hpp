@@ -107,8 +107,10 @@ inline void ctc_loss_rule(torch_call& call) {
   const at::Tensor targets = call.tensor(1);
   if (!call.argument(3).isTensor() || detail::has_values(call.tensor(3))) return call.run_without_rule();
   // A target cannot be longer than all of them together, or than a row of them.
-  call.approximate("the lengths of targets depend on data: assumed to be the longest that the sizes allow");
-  const std::int64_t states = 2 * (targets.dim() == 2 ? targets.size(1) : targets.size(0)) + 1;
+  const std::int64_t longest = targets.dim() == 2 ? targets.size(1) : targets.size(0);
+  (void)call.assume_length(longest, longest,
+                           "the lengths of targets depend on data: assumed to be the longest that the sizes allow");
+  const std::int64_t states = 2 * longest + 1;
   at::Tensor log_alpha = torch_call::empty({inputs.size(1), inputs.size(0), states}, inputs);
   call.returns(torch_call::empty({inputs.size(1)}, inputs), std::move(log_alpha));
 }

@@ -102,12 +102,14 @@ inline at::Tensor choose_ctc_loss(const at::Tensor& log_probabilities, const at:
   }
   static operator_plan& plan =
       all_operator_plans().plan_of(c10::Dispatcher::singleton().findSchemaOrThrow("aten::ctc_loss", "Tensor"));
-  plan.count_estimate("the lengths of targets depend on data: assumed to be the longest that the sizes allow", 0);
   const bool is_batch = log_probabilities.dim() == 3;
   const auto batch = static_cast<std::size_t>(is_batch ? log_probabilities.size(1) : 1);
   const std::vector<std::int64_t> of_inputs(batch, log_probabilities.size(0));
   std::vector<std::int64_t> of_targets(batch, targets.dim() == 2 ? targets.size(1) : 0);
   if (targets.dim() == 1 && batch != 0) of_targets[0] = targets.size(0);  // concatenated
+  const auto longest = static_cast<std::int64_t>(batch == 0 ? 0 : of_targets[0]);
+  assumed_sizes::instance().add(
+      plan.name, "the lengths of targets depend on data: assumed to be the longest that the sizes allow", longest, longest, 0);
   return at::ctc_loss(log_probabilities, targets, of_inputs, of_targets, blank, reduction, makes_infinite_zero);
 }
 
@@ -115,7 +117,7 @@ inline at::Tensor choose_ctc_loss(const at::Tensor& log_probabilities, const at:
 inline std::vector<at::Tensor> choose_split(const at::Tensor& self, const at::Tensor& where, std::int64_t dimension) {
   const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
   if (!is_simulated(self) || has_values(where)) return at::tensor_split(self, where, dimension);
-  unknown_reads::instance().add();
+  unknown_reads::instance().add(read_use::steers);
   return at::tensor_split(self, where.dim() == 0 ? 1 : where.numel() + 1, dimension);
 }
 
@@ -127,7 +129,7 @@ Result choose_quantile(const at::Tensor& self, const at::Tensor& quantiles, std:
   if (!is_simulated(self) || has_values(quantiles)) {
     return Quantile(self, quantiles, dimension, keeps_dimension, interpolation, result...);
   }
-  unknown_reads::instance().add();
+  unknown_reads::instance().add(read_use::prints);
   const at::Tensor medians = at::full(quantiles.sizes(), 0.5, quantiles.options());
   return Quantile(self, medians, dimension, keeps_dimension, interpolation, result...);
 }

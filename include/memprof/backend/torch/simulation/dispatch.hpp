@@ -9,6 +9,7 @@
 #include <memprof/backend/torch/simulation/taped_kernel.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/type_promotion.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -120,13 +121,19 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
   return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
 }
 
+/// After a kernel has run on zeros that decided the size of its result.
+inline void assume_size_of_result(torch_call& call) {
+  const c10::IValue& result = torch::jit::peek(call.stack(), 0, call.called().schema().returns().size());
+  const bool is_dense_tensor = result.isTensor() && result.toTensor().defined() && result.toTensor().layout() == c10::kStrided;
+  (void)call.assume_length(is_dense_tensor ? result.toTensor().numel() : 0, 0,
+                           "the sizes of the results depend on data: assumed to be those for zeros");
+}
+
 /// 4. and 7.
 inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   if (facts.bytes > max_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
   const bool has_what_decides = plan.depends_on_masks ? facts.has_masks : facts.has_values;
-  if (plan.depends_on_data && !has_what_decides) {
-    call.approximate("the sizes of the results depend on data: assumed to be those for zeros");
-  }
+  const bool is_size_known = !plan.depends_on_data || has_what_decides;
   if (plan.holds_by_data && !has_what_decides) call.approximate("scratch memory depends on data: assumed to be that for zeros");
   if (!facts.is_on_cuda && run_smaller_batches(call, plan, keys)) return;
   try {
@@ -136,6 +143,7 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
       else
         run_or_play_kernel(call, plan, keys, facts.bytes);
     });
+    if (!is_size_known) assume_size_of_result(call);
   } catch (const kernel_too_large&) {
     run_approximately(call, plan);
   } catch (const c10::Error&) {
@@ -181,7 +189,12 @@ inline void simulate_memory(torch_call& call, operator_plan& plan, const call_fa
     run_without_rule(call, plan, facts, keys);
   }
   if (is_cuda_reduction) list_shared_reduction(call, elements);
-  if (call.cause() != nullptr) plan.count_estimate(call.cause(), this_simulating_thread.allocated_bytes - bytes_before);
+  const std::int64_t bytes = this_simulating_thread.allocated_bytes - bytes_before;
+  if (call.cause() != nullptr) plan.count_estimate(call.cause(), bytes);
+  if (call.cause_of_length() != nullptr &&
+      !this_simulating_thread.meta_device.has_value()) {  // within another call, that is listed
+    assumed_sizes::instance().add(plan.name, call.cause_of_length(), call.assumed_length(), call.greatest_length(), bytes);
+  }
 }
 
 /// One operation of a simulated thread.

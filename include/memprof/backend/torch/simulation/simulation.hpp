@@ -90,6 +90,7 @@ inline void begin_simulation(const device_description& device) {
   add_known_rules();
   all_operator_plans().forget_estimates();
   unknown_reads::instance().begin();
+  assumed_sizes::instance().begin();
   install_meta_allocator();
   const bool has_fake_cuda = is_cuda(device);
   if (has_fake_cuda) {

@@ -125,6 +125,19 @@ class torch_call {
   void approximate(const char* cause) noexcept { cause_ = cause; }
   [[nodiscard]] const char* cause() const noexcept { return cause_; }
 
+  /// Says that a size of the results depends on data that the simulation does not have: `assumed` rows or elements, where there
+  /// can be up to `most` (0: unknown). The profile lists that with `cause`, which must never be destroyed, and is not exact.
+  /// Returns `assumed`.
+  std::int64_t assume_length(std::int64_t assumed, std::int64_t most, const char* cause) noexcept {
+    assumed_ += assumed;
+    most_ += most;
+    size_cause_ = cause;
+    return assumed;
+  }
+  [[nodiscard]] std::int64_t assumed_length() const noexcept { return assumed_; }
+  [[nodiscard]] std::int64_t greatest_length() const noexcept { return most_; }
+  [[nodiscard]] const char* cause_of_length() const noexcept { return size_cause_; }
+
  private:
   [[nodiscard]] static caffe2::TypeMeta type_of(const at::Tensor& like, std::optional<at::ScalarType> dtype) {
     return dtype.has_value() ? c10::scalarTypeToTypeMeta(*dtype) : like.dtype();
@@ -135,6 +148,9 @@ class torch_call {
   std::size_t first_;
   kernel_runner shape_function_;
   const char* cause_ = nullptr;
+  const char* size_cause_ = nullptr;  ///< null: no size was assumed
+  std::int64_t assumed_ = 0;
+  std::int64_t most_ = 0;
   bool runs_without_rule_ = false;
 };
 

@@ -3,22 +3,44 @@
 #include <memprof/backend/torch/capture/operator_labels.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/profile/fact/assumed_size.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 /// @file
-/// Values that the program reads but the simulation does not know, through `item()` or a comparison that controls a loop: the
-/// program may take another path than in a real run. The profile therefore lists them, with the operation that read them.
+/// What the simulation does not know but the program decides by: values that it reads, through `item()` or a comparison that
+/// controls a loop, and sizes that depend on data. The program may take another path than in a real run. The profile therefore
+/// lists them, with the operation around them, and is not exact.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The libtorch operator that the program called; 0 if there is none.
+[[nodiscard]] inline label outermost_operator() noexcept {
+  const torch_thread* const self = this_torch_thread();
+  if (self == nullptr) return 0;
+  std::uint32_t first = self->open_count;
+  while (first != 0 && self->open[first - 1].end == nullptr) --first;  // a scope with its own end is the program's
+  while (first != self->open_count && self->open[first].scope.name == 0) ++first;
+  return first == self->open_count ? 0 : self->open[first].scope.name;
+}
+
+[[nodiscard]] inline std::string text_of_label(label name) {
+  return name == 0 ? std::string{} : std::string{event_sink{}.text_of(name)};
+}
+
+/// What a read value does in most programs.
+enum class read_use : std::uint8_t {
+  prints,  ///< a floating-point number
+  steers   ///< a truth value or an integer, or a number whose truth is asked for
+};
 
 /// The unknown reads of a capture. Thread-safe; grows with the number of different operations.
 class unknown_reads {
@@ -36,41 +58,90 @@ class unknown_reads {
   }
 
   /// Call when the current thread reads such a value.
-  void add() {
-    const std::pair<label, label> reader{outermost_operator(), event_sink{}.innermost_name()};
+  void add(read_use use) {
+    static const label asks_for_truth = event_sink{}.label_of("aten::is_nonzero");
+    reader who{outermost_operator(), event_sink{}.innermost_name(), use};
+    if (who.called == asks_for_truth) who.use = read_use::steers;
     const recording_suppressor hidden;
     const lock_guard guard{lock_};
-    ++counts_[reader];
+    ++counts_[who];
   }
 
   /// A row for each reader. Takes the registry's lock.
   [[nodiscard]] std::vector<unknown_read> rows() const {
     const lock_guard guard{lock_};
     std::vector<unknown_read> result;
-    for (const auto& [reader, count] : counts_) {
-      const auto& [operation, scope] = reader;
-      result.push_back({text_of(operation), text_of(scope), count});
+    for (const auto& [who, count] : counts_) {
+      result.push_back({text_of_label(who.called), text_of_label(who.operation), count, who.use == read_use::steers ? 1 : 0});
     }
     return result;
   }
 
  private:
-  [[nodiscard]] static std::string text_of(label name) {
-    return name == 0 ? std::string{} : std::string{event_sink{}.text_of(name)};
-  }
+  struct reader {
+    label called;
+    label operation;
+    read_use use;
 
-  /// The libtorch operator that the program called; 0 if there is none.
-  [[nodiscard]] static label outermost_operator() noexcept {
-    const torch_thread* const self = this_torch_thread();
-    if (self == nullptr) return 0;
-    std::uint32_t first = self->open_count;
-    while (first != 0 && self->open[first - 1].end == nullptr) --first;  // a scope with its own end is the program's
-    while (first != self->open_count && self->open[first].scope.name == 0) ++first;
-    return first == self->open_count ? 0 : self->open[first].scope.name;
-  }
+    auto operator<=>(const reader&) const = default;
+  };
 
   mutable futex_lock lock_;
-  std::map<std::pair<label, label>, std::int64_t> counts_;
+  std::map<reader, std::int64_t> counts_;
+};
+
+/// The calls of a capture whose results have sizes that depend on unknown data. Thread-safe; grows with the number of different
+/// operators and operations.
+class assumed_sizes {
+ public:
+  [[nodiscard]] static assumed_sizes& instance() {
+    const recording_suppressor hidden;
+    static auto* const all = new assumed_sizes;
+    return *all;
+  }
+
+  void begin() {
+    const recording_suppressor hidden;
+    const lock_guard guard{lock_};
+    rows_.clear();
+  }
+
+  /// A call of the operator `name` that allocated `bytes`. `name` and `cause` must never be destroyed.
+  void add(const std::string& name, const char* cause, std::int64_t assumed, std::int64_t most, std::int64_t bytes) {
+    const place where{&name, event_sink{}.innermost_name(), cause};
+    const recording_suppressor hidden;
+    const lock_guard guard{lock_};
+    assumed_size& row = rows_[where];
+    ++row.count;
+    row.assumed += assumed;
+    row.most += most;
+    row.bytes += bytes;
+  }
+
+  /// A row for each operator, operation and cause. Takes the registry's lock.
+  [[nodiscard]] std::vector<assumed_size> rows() const {
+    const lock_guard guard{lock_};
+    std::vector<assumed_size> result;
+    for (const auto& [where, row] : rows_) {
+      result.push_back(row);
+      result.back().name = *where.name;
+      result.back().operation = text_of_label(where.operation);
+      result.back().cause = where.cause;
+    }
+    return result;
+  }
+
+ private:
+  struct place {
+    const std::string* name;
+    label operation;
+    const char* cause;
+
+    auto operator<=>(const place&) const = default;
+  };
+
+  mutable futex_lock lock_;
+  std::map<place, assumed_size> rows_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
