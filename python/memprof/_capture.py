@@ -67,6 +67,17 @@ class Capture:
 
             self._scopes = ModuleScopes()
 
+    def record_torch(self, modules: bool = True) -> None:
+        """Records libtorch from now on, for a capture that was begun with `torch=False` before the program imported torch."""
+        from .torch._library import load
+
+        load()
+        self._core.attach_torch()
+        if modules:
+            from .torch._modules import ModuleScopes
+
+            self._scopes = ModuleScopes()
+
     def __enter__(self) -> Capture:
         return self
 

@@ -34,9 +34,10 @@ class capture {
     if (keeps_trace) options.trace = (trace_ = std::make_shared<memprof::trace>()).get();
     guard_.emplace(memprof::detail::start_capture(options, options.mode));
     number_ = memprof::detail::active_capture();
-    if (records_torch) (void)memprof::detail::keep_backends(number_, torch_library::attach());
+    if (records_torch) attach_torch();
   }
 
+  void attach_torch() { (void)memprof::detail::keep_backends(number_, torch_library::attach()); }
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && memprof::detail::active_capture() == number_; }
   void snapshot(std::string_view name) { guard_->snapshot(name); }
   void end(std::string_view name) { guard_->end(name); }
@@ -109,6 +110,7 @@ void bind_captures(nb::module_& module) {
           nb::kw_only(), "device"_a, "trace"_a, "trace_file"_a, "trace_limit"_a, "timeline_points"_a, "largest_blocks"_a,
           "full_segments"_a, "operations"_a, "torch"_a)
       .def_prop_ro("is_active", &capture::is_active)
+      .def("attach_torch", &capture::attach_torch)
       .def("snapshot", &capture::snapshot, "name"_a)
       .def("end", &capture::end, "name"_a, without_gil{})
       .def("profile", &capture::profile, without_gil{})
@@ -162,6 +164,8 @@ void bind_captures(nb::module_& module) {
       "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
   module.def("_load_torch_library", torch_library::load, "path"_a);
   module.def("_is_torch_library_loaded", torch_library::is_loaded);
+  module.def("_begin_torch_operators", torch_library::begin_operators);
+  module.def("_end_torch_operators", torch_library::end_operators);
   module.def("_annotate_tensor", torch_library::annotate, "tensor"_a, "name"_a, "category"_a);
   module.def("_buffer_of", buffer_of, "object"_a);
   module.def("annotate", annotate, "address"_a, nb::kw_only(), "name"_a = "", "shape"_a = "", "dtype"_a = "", "category"_a = "",

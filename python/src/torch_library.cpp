@@ -61,4 +61,7 @@ void torch_library::annotate(std::uintptr_t tensor, const std::string& name, con
   loaded->annotate(reinterpret_cast<void*>(tensor), name.c_str(), static_cast<unsigned>(kind));
 }
 
+void torch_library::begin_operators() { loaded->begin_operators(); }
+void torch_library::end_operators() { loaded->end_operators(); }
+
 }  // namespace memprof_python

@@ -19,6 +19,10 @@ class torch_library {
 
   /// Describes the block of a tensor, given `Tensor._cdata`. Does nothing while no capture is active.
   static void annotate(std::uintptr_t tensor, const std::string& name, const std::string& category);
+
+  /// Counts operators from `begin_operators` to `end_operators`; pairs nest. The library must be loaded.
+  static void begin_operators();
+  static void end_operators();
 };
 
 }  // namespace memprof_python

@@ -57,7 +57,11 @@ void annotate(void* implementation, const char* name, unsigned category) {
   if (const auto* const gradient = memprof::detail::find_gradient_annotation(tensor)) gradient->annotate(tensor);
 }
 
-constexpr memprof_torch_calls calls{MEMPROF_TORCH_CALLS_VERSION, TORCH_VERSION, attach, detach, report_facts, destroy, annotate};
+void begin_operators() { memprof::detail::process_operator_counter.begin(); }
+void end_operators() { memprof::detail::process_operator_counter.end(); }
+
+constexpr memprof_torch_calls calls{
+    MEMPROF_TORCH_CALLS_VERSION, TORCH_VERSION, attach, detach, report_facts, destroy, annotate, begin_operators, end_operators};
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 /* What memprof's extension module calls of the library that records libtorch. Plain C, so that one library serves every version of
  * Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 1
+#define MEMPROF_TORCH_CALLS_VERSION 2
 
 struct memprof_torch_calls {
   unsigned version;          /* MEMPROF_TORCH_CALLS_VERSION of the library */
@@ -19,6 +19,10 @@ struct memprof_torch_calls {
 
   /* Describes the block of a tensor (`Tensor._cdata`). A parameter's gradients, present and future, are described with it. */
   void (*annotate)(void* tensor, const char* name, unsigned category);
+
+  /* Counts operators from one call to the other (`memprof::track_pytorch_ops`); pairs nest. */
+  void (*begin_operators)(void);
+  void (*end_operators)(void);
 };
 
 /* The only symbol of the library. */
