@@ -11,11 +11,13 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/segment_lines.hpp>
 #include <memprof/toolkit/analysis/breakdown_json.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
@@ -172,6 +174,9 @@ void bind_profiles(nb::module_& module) {
       .def("__setstate__",
            [](memprof::profile& self, std::string_view text) { new (&self) memprof::profile{memprof::parse_json(text)}; });
 
+  module.def("_parse_byte_size", memprof::parse_byte_size, "text"_a);
+  module.def(
+      "_short_bytes", [](std::int64_t bytes) { return memprof::detail::short_bytes(bytes); }, "bytes"_a);
   module.def("read", read, "path"_a, without_gil{}, "The profile in a file: JSON, or a trace, whatever the file's name.");
   nb::list presets;
   for (const std::string_view preset : memprof::device_preset_names) presets.append(nb::str(preset.data(), preset.size()));

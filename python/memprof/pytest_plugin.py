@@ -1,0 +1,174 @@
+"""The plugin for pytest: memory as something that a test can fail by.
+
+    @pytest.mark.memprof(peak_at_most="64 MiB", grow_at_most="1 MiB")
+    def test_a_step(): ...
+
+A marked test runs in a capture of its own, which sees what libtorch, NumPy's tracked arrays and memory spaces allocate while the
+test's function runs: nothing of fixtures, of pytest or of other plugins. `--memprof-save FILE` keeps the peaks of all marked tests,
+and `--memprof-compare FILE` fails each whose peak is greater than the one that FILE has.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+
+import pytest
+
+from . import _capture, _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    Peaks = dict[str, int]
+
+_PROPERTY = "memprof"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("memprof", "memory of tests marked with memprof")
+    group.addoption("--memprof-save", metavar="FILE", help="write the peaks of the marked tests to FILE")
+    group.addoption("--memprof-compare", metavar="FILE", help="fail the marked tests whose peak is greater than that in FILE")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "memprof(peak_at_most=None, grow_at_most=None, space=None): the test fails if it has more than that live at one moment, or "
+        "leaves more than that behind; bytes, or text such as '64 MiB'; in each memory space, or in `space` alone",
+    )
+    config.pluginmanager.register(_Plugin(config), "memprof of this run")
+
+
+class _Limit:
+    """The arguments of a mark."""
+
+    def __init__(self, peak_at_most: int | str | None = None, grow_at_most: int | str | None = None, space: str | None = None) -> None:
+        self.peak = None if peak_at_most is None else _bytes_of("peak_at_most", peak_at_most)
+        self.growth = None if grow_at_most is None else _bytes_of("grow_at_most", grow_at_most)
+        self.space = space
+
+    def faults(self, profile: _core.Profile) -> list[str]:
+        """What is over a limit, a line each."""
+        found = []
+        for space in profile.spaces:
+            if self.space not in (None, space.name):
+                continue
+            if self.peak is not None and space.cumulative_peak > self.peak:
+                where = f", in {space.peak_operation}" if space.peak_operation else ""
+                found.append(f"the peak of {space.name} is {_shown(space.cumulative_peak)}{where}; peak_at_most is {_shown(self.peak)}")
+            if self.growth is not None and space.cumulative_current > self.growth:
+                found.append(f"{space.name} grew by {_shown(space.cumulative_current)}; grow_at_most is {_shown(self.growth)}")
+        return found
+
+
+class _Plugin:
+    def __init__(self, config: pytest.Config) -> None:
+        self._save: str | None = config.getoption("--memprof-save")
+        self._compare: str | None = config.getoption("--memprof-compare")
+        self._is_worker = hasattr(config, "workerinput")  # of pytest-xdist, whose controller writes the file
+        self._peaks: dict[str, Peaks] = {}
+        self._known: dict[str, Peaks] = _read(self._compare) if self._compare is not None else {}
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)  # the innermost: what other plugins do around a test is not its own
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, Any, None]:
+        yield from self._measured(pyfuncitem)
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        if type(item).__name__ == "TestCaseFunction":  # of unittest, which has no `pytest_pyfunc_call`
+            yield from self._measured(item)
+        else:
+            yield
+
+    def _measured(self, item: pytest.Item) -> Generator[None, Any, None]:
+        mark = item.get_closest_marker("memprof")
+        if mark is None:
+            yield
+            return
+        try:
+            limit = _Limit(*mark.args, **mark.kwargs)
+        except (TypeError, ValueError) as fault:
+            pytest.fail(f"@pytest.mark.memprof: {fault}", pytrace=False)
+        gc.collect()  # what earlier tests left must not go during this one
+        capture = _capture.Capture()
+        outcome = yield
+        gc.collect()
+        capture.end()
+        profile = capture.profile
+        peaks = {space.name: space.cumulative_peak for space in profile.spaces}
+        item.user_properties.append((_PROPERTY, peaks))
+        faults = limit.faults(profile) + self._faults_by_comparison(item.nodeid, peaks)
+        if faults and outcome.excinfo is None:
+            try:
+                pytest.fail("\n".join([*faults, "", profile.text(max_lines=20)]), pytrace=False)
+            except pytest.fail.Exception as fault:
+                outcome.force_exception(fault)
+
+    def _faults_by_comparison(self, test: str, peaks: Peaks) -> list[str]:
+        known = self._known.get(test)
+        if known is None:
+            return []
+        return [
+            f"the peak of {space} is {_shown(peak)}; {_shown(known.get(space, 0))} in {self._compare}"
+            for space, peak in peaks.items()
+            if peak > known.get(space, 0)
+        ]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            for name, value in report.user_properties:
+                if name == _PROPERTY and isinstance(value, dict):
+                    self._peaks[report.nodeid] = value
+
+    def pytest_sessionfinish(self) -> None:
+        if self._save is None or self._is_worker:
+            return
+        text = json.dumps({"format": "memprof-pytest", "peaks": self._peaks}, indent=1, sort_keys=True)
+        made = f"{self._save}.{os.getpid()}"
+        with open(made, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(made, self._save)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._save is not None:
+            terminalreporter.write_line(f"memprof: peaks of {len(self._peaks)} tests in '{self._save}'")
+        if self._compare is None:
+            return
+        missing = sorted(test for test in self._peaks if test not in self._known)
+        less = [test for test, peaks in self._peaks.items() if test in self._known and _is_less(peaks, self._known[test])]
+        for test in missing:
+            terminalreporter.write_line(f"memprof: '{self._compare}' has no {test}")
+        if less:
+            terminalreporter.write_line(f"memprof: {len(less)} tests need less than in '{self._compare}'; --memprof-save keeps that")
+
+
+def _is_less(peaks: Peaks, known: Peaks) -> bool:
+    return any(peaks.get(space, 0) < peak for space, peak in known.items())
+
+
+def _read(path: str) -> dict[str, Peaks]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        if document["format"] != "memprof-pytest":
+            raise KeyError("format")
+        return {test: {space: int(peak) for space, peak in peaks.items()} for test, peaks in document["peaks"].items()}
+    except OSError as fault:
+        raise pytest.UsageError(f"--memprof-compare: cannot read '{path}': {fault.strerror}") from None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise pytest.UsageError(f"--memprof-compare: '{path}' was not written by --memprof-save") from None
+
+
+def _bytes_of(name: str, value: int | str) -> int:
+    try:
+        return _core._parse_byte_size(str(value))
+    except _core.Error as fault:
+        raise ValueError(f"{name}: {fault}") from None
+
+
+def _shown(count: int) -> str:
+    return f"{_core._short_bytes(count)} ({count:,} B)"

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from collections.abc import Callable
+
+import pytest
+
+pytest_plugins = ["pytester"]
+Run = Callable[..., pytest.RunResult]
+
+HEAD = """
+import memprof
+import pytest
+
+memory = memprof.MemorySpace("dram")
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Run:
+    def run_tests(text: str, *options: str) -> pytest.RunResult:
+        pytester.makepyfile(test_it=HEAD + text)
+        # In a process of its own, since this one may have a capture. The plugin comes by its entry point.
+        return pytester.run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "test_it.py", *options)
+
+    return run_tests
+
+
+TWO_MIB = """
+@pytest.mark.memprof({})
+def test_two_mib():
+    memory.allocate(0x1000000, 2 << 20)
+    memory.deallocate(0x1000000)
+"""
+
+
+def test_a_peak_over_its_limit_fails(run: Run) -> None:
+    run(TWO_MIB.format("peak_at_most='2 MiB'")).assert_outcomes(passed=1)
+    failed = run(TWO_MIB.format("peak_at_most=(2 << 20) - 1"))
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*the peak of dram is 2.00 MiB (2,097,152 B); peak_at_most is *(2,097,151 B)*"])
+
+
+def test_what_stays_behind_fails(run: Run) -> None:
+    text = """
+@pytest.mark.memprof(grow_at_most=LIMIT)
+def test_leaves_100_bytes():
+    memory.allocate(0x1000, 300)
+    memory.deallocate(0x1000)
+    memory.allocate(0x2000, 100)
+"""
+    run(text.replace("LIMIT", "100")).assert_outcomes(passed=1)
+    failed = run(text.replace("LIMIT", "99"))
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["dram grew by 100 B (100 B); grow_at_most is 99 B (99 B)"])
+
+
+def test_a_limit_may_be_for_one_space(run: Run) -> None:
+    run(TWO_MIB.format("peak_at_most=0, space='sram'")).assert_outcomes(passed=1)
+    run(TWO_MIB.format("peak_at_most=0, space='dram'")).assert_outcomes(failed=1)
+
+
+def test_fixtures_and_other_plugins_are_not_the_tests_memory(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+import memprof
+import pytest
+
+memory = memprof.MemorySpace("dram")
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    memory.allocate(0x9000, 1 << 30)
+    yield
+    memory.allocate(0xa000, 1 << 30)
+
+@pytest.fixture
+def weights():
+    memory.allocate(0xb000, 1 << 30)
+    yield
+    memory.deallocate(0xb000)
+"""
+    )
+    text = "@pytest.mark.memprof(peak_at_most=10)\ndef test_ten_bytes(weights):\n    memory.allocate(0x1000, 10)\n"
+    run(text).assert_outcomes(passed=1)
+
+
+def test_a_failing_test_fails_for_its_own_reason(run: Run) -> None:
+    failed = run("@pytest.mark.memprof(peak_at_most=0)\ndef test_it():\n    memory.allocate(0x1000, 1)\n    assert 1 == 2\n")
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["E*assert 1 == 2"])
+    failed.stdout.no_fnmatch_line("*peak_at_most is*")
+
+
+def test_methods_of_unittest_are_measured(run: Run) -> None:
+    text = """
+import unittest
+
+class Case(unittest.TestCase):
+    @pytest.mark.memprof(peak_at_most=9)
+    def test_it(self):
+        memory.allocate(0x1000, 10)
+"""
+    run(text).assert_outcomes(failed=1)
+    run(text.replace("=9", "=10")).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("mark", ["peak_at_most='2 Mib.'", "peak_at_most=-1", "peak_at_mots=3"])
+def test_a_bad_mark_fails_its_test(run: Run, mark: str) -> None:
+    failed = run(TWO_MIB.format(mark))
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*@pytest.mark.memprof: *peak_at_mo*"])
+
+
+def test_peaks_are_saved_and_compared(run: Run, pytester: pytest.Pytester) -> None:
+    text = TWO_MIB.format("") + "\ndef test_unmarked():\n    memory.allocate(0x1, 1)\n"
+    saved = run(text, "--memprof-save=baseline.json")
+    saved.assert_outcomes(passed=2)
+    peaks = json.loads(pathlib.Path(pytester.path, "baseline.json").read_text())["peaks"]
+    assert peaks == {"test_it.py::test_two_mib": {"dram": 2 << 20}}
+    run(text, "--memprof-compare=baseline.json").assert_outcomes(passed=2)
+    more = run(text.replace("2 << 20", "(2 << 20) + 1"), "--memprof-compare=baseline.json")
+    more.assert_outcomes(failed=1, passed=1)
+    more.stdout.fnmatch_lines(["the peak of dram is 2.00 MiB (2,097,153 B); 2.00 MiB (2,097,152 B) in baseline.json"])
+    less = run(text.replace("2 << 20", "1 << 20"), "--memprof-compare=baseline.json")
+    less.assert_outcomes(passed=2)
+    less.stdout.fnmatch_lines(["memprof: 1 tests need less than in 'baseline.json'*"])
+    other = run(text.replace("test_two_mib", "test_new"), "--memprof-compare=baseline.json")
+    other.stdout.fnmatch_lines(["memprof: 'baseline.json' has no test_it.py::test_new"])
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [(None, "*cannot read 'baseline.json'*"), ("{}", "*not written by --memprof-save*"), ("[", "*not written*")]
+)
+def test_a_bad_baseline_is_one_line(run: Run, pytester: pytest.Pytester, content: str | None, expected: str) -> None:
+    if content is not None:
+        pathlib.Path(pytester.path, "baseline.json").write_text(content)
+    refused = run(TWO_MIB.format(""), "--memprof-compare=baseline.json")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines([expected])
