@@ -125,6 +125,11 @@ aten::normal.float_Tensor 0.0 f32[20] -
 aten::normal.float_Tensor_out 0.0 f32[20] - f32[0]
 aten::pad_sequence ( f32[5,3] f32[2,3] f32[4,3] ) F 0.0 "right
 aten::searchsorted.Scalar f32[20] 0.5 F F - -
+aten::sum.dim_IntList bf16[2,1,40] ( 0 2 ) F -
+aten::sum.dim_IntList bf16[2,3,4,5] ( 0 1 ) F -
+aten::sum.dim_IntList bf16[2,3,4,5] ( 0 2 ) T :f32
+aten::sum.dim_IntList bf16[2,3,4,5] ( 0 2 3 ) T -
+aten::sum.dim_IntList bf16[2,3,4,5] ( 1 3 ) F -
 aten::unflatten_dense_tensors f32[27] ( f32[4,5] f32[7] )
 aten::unsafe_split_with_sizes.out f32[10] ( 4 6 ) 0 ( f32[0] f32[0] )
 aten::split_with_sizes_copy.out f32[10] ( 4 6 ) 0 ( f32[0] f32[0] )

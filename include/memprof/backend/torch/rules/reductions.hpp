@@ -62,12 +62,31 @@ inline void variance_and_mean_rule(torch_call& call) {
 [[nodiscard]] inline at::Tensor widened(const at::Tensor& input, at::ScalarType to) {
   return torch_call::is_on_cuda(input) || input.scalar_type() == to ? at::Tensor{} : torch_call::empty_like(input, to);
 }
+/// Whether the reduced dimensions of contiguous elements are apart, so that they do not become one.
+[[nodiscard]] inline bool are_apart(const at::Tensor& input, const std::vector<std::int64_t>& dimensions) {
+  std::vector<bool> is_reduced(static_cast<std::size_t>(input.dim()), false);
+  for (const std::int64_t one : dimensions) is_reduced[static_cast<std::size_t>(at::maybe_wrap_dim(one, input.dim()))] = true;
+  int groups = 0;
+  bool is_in_group = false;
+  for (std::size_t index = 0; index < is_reduced.size(); ++index) {
+    if (input.sizes()[index] == 1) continue;
+    if (is_reduced[index] && !is_in_group) ++groups;
+    is_in_group = is_reduced[index];
+  }
+  return groups > 1;
+}
+/// (self, dim, keepdim, ...)
 inline void sum_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
+  const bool is_on_cpu = !torch_call::is_on_cuda(input);
   const bool is_narrow = input.scalar_type() != accumulation_type(input.scalar_type());
-  if (is_narrow && !torch_call::is_on_cuda(input) && !input.is_contiguous()) return call.run_without_rule();
+  if (is_narrow && is_on_cpu && !input.is_contiguous()) return call.run_without_rule();
+  const bool is_apart = is_narrow && is_on_cpu && input.numel() != 0 && are_apart(input, call.integers(1));
   call.run_shape_function();
-  const at::Tensor wide = widened(input, call.stack().back().toTensor().scalar_type());
+  const at::Tensor result = call.stack().back().toTensor();
+  const bool sums_in_buffer = is_apart && result.scalar_type() == input.scalar_type();  // should_use_acc_buffer (ReduceOps.cpp)
+  const at::Tensor sums = torch_call::scratch(result.sizes(), input, at::kFloat, sums_in_buffer);
+  const at::Tensor wide = widened(input, sums_in_buffer ? at::kFloat : result.scalar_type());
 }
 /// (self, *, dtype)
 inline void prod_rule(torch_call& call) {
