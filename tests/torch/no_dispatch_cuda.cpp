@@ -59,6 +59,26 @@ TEST_CASE("torch no_dispatch: a model that moves to CUDA trains there, and all o
   CHECK(estimates_of(profile).empty());
 }
 
+TEST_CASE("torch no_dispatch: what computes the values of small tensors on CUDA leaves no trace on the CPU") {
+  auto capture = begin_no_dispatch({.device = {"cuda"}});
+  {
+    const auto on_cuda = torch::TensorOptions(torch::kCUDA);
+    auto numbers = torch::arange(200, on_cuda.dtype(torch::kFloat));
+    numbers = (numbers * 2 + 1).view({10, 20}).softmax(1);
+    const auto [values, places] = numbers.topk(3);
+    (void)at::linalg_svd(numbers);
+    CHECK(numbers.sum().item<float>() > 9.9F);
+    CHECK(places[0][0].item<std::int64_t>() == 19);
+    const auto unknown = torch::randn({100, 1000}, on_cuda).sum(0);
+    (void)(unknown * 2 + 1).sort();
+  }
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  CHECK(profile.space("cpu").anomalies.unmatched_frees.count == 0);
+  CHECK(profile.space("cpu").cumulative_peak <= 16);  // numbers that become tensors for a while
+  CHECK(profile.space("cuda:0").cumulative_current == 0);
+}
+
 TEST_CASE("torch no_dispatch: the first product of matrices of a pass takes cuBLAS's workspace, of the device's size") {
   const auto current = [](auto& capture) { return capture.profile().space("cuda:0").cumulative_current; };
   auto device = memprof::device_preset("gpu-141gb");

@@ -62,10 +62,10 @@ TEST_CASE("torch no_dispatch: tensors can be printed") {
     return text.str();
   };
   const std::string numbers = printed(torch::tensor({1.0, 2.0}));
-  const std::string zeros = printed(torch::zeros({2, 2}));
   auto capture = begin_no_dispatch();
   CHECK(printed(torch::tensor({1.0, 2.0})) == numbers);
-  CHECK(printed(torch::randn({300, 300}).narrow(0, 0, 2).narrow(1, 0, 2)) == zeros);
+  const auto unknown = torch::randn({300, 300});
+  CHECK(printed(unknown.narrow(0, 0, 2).narrow(1, 0, 2)) == printed(torch::full({2, 2}, unknown.max().item<float>())));
 }
 
 TEST_CASE("torch no_dispatch: accessors and pointers read zeros, and keep what is written") {
@@ -97,7 +97,7 @@ TEST_CASE("torch no_dispatch: terabytes take no memory, whatever reads them") {
   CHECK(capture.profile().space("cpu").cumulative_current == std::int64_t{1} << 40);
   CHECK(huge.data_ptr<float>()[std::int64_t{1} << 37] == 0.0F);
   const auto sum = (huge + 1).relu().sum();
-  CHECK(sum.item<float>() == 0.0F);
+  CHECK(sum.item<float>() == static_cast<float>(std::int64_t{1} << 38));
   CHECK(resident_bytes() - before < 16 << 20);
 }
 

@@ -14,6 +14,7 @@
 #include <memprof/record/options.hpp>
 #include <memprof/trace/run_mode.hpp>
 
+#include <cstdint>
 #include <string_view>
 
 #if MEMPROF_ENABLED
@@ -68,6 +69,14 @@ inline void set_torch_selected_fraction(double fraction) {
     detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " must be in [0, 1]");
   }
   detail::selected_fraction.store(fraction, std::memory_order_relaxed);
+}
+
+/// Sets how often in a row one place of a program may read a value that the simulation does not know; then the read throws
+/// `c10::Error`, since a program that waits for such a value would never end. The default is 100,000. Throws `memprof::error` if
+/// less than 1.
+inline void set_torch_read_limit(std::int64_t reads) {
+  if (reads < 1) detail::raise("set_torch_read_limit: " + std::to_string(reads) + " must be at least 1");
+  detail::read_limit.store(reads, std::memory_order_relaxed);
 }
 
 /// A backend under which the program's tensors have no data: nothing is computed, and allocations are recorded with their true
@@ -129,6 +138,7 @@ class [[nodiscard]] real_scope {
 template <class Rule>
 void register_torch_rule(std::string_view, Rule&&) noexcept {}
 inline void set_torch_selected_fraction(double) noexcept {}
+inline void set_torch_read_limit(std::int64_t) noexcept {}
 
 class torch_no_dispatch {
  public:

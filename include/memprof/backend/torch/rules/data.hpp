@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/nominal_values.hpp>
 #include <memprof/backend/torch/simulation/stand_ins.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
@@ -15,7 +16,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The number in a one-element tensor, meaningful or not; 0 if a program could not continue with it.
+/// The number in a one-element tensor, or what it is taken for; 0 if a program could not continue with it.
 [[nodiscard]] inline at::Scalar number_in(const at::Tensor& tensor) {
   stand_ins replaced;
   const at::Tensor memory = replaced.stand_in_of(tensor, false);
@@ -25,6 +26,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
                  }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBool, at::kBFloat16,
                  AT_EXPAND(AT_FLOAT8_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES));
+  const fake_block* const block = block_of(*tensor.storage().unsafeGetStorageImpl());
+  const bool has_nominal = block != nullptr && !has_bytes(*block, tensor.scalar_type()) && !tensor.is_complex();
+  if (has_nominal && number.toDouble() == 0) {  // what the program has written through a pointer is there
+    const double nominal = nominal_element(tensor);
+    if (tensor.scalar_type() == at::kBool) return at::Scalar{nominal != 0};
+    number = number.isFloatingPoint() ? at::Scalar{nominal} : at::Scalar{static_cast<std::int64_t>(nominal)};
+  }
   const bool is_finite = !number.isFloatingPoint() || std::isfinite(number.toDouble());
   return is_finite ? number : at::Scalar{0.0};
 }

@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch/simulation/estimated_call.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
+#include <memprof/backend/torch/simulation/nominal_values.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/real_kernel.hpp>
 #include <memprof/backend/torch/simulation/refused_zeros.hpp>
@@ -27,6 +28,7 @@
 /// 2. The kernel is the same for all devices and calls other operators: it runs, and those are simulated.
 /// 3. All that is read has values and is small: the real kernel runs, and its results have values.
 /// 4. All that is read is small: the real kernel runs on what is there. That is as fast as a rule, and right by construction.
+///    Results of 5. to 8. get nominal values (nominal_values.hpp), for programs that read them.
 /// 5. There is a rule: it allocates what the kernel allocates.
 /// 6. There is a shape function (Meta kernel) that was compared with the real kernel and allocates as it does.
 /// 7. The real kernel runs on what the arguments hold, mostly zeros; its results are discarded.
@@ -101,11 +103,11 @@ inline void list_shared_reduction(torch_call& call, std::int64_t elements) {
 /// Creates results with the sizes from the CPU kernel.
 inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
   stand_ins replaced;
-  torch::jit::Stack computed = compute_hidden(call, plan, keys, replaced, max_kernel_bytes);
+  const hidden_results computed = compute_hidden(call, plan, keys, replaced, max_kernel_bytes);
   replaced.take_over_sizes();
   fake_cuda_copies copies;
   torch::jit::drop(call.stack(), call.size());
-  for (c10::IValue& result : computed) {
+  for (c10::IValue result : computed.all()) {
     map_tensors(result, [&](const at::Tensor& made) {
       const at::Tensor original = replaced.original_of(made);
       return original.defined() ? original : copies.copy_of(made);
@@ -168,6 +170,14 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
   run_kernel_on_zeros(call, plan, facts, keys);
 }
 
+/// Whether the kernel runs on whatever bytes its small arguments have: 4. On fake CUDA, it computes only the bytes of the
+/// results.
+[[nodiscard]] inline bool runs_small_kernel(const operator_plan& plan, const call_facts& facts, const kept_rule* rule) {
+  return !facts.is_on_meta && facts.is_dense && plan.has_cpu_kernel && !plan.depends_on_data &&
+         (rule == nullptr || rule->use == rule_use::unless_small) &&
+         facts.bytes < small_kernel_bytes.load(std::memory_order_relaxed);
+}
+
 /// 4. to 8.
 inline void simulate_memory(torch_call& call, operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
@@ -176,9 +186,7 @@ inline void simulate_memory(torch_call& call, operator_plan& plan, const call_fa
   // Acquire pairs with the release in `set_rule`.
   const kept_rule* rule = plan.rule.load(std::memory_order_acquire);
   if (rule != nullptr && rule->use != rule_use::always && !facts.is_dense) rule = nullptr;
-  const bool is_small = !facts.is_on_meta && !facts.is_on_cuda && facts.is_dense && plan.has_cpu_kernel &&
-                        facts.bytes < small_kernel_bytes.load(std::memory_order_relaxed);
-  if (is_small && !plan.depends_on_data && (rule == nullptr || rule->use == rule_use::unless_small)) {
+  if (!facts.is_on_cuda && runs_small_kernel(plan, facts, rule)) {
     run_kernel_on_zeros(call, plan, facts, keys);
   } else if (rule != nullptr) {
     rule->run(call);
@@ -214,16 +222,20 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
                             (rule == nullptr || rule->use != rule_use::always);
   if (suits_values && !facts.is_on_cuda && run_on_values(call, plan, keys)) return;
   const std::vector<at::Tensor> written = facts.writes ? written_tensors(call, plan) : std::vector<at::Tensor>{};
-  if (suits_values && facts.is_on_cuda) {
+  const bool computes_bytes = runs_small_kernel(plan, facts, rule);
+  if (computes_bytes) for_each_tensor(call, plan, [](const at::Tensor& tensor, const argument_role&) { materialize(tensor); });
+  if (facts.is_on_cuda && (suits_values || computes_bytes)) {
     if (const auto computed = compute_for_cuda(call, plan, keys)) {
       simulate_memory(call, plan, facts, keys);
-      take_over_values(call, *computed);
-      for (const at::Tensor& tensor : written) keep_values(tensor);
+      take_over_values(call, *computed, suits_values);
+      for (const at::Tensor& tensor : written) suits_values ? keep_values(tensor) : discard_values(tensor);
       return;
     }
   }
+  const nominal_result nominal{call, plan};
   simulate_memory(call, plan, facts, keys);
   for (const at::Tensor& tensor : written) forget_values(tensor);
+  nominal.give_to_results(call, computes_bytes && !facts.is_on_cuda);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -94,7 +94,11 @@ struct fake_block {
   bool is_recorded = true;
   bool is_visible = false;               ///< a tensor uses it, so it may have been written
   std::atomic<bool> has_values = false;  ///< the bytes are what the program computed
-  c10::DataPtr real;                     ///< frees a real block and records that
+  std::uint64_t number = this_simulating_thread.made_blocks++;
+  /// What each element is taken for while the block has no values; not a number: see `nominal_number`.
+  std::atomic<double> nominal{std::numeric_limits<double>::quiet_NaN()};
+  std::atomic<bool> lacks_bytes = false;  ///< small, but no kernel has computed its bytes: see `materialize`
+  c10::DataPtr real;                      ///< frees a real block and records that
 };
 
 /// The memory space of a device: "cpu", "cuda:0". Cached, because the look-up takes the registry's lock.
@@ -196,6 +200,7 @@ inline fake_block* adopt(c10::StorageImpl& storage) {
 /// Marks the content as unknown: it reads as zeros from now on.
 inline void forget_values(fake_block& block) {
   block.has_values.store(false, std::memory_order_relaxed);
+  block.lacks_bytes.store(false, std::memory_order_relaxed);
   if (block.data == nullptr) return;
   if (block.behind == fake_block::memory::pages) return zero_pages::clear(block.data, block.bytes);
   // Only whole pages of a real block go back to the system; the rest of its outer pages may belong to the allocator.

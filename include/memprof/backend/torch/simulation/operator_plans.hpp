@@ -38,26 +38,30 @@ struct kept_rule {
   rule_use use;
 };
 
+struct nominal_operator;
+
 /// How calls of one operator are simulated, and how many of them were estimates. Never destroyed.
 struct operator_plan {
   const c10::FunctionSchema* schema = nullptr;
   std::string name;                             ///< such as "aten::add.Tensor"
   std::atomic<const kept_rule*> rule{nullptr};  ///< null: there is none
   std::vector<argument_role> roles;
-  bool is_view = false;                        ///< the CPU kernel only creates another tensor over the same storage
-  bool is_composed = false;                    ///< the kernel is the same for all devices and calls other operators
-  bool has_cpu_kernel = false;                 ///< a kernel that computes
-  bool has_shape_function = false;             ///< a Meta kernel
-  bool is_exact = false;                       ///< the shape function allocates as the kernel does
-  bool is_exact_if_plain = false;              ///< the same for plain tensors
-  cuda_memory on_cuda = cuda_memory::unknown;  ///< what the CUDA kernel holds
-  bool is_pointwise = false;                   ///< computes element by element
-  bool depends_on_data = false;                ///< the sizes of the results do
-  bool depends_on_masks = false;               ///< the sizes depend only on masks
-  bool holds_by_data = false;                  ///< scratch memory depends on data
-  bool refuses_zeros = false;                  ///< its kernel throws if given zeros
-  bool computes_unseen = false;                ///< composed, but computes some of its results without the dispatcher
-  std::atomic<const char*> cause{nullptr};     ///< the reason for the last estimate
+  bool is_view = false;                                   ///< the CPU kernel only creates another tensor over the same storage
+  bool is_composed = false;                               ///< the kernel is the same for all devices and calls other operators
+  bool has_cpu_kernel = false;                            ///< a kernel that computes
+  bool has_shape_function = false;                        ///< a Meta kernel
+  bool is_exact = false;                                  ///< the shape function allocates as the kernel does
+  bool is_exact_if_plain = false;                         ///< the same for plain tensors
+  cuda_memory on_cuda = cuda_memory::unknown;             ///< what the CUDA kernel holds
+  bool is_pointwise = false;                              ///< computes element by element
+  bool depends_on_data = false;                           ///< the sizes of the results do
+  bool depends_on_masks = false;                          ///< the sizes depend only on masks
+  bool holds_by_data = false;                             ///< scratch memory depends on data
+  bool refuses_zeros = false;                             ///< its kernel throws if given zeros
+  bool computes_unseen = false;                           ///< composed, but computes some of its results without the dispatcher
+  std::atomic<const nominal_operator*> nominal{nullptr};  ///< what its nominal results are; see `nominal_operator_of`
+  std::atomic<bool> is_nominal_known{false};
+  std::atomic<const char*> cause{nullptr};  ///< the reason for the last estimate
   std::atomic<std::int64_t> estimated_calls{0};
   std::atomic<std::int64_t> estimated_bytes{0};
 

@@ -185,10 +185,28 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
   return true;
 }
 
+/// What a hidden kernel has returned; as its blocks were not recorded, neither are their frees.
+class [[nodiscard]] hidden_results {
+ public:
+  explicit hidden_results(torch::jit::Stack results) : results_(std::move(results)) {}
+  hidden_results(hidden_results&& other) noexcept : results_(std::exchange(other.results_, {})) {}
+  hidden_results& operator=(hidden_results&&) = delete;
+  ~hidden_results() {
+    ++this_simulating_thread.hidden_kernels;
+    results_.clear();
+    --this_simulating_thread.hidden_kernels;
+  }
+
+  [[nodiscard]] const torch::jit::Stack& all() const noexcept { return results_; }
+
+ private:
+  torch::jit::Stack results_;
+};
+
 /// What the CPU kernel computes for fake CUDA tensors. Nothing is recorded, and the call goes on as if nothing had happened,
 /// except that the arguments that the kernel writes are written.
-[[nodiscard]] inline torch::jit::Stack compute_hidden(const torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
-                                                      stand_ins& replaced, std::size_t max_bytes) {
+[[nodiscard]] inline hidden_results compute_hidden(const torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
+                                                   stand_ins& replaced, std::size_t max_bytes) {
   torch::jit::Stack stack;
   bool has_tensor = false;
   for (std::size_t index = 0; index < call.size(); ++index) stack.push_back(call.argument(index));
@@ -197,12 +215,12 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
   stand_in_for_arguments(copy, plan, replaced);
   const kernel_scope scope{max_bytes, true};
   call.called().redispatchBoxed(kernel_keys(keys, has_tensor), &stack);
-  return stack;
+  return hidden_results{std::move(stack)};
 }
 
 /// The same for a call on values; none if the kernel needs too much memory, or refuses them.
-[[nodiscard]] inline std::optional<torch::jit::Stack> compute_for_cuda(const torch_call& call, const operator_plan& plan,
-                                                                       c10::DispatchKeySet keys) {
+[[nodiscard]] inline std::optional<hidden_results> compute_for_cuda(const torch_call& call, const operator_plan& plan,
+                                                                    c10::DispatchKeySet keys) {
   constexpr std::size_t max_bytes = std::size_t{64} << 20;
   stand_ins replaced;
   try {
@@ -237,24 +255,27 @@ class fake_cuda_copies {
   std::vector<std::pair<c10::Storage, c10::Storage>> copies_;
 };
 
-/// Gives the results of a finished call the values that were computed for them.
-inline void take_over_values(torch_call& call, const torch::jit::Stack& computed) {
+/// Gives the results of a finished call the bytes that were computed for them; those of small results are kept, and are values if
+/// `has_values`.
+inline void take_over_values(torch_call& call, const hidden_results& computed, bool has_values) {
   std::size_t index = 0;
   for_each_result(call, [&](c10::IValue& result) {
-    const c10::IValue& value = computed[index++];
+    const c10::IValue& value = computed.all()[index++];
     if (!result.isTensor()) {
       if (!result.isTensorList()) result = value;
       return;
     }
     const at::Tensor& to = result.toTensor();
-    if (!to.defined() || !value.isTensor() || !value.toTensor().defined() || to.sizes() != value.toTensor().sizes()) return;
+    if (!to.defined() || (!has_values && !is_small(to)) || !value.isTensor() || !value.toTensor().defined() ||
+        to.sizes() != value.toTensor().sizes())
+      return;
     stand_ins replaced;
     const at::Tensor memory = replaced.stand_in_of(to, true);
     if (memory.storage().data() != value.toTensor().storage().data()) {
       const kernel_scope scope{max_kernel_bytes, true};
       memory.copy_(value.toTensor());
     }
-    keep_values(to);
+    if (has_values) keep_values(to);
   });
 }
 

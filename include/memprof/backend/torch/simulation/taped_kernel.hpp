@@ -162,8 +162,8 @@ struct convolution_arguments {
     const std::vector<at::Tensor> arguments = tensor_arguments(smaller);
     stand_ins replaced;
     tape_scope recorded;
-    torch::jit::Stack results = compute_hidden(smaller, plan, keys, replaced, max_kernel_bytes);
-    tape = recorded.end(results, arguments);
+    const hidden_results results = compute_hidden(smaller, plan, keys, replaced, max_kernel_bytes);
+    tape = recorded.end(results.all(), arguments);
   }
   return tape;
 }

@@ -9,6 +9,9 @@
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <c10/util/Exception.h>
+
+#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -42,6 +45,9 @@ enum class read_use : std::uint8_t {
   steers   ///< a truth value or an integer, or a number whose truth is asked for
 };
 
+/// How often one reader may read in a row; see `set_torch_read_limit`.
+[[gnu::visibility("default")]] inline constinit std::atomic<std::int64_t> read_limit{100'000};
+
 /// The unknown reads of a capture. Thread-safe; grows with the number of different operations.
 class unknown_reads {
  public:
@@ -55,6 +61,7 @@ class unknown_reads {
     const recording_suppressor hidden;
     const lock_guard guard{lock_};
     counts_.clear();
+    repeats_ = 0;
   }
 
   /// Call when the current thread reads such a value.
@@ -62,9 +69,18 @@ class unknown_reads {
     static const label asks_for_truth = event_sink{}.label_of("aten::is_nonzero");
     reader who{outermost_operator(), event_sink{}.innermost_name(), use};
     if (who.called == asks_for_truth) who.use = read_use::steers;
-    const recording_suppressor hidden;
-    const lock_guard guard{lock_};
-    ++counts_[who];
+    std::int64_t repeats = 0;
+    {
+      const recording_suppressor hidden;
+      const lock_guard guard{lock_};
+      ++counts_[who];
+      repeats_ = who == last_ ? repeats_ + 1 : 1;
+      last_ = who;
+      repeats = repeats_;
+    }
+    // Relaxed: the program sets the limit before it runs.
+    if (repeats >= read_limit.load(std::memory_order_relaxed)) [[unlikely]]
+      refuse(who, repeats);
   }
 
   /// A row for each reader. Takes the registry's lock.
@@ -79,15 +95,26 @@ class unknown_reads {
 
  private:
   struct reader {
-    label called;
-    label operation;
-    read_use use;
+    label called = 0;
+    label operation = 0;
+    read_use use = read_use::prints;
 
     auto operator<=>(const reader&) const = default;
   };
 
+  /// Ends a loop that waits for data which a simulated run does not have.
+  [[noreturn, gnu::cold]] static void refuse(const reader& who, std::int64_t repeats) {
+    const std::string around = who.operation == 0 ? "" : " in '" + text_of_label(who.operation) + "'";
+    TORCH_CHECK(false, "NO_DISPATCH: '", text_of_label(who.called), "'", around,
+                " has read a value that the simulation does not know ", repeats,
+                " times in a row, so the program seems to wait for it; make the data that decides in a memprof::real_scope, ",
+                "limit the loop, or call memprof::set_torch_read_limit with a higher number");
+  }
+
   mutable futex_lock lock_;
   std::map<reader, std::int64_t> counts_;
+  reader last_;
+  std::int64_t repeats_ = 0;
 };
 
 /// The calls of a capture whose results have sizes that depend on unknown data. Thread-safe; grows with the number of different

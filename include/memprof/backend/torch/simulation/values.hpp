@@ -63,6 +63,7 @@ inline void discard_values(const at::Tensor& tensor) {
   fake_block* const block = written_block(tensor);
   if (block == nullptr) return;
   block->has_values.store(false, std::memory_order_relaxed);
+  block->lacks_bytes.store(false, std::memory_order_relaxed);
   if (block->bytes > max_valued_bytes(tensor.scalar_type())) forget_values(*block);
 }
 
@@ -73,10 +74,9 @@ inline void keep_values(const at::Tensor& tensor) {
   if (block == nullptr) return;
   const bool covers = tensor.is_non_overlapping_and_dense() && tensor.nbytes() == tensor.storage().nbytes();
   const bool has = covers || block->has_values.load(std::memory_order_relaxed);
-  if (has && block->bytes <= max_valued_bytes(tensor.scalar_type()))
-    block->has_values.store(true, std::memory_order_relaxed);
-  else
-    forget_values(*block);
+  if (!has || block->bytes > max_valued_bytes(tensor.scalar_type())) return forget_values(*block);
+  block->has_values.store(true, std::memory_order_relaxed);
+  block->lacks_bytes.store(false, std::memory_order_relaxed);
 }
 
 /// Calls `visit(tensor, role)` for every tensor among the arguments of a call, including those in lists.

@@ -1,0 +1,156 @@
+#include "captures.hpp"
+
+#include <memprof/backend/torch_no_dispatch.hpp>
+
+#include <torch/torch.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cmath>
+#include <cstdint>
+
+namespace memprof_tests::torch_no_dispatch_reads {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+// What a program gets that reads values which the simulation does not have: what follows from ordinary numbers.
+
+namespace {
+
+/// Large enough that nothing is known of it.
+torch::Tensor unknown_numbers(const torch::Device& device = torch::kCPU) { return torch::randn({100, 1000}, device); }
+
+bool holds(const torch::Tensor& condition) { return condition.item<bool>(); }
+
+}  // namespace
+
+TEST_CASE("torch no_dispatch: unknown numbers are finite, so that a scaler of gradients skips no step") {
+  for (const torch::Device device : {torch::Device{torch::kCPU}, torch::Device{torch::kCUDA}}) {
+    INFO(device);
+    auto capture = begin_no_dispatch({.device = {"cuda"}});
+    const auto gradient = unknown_numbers(device);
+    CHECK(holds(torch::isfinite(gradient).all()));
+    CHECK(torch::isfinite(gradient).all().is_nonzero());
+    CHECK_FALSE(holds(torch::isnan(gradient).any()));
+    CHECK_FALSE(holds(torch::isinf(gradient).any()));
+    CHECK_FALSE(holds((gradient != gradient).any()));
+    CHECK(holds(torch::isfinite(gradient.sum())));
+    CHECK(holds(torch::isfinite(torch::stack({gradient.norm(), gradient.square().sum().sqrt()})).all()));
+    CHECK(torch::isfinite(gradient).sum().item<std::int64_t>() == 100'000);
+    CHECK_FALSE(holds(torch::isfinite(gradient / torch::zeros_like(gradient)).all()));
+    CHECK(holds(torch::isfinite(gradient)[3][4]));
+    CHECK(std::isfinite(gradient.abs().max().item<float>()));
+    CHECK_FALSE(capture.profile().exact);
+  }
+}
+
+TEST_CASE("torch no_dispatch: what follows from unknown numbers agrees with itself") {
+  auto capture = begin_no_dispatch();
+  const auto numbers = unknown_numbers();
+  const auto other = unknown_numbers();
+  const auto number = numbers.mean().item<double>();
+  CHECK(number > 0);
+  CHECK(number < 1);
+  CHECK(numbers[7][8].item<float>() == static_cast<float>(number));
+  CHECK((-numbers).max().item<float>() == static_cast<float>(-number));
+  CHECK(std::abs((numbers * 2 + 1).mean().item<double>() - (2 * number + 1)) < 1e-6);
+  CHECK(std::abs(numbers.flatten().dot(-numbers.flatten()).item<double>() / (-100'000 * number * number) - 1) < 1e-6);
+  CHECK(std::abs(numbers.norm().item<double>() / (std::sqrt(100'000) * number) - 1) < 1e-6);
+  CHECK(holds((numbers.sum() == numbers.sum())));
+  CHECK_FALSE(holds((numbers == other).any()));
+  auto zeros = torch::zeros({100, 1000});
+  CHECK(zeros.sum().item<float>() == 0);
+  zeros.fill_(3);
+  CHECK(zeros.max().item<float>() == 3);
+  CHECK(torch::ones({100, 1000}, torch::kBool).all().item<bool>());
+}
+
+TEST_CASE("torch no_dispatch: a loss that is not known falls from step to step") {
+  auto capture = begin_no_dispatch();
+  torch::nn::Linear layer(1000, 100);
+  const auto input = torch::randn({64, 1000});
+  double last = HUGE_VAL;
+  for (int step = 0; step < 5; ++step) {
+    layer->zero_grad();
+    const auto loss = layer(input).square().mean();
+    loss.backward();
+    const double found = loss.item<double>();
+    CHECK(found < last);
+    CHECK(found > 0);
+    last = found;
+  }
+}
+
+TEST_CASE("torch no_dispatch: LBFGS takes all its steps, as in a real run") {
+  const auto evaluations = [] {
+    torch::manual_seed(1);
+    torch::nn::Linear layer(1000, 100);
+    const auto input = torch::randn({64, 1000});
+    torch::optim::LBFGS optimizer(layer->parameters(), torch::optim::LBFGSOptions(0.1).max_iter(7));
+    int count = 0;
+    const auto closure = [&] {
+      ++count;
+      optimizer.zero_grad();
+      auto loss = layer(input).square().mean();
+      loss.backward();
+      return loss;
+    };
+    for (int step = 0; step < 2; ++step) optimizer.step(closure);
+    return count;
+  };
+  const int real = evaluations();
+  auto capture = begin_no_dispatch();
+  CHECK(evaluations() == real);
+}
+
+TEST_CASE("torch no_dispatch: a generation on claimed CUDA ends at its greatest length") {
+  for (const torch::Device device : {torch::Device{torch::kCPU}, torch::Device{torch::kCUDA}}) {
+    INFO(device);
+    auto capture = begin_no_dispatch({.device = {"cuda"}});
+    const torch::TensorOptions integers = torch::TensorOptions(device).dtype(torch::kLong);
+    constexpr std::int64_t vocabulary = 50'000;
+    constexpr std::int64_t most = 16;
+    const auto weight = torch::randn({vocabulary, 64}, device);
+    auto tokens = torch::zeros({2, 1}, integers);
+    auto unfinished = torch::ones({2}, integers);
+    int steps = 0;
+    while (++steps < 100) {
+      const auto last = torch::embedding(weight, tokens.slice(1, -1)).squeeze(1);
+      const auto next = last.matmul(weight.t()).argmax(-1);
+      tokens = torch::cat({tokens, next.unsqueeze(1)}, 1);
+      const auto is_full = torch::full({2}, tokens.size(1) >= most, integers.dtype(torch::kBool));
+      unfinished = unfinished * (is_full.logical_or(next == vocabulary - 1)).logical_not();
+      if (unfinished.max().item<std::int64_t>() == 0) break;
+    }
+    CHECK(tokens.size(1) == most);
+    CHECK(steps == most - 1);
+  }
+}
+
+TEST_CASE("torch no_dispatch: a loop that waits for an unknown value ends with a message") {
+  auto capture = begin_no_dispatch();
+  const auto numbers = unknown_numbers();
+  memprof::set_torch_read_limit(50);
+  int rounds = 0;
+  const auto wait = [&] {
+    const auto scope = memprof::track_operation<"waiting">();
+    while (!holds(torch::isnan(numbers).any())) ++rounds;
+  };
+  CHECK_THROWS_MATCHES(wait(), c10::Error,
+                       MessageMatches(ContainsSubstring("'aten::item' in 'waiting' has read") &&
+                                      ContainsSubstring("50 times in a row") && ContainsSubstring("set_torch_read_limit")));
+  CHECK(rounds == 49);
+  // Reads in turn are no such loop.
+  for (int step = 0; step < 60; ++step) {
+    (void)numbers.sum().item<float>();
+    const auto scope = memprof::track_operation<"elsewhere">();
+    (void)numbers.sum().item<float>();
+  }
+  memprof::set_torch_read_limit(100'000);
+  CHECK_THROWS_AS(memprof::set_torch_read_limit(0), memprof::error);
+}
+
+}  // namespace memprof_tests::torch_no_dispatch_reads
