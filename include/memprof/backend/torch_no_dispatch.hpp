@@ -15,6 +15,7 @@
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #if MEMPROF_ENABLED
@@ -22,6 +23,7 @@
 #include <memprof/backend/torch/rules/rule_table.hpp>
 #include <memprof/backend/torch/simulation/dispatch.hpp>
 #include <memprof/backend/torch/simulation/fake_cuda.hpp>
+#include <memprof/backend/torch/simulation/likely_shares.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/simulation.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
@@ -62,13 +64,23 @@ inline void register_torch_rule(std::string_view name, torch_rule_function rule)
   detail::all_operator_plans().set_rule(name, std::move(rule));
 }
 
-/// Sets the fraction of the elements, 0 to 1, that data-dependent operators like `nonzero`, `masked_select` and `unique` select.
-/// The default 1 is an upper bound. Throws `memprof::error` if out of range.
-inline void set_torch_selected_fraction(double fraction) {
-  if (!(fraction >= 0.0 && fraction <= 1.0)) {
-    detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " must be in [0, 1]");
+/// Sets the fraction of the elements, 0 to 1, that data-dependent operators like `nonzero`, `masked_select` and `unique` select
+/// in the whole process; 1 is the upper bound. `std::nullopt`, the default, gives each mask its likely share, and the upper bound
+/// to what is none. Throws `memprof::error` if out of range.
+inline void set_torch_selected_fraction(std::optional<double> fraction) {
+  if (fraction.has_value() && !(*fraction >= 0.0 && *fraction <= 1.0)) {
+    detail::raise("set_torch_selected_fraction: " + std::to_string(*fraction) + " must be in [0, 1]");
   }
-  detail::selected_fraction.store(fraction, std::memory_order_relaxed);
+  detail::selected_fraction.store(fraction.value_or(-1.0), std::memory_order_relaxed);
+}
+
+/// Says which fraction of the elements of `mask`, 0 to 1, are true (or not zero), for the operators that select by it: sizes that
+/// hang on it are assumed from that, also if `set_torch_selected_fraction` says otherwise. Changes nothing about a mask whose
+/// values the simulation knows, or outside a capture. What is written to the mask later undoes it. Throws `memprof::error` if out
+/// of range.
+inline void assume_selected(const at::Tensor& mask, double fraction) {
+  if (!(fraction >= 0.0 && fraction <= 1.0)) detail::raise("assume_selected: " + std::to_string(fraction) + " must be in [0, 1]");
+  detail::assume_share(mask, fraction);
 }
 
 /// Sets how often in a row one place of a program may read a value that the simulation does not know; then the read throws
@@ -137,7 +149,9 @@ class [[nodiscard]] real_scope {
 
 template <class Rule>
 void register_torch_rule(std::string_view, Rule&&) noexcept {}
-inline void set_torch_selected_fraction(double) noexcept {}
+inline void set_torch_selected_fraction(std::optional<double>) noexcept {}
+template <class Tensor>
+void assume_selected(const Tensor&, double) noexcept {}
 inline void set_torch_read_limit(std::int64_t) noexcept {}
 
 class torch_no_dispatch {

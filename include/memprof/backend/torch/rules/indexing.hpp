@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/likely_shares.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
 
@@ -10,9 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,14 +24,27 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The fraction of the elements assumed to be selected if that depends on data; see `set_torch_selected_fraction`.
-[[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{1.0};
+/// The fraction of the elements assumed to be selected if that depends on data, as the program says
+/// (`set_torch_selected_fraction`); negative: it says nothing.
+[[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{-1.0};
 
-[[nodiscard]] inline std::int64_t selected_of(torch_call& call, std::int64_t elements) noexcept {
-  const double fraction = selected_fraction.load(std::memory_order_relaxed);
-  return call.assume_length(
-      static_cast<std::int64_t>(fraction * static_cast<double>(elements)), elements,
-      "the size of the result depends on data: assumed to be the selected fraction, all elements by default");
+[[nodiscard]] inline std::int64_t assume_fraction(torch_call& call, double fraction, std::int64_t elements, const char* cause) {
+  return call.assume_length(std::llround(fraction * static_cast<double>(elements)), elements, cause);
+}
+/// How many of so many elements are selected by `mask`, or by anything if it is undefined.
+[[nodiscard]] inline std::int64_t selected_of(torch_call& call, std::int64_t elements, const at::Tensor& mask = {}) {
+  const double set = selected_fraction.load(std::memory_order_relaxed);
+  const std::optional<double> likely = mask.defined() ? likely_share(mask) : std::nullopt;
+  if (likely.has_value() && is_share_said(mask)) {
+    return assume_fraction(call, *likely, elements, "the size of the result depends on data: as the program says of it");
+  }
+  if (set >= 0) {
+    return assume_fraction(call, set, elements,
+                           "the size of the result depends on data: assumed to be the fraction that was set");
+  }
+  return likely.has_value()
+             ? assume_fraction(call, *likely, elements, "the size of the result depends on data: assumed to be the likely share")
+             : assume_fraction(call, 1, elements, "the size of the result depends on data: assumed to be the greatest");
 }
 
 [[nodiscard]] inline std::size_t dimension(std::int64_t index, const at::Tensor& of) {
@@ -67,7 +83,7 @@ inline void embedding_backward_rule(torch_call& call) {
 
 inline void nonzero_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
-  const std::int64_t selected = selected_of(call, input.numel());
+  const std::int64_t selected = selected_of(call, input.numel(), input);
   // The transpose of a (dimensions, selected) matrix, in the kernels of both devices.
   const at::Tensor coordinates = torch_call::empty({input.dim(), selected}, input, at::kLong);
   call.returns(input.dim() > 1 ? torch_call::transposed(coordinates, 0, 1)
@@ -81,7 +97,8 @@ inline void index_rule(torch_call& call) {
     const at::Tensor& tensor = index.toTensor();
     const bool is_mask = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
     if (is_mask && !detail::has_values(tensor)) {
-      (void)selected_of(call, tensor.numel());
+      (void)selected_of(call, tensor.numel(), tensor);
+      const mask_share_scope of_mask{tensor};
       return call.run_shape_function();
     }
   }
@@ -94,7 +111,7 @@ inline void masked_scatter_backward_rule(torch_call& call) {
   if (detail::has_values(call.tensor(1))) return call.run_without_rule();
   const std::vector<std::int64_t> sizes = call.integers(2);
   const std::int64_t room = c10::multiply_integers(sizes);
-  const std::int64_t selected = std::min(selected_of(call, gradient.numel()), room);
+  const std::int64_t selected = std::min(selected_of(call, gradient.numel(), call.tensor(1)), room);
   const at::Tensor selection = torch_call::scratch({selected}, gradient);
   if (selected == room) return call.returns(torch_call::viewed(selection, sizes));
   const at::Tensor rest = torch_call::scratch({room - selected}, gradient);
@@ -140,7 +157,7 @@ inline void masked_select_rule(torch_call& call) {
   for (const std::int64_t size : both) elements *= size;
   const bool is_on_cuda = torch_call::is_on_cuda(input);
   (void)torch_call::scratch(both, input, at::kLong, !is_on_cuda);  // sums the mask
-  at::Tensor selected = torch_call::empty({selected_of(call, elements)}, input);
+  at::Tensor selected = torch_call::empty({selected_of(call, elements, call.tensor(1))}, input);
   // Several threads first determine where each element goes.
   constexpr std::int64_t grain_size = 32768;  // at::internal::GRAIN_SIZE
   const bool is_parallel = !is_on_cuda && input.numel() >= grain_size && at::get_num_threads() > 1;
@@ -152,7 +169,9 @@ inline void masked_select_rule(torch_call& call) {
 /// Distinct values of all elements: (self, sorted, return_inverse, return_counts), and others whose flags begin at `first_flag`.
 inline void return_unique(torch_call& call, std::size_t first_flag) {
   const at::Tensor input = call.tensor(0);
-  const std::vector<std::int64_t> distinct{selected_of(call, input.numel())};
+  const auto choices = static_cast<std::int64_t>(choices_of(input));
+  const std::int64_t most = choices >= 1 ? std::min(choices, input.numel()) : input.numel();  // indices of n things
+  const std::vector<std::int64_t> distinct{selected_of(call, most)};
   const at::Tensor values = torch_call::empty(distinct, input);
   const at::Tensor inverse = torch_call::empty(call.flag(first_flag) ? input.sizes() : at::IntArrayRef{0}, input, at::kLong);
   const at::Tensor counts =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/estimated_call.hpp>
+#include <memprof/backend/torch/simulation/likely_shares.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
 #include <memprof/backend/torch/simulation/nominal_values.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
@@ -222,6 +223,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
                             (rule == nullptr || rule->use != rule_use::always);
   if (suits_values && !facts.is_on_cuda && run_on_values(call, plan, keys)) return;
   const std::vector<at::Tensor> written = facts.writes ? written_tensors(call, plan) : std::vector<at::Tensor>{};
+  const likely_result shares{call, plan};
   const bool computes_bytes = runs_small_kernel(plan, facts, rule);
   if (computes_bytes) for_each_tensor(call, plan, [](const at::Tensor& tensor, const argument_role&) { materialize(tensor); });
   if (facts.is_on_cuda && (suits_values || computes_bytes)) {
@@ -229,6 +231,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
       simulate_memory(call, plan, facts, keys);
       take_over_values(call, *computed, suits_values);
       for (const at::Tensor& tensor : written) suits_values ? keep_values(tensor) : discard_values(tensor);
+      if (!suits_values) shares.give_to_results(call, written);
       return;
     }
   }
@@ -236,6 +239,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   simulate_memory(call, plan, facts, keys);
   for (const at::Tensor& tensor : written) forget_values(tensor);
   nominal.give_to_results(call, computes_bytes && !facts.is_on_cuda);
+  shares.give_to_results(call, written);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -39,6 +39,7 @@ struct kept_rule {
 };
 
 struct nominal_operator;
+struct share_rules;
 
 /// How calls of one operator are simulated, and how many of them were estimates. Never destroyed.
 struct operator_plan {
@@ -61,6 +62,8 @@ struct operator_plan {
   bool computes_unseen = false;                           ///< composed, but computes some of its results without the dispatcher
   std::atomic<const nominal_operator*> nominal{nullptr};  ///< what its nominal results are; see `nominal_operator_of`
   std::atomic<bool> is_nominal_known{false};
+  std::atomic<const share_rules*> shares{nullptr};  ///< how many of its results are likely not zero; see `share_rules_of`
+  std::atomic<bool> are_shares_known{false};
   std::atomic<const char*> cause{nullptr};  ///< the reason for the last estimate
   std::atomic<std::int64_t> estimated_calls{0};
   std::atomic<std::int64_t> estimated_bytes{0};

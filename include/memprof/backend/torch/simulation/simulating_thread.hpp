@@ -36,6 +36,8 @@ struct simulating_thread {
   std::optional<c10::Device> meta_device;  ///< the device on which a Meta kernel's blocks count; none: no Meta kernel runs
   std::int64_t allocated_bytes = 0;        ///< the total of the simulation
   std::uint64_t made_blocks = 0;
+  double mask_share = std::numeric_limits<double>::quiet_NaN();  ///< of the masks that a shape function reads
+  bool is_mask_share_said = false;
   std::size_t max_kernel_bytes = std::numeric_limits<std::size_t>::max();  ///< what the real kernel may still allocate
   std::vector<pending_block>* pending = nullptr;                           ///< null: blocks are recorded at once
   unsigned real_scopes = 0;                                                ///< the number of open ones
