@@ -13,8 +13,15 @@ def main() -> None:
         from . import _config
 
         return _config.main(sys.argv[2:])
+    call, environment = [program, *sys.argv[1:]], os.environ
+    if sys.argv[1:2] == ["run"]:
+        from . import run
+
+        if run.is_script(sys.argv[2:]):
+            call = run.command_of(program, sys.argv[2:])
+            environment = {**environment, "RUN_BY_MEMPROF_ITSELF": "1"}  # type: ignore[assignment]
     try:
-        os.execv(program, [program, *sys.argv[1:]])
+        os.execve(program, call, environment)
     except OSError as fault:
         sys.exit(f"memprof: cannot run {program}: {fault.strerror}")
 

@@ -74,10 +74,13 @@ decltype(auto) with_view(const recorded_trace& self, Use&& use) {
 
 void write_html(const recorded_trace& self, const path_argument& path, const std::string& title) {
   const memprof::html_options options{.title = title};
+  const auto note_damage = [](const memprof::trace_file_status& status, bool, memprof::html_options& page) {
+    if (!status.damage.empty()) page.notes.push_back(status.damage + "; everything before that was read");
+  };
   self.read([&]<class Source>(const Source& source) {
     if constexpr (is_file<Source>) {
       std::rewind(source.handle.get());
-      (void)memprof::write_html_of_trace_file(source.handle.get(), source.path, path, options, {});
+      (void)memprof::write_html_of_trace_file(source.handle.get(), source.path, path, options, note_damage);
     } else {
       memprof::write_html(source, path, options);
     }

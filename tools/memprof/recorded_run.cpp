@@ -67,9 +67,11 @@ class passed_signals {
 };
 
 void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children) {
-  const char* const others = std::getenv("LD_PRELOAD");
-  const std::string preload = library.string() + (others == nullptr || *others == '\0' ? "" : ":" + std::string{others});
-  ::setenv("LD_PRELOAD", preload.c_str(), 1);
+  if (!library.empty()) {
+    const char* const others = std::getenv("LD_PRELOAD");
+    const std::string preload = library.string() + (others == nullptr || *others == '\0' ? "" : ":" + std::string{others});
+    ::setenv("LD_PRELOAD", preload.c_str(), 1);
+  }
   ::setenv("RUN_BY_MEMPROF_FOLDER", folder.c_str(), 1);
   ::setenv("RUN_BY_MEMPROF_PROCESS", std::to_string(::getpid()).c_str(), 1);
   if (records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);

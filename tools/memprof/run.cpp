@@ -21,12 +21,18 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace memprof_tool {
@@ -39,6 +45,21 @@ struct run_arguments {
   std::string page;
   bool children = false;
 };
+
+/// Whether the command records itself, as a Python script does (python/memprof/run.py).
+[[nodiscard]] bool records_itself() { return std::getenv("RUN_BY_MEMPROF_ITSELF") != nullptr; }
+
+/// Ends what a self-recording command has before its script, which the user wrote.
+constexpr std::string_view script_runner = "memprof.run";
+
+/// The command line as the user wrote it or might have: "python3 train.py".
+[[nodiscard]] std::string plain_command(std::string line) {
+  const std::string runner = " -m " + std::string{script_runner} + " ";
+  const std::size_t at = line.find(runner);
+  if (at == std::string::npos) return line;
+  const std::string program = line.substr(0, line.find(' '));
+  return program.substr(program.rfind('/') + 1) + " " + line.substr(at + runner.size());
+}
 
 constexpr int cannot_record = 126;
 constexpr int not_found = 127;
@@ -62,10 +83,12 @@ void copy_trace(const std::filesystem::path& from, const std::filesystem::path& 
   if (failure) memprof::detail::raise_about_file("write", to, failure.message());
 }
 
-void write_page(const std::filesystem::path& trace, const std::string& page, const std::string& program) {
+void write_page(const std::filesystem::path& trace, const std::string& page, const std::string& program,
+                const std::string& title) {
   const memprof::detail::file_handle file = open_recording(trace);
   memprof::html_options options;
   options.source = program;
+  options.title = title;
   options.gzip = gzip;
   const auto no_note = [](const memprof::trace_file_status&, bool, memprof::html_options&) {};
   (void)memprof::write_html_of_trace_file(file.get(), trace, page, options, no_note);
@@ -74,11 +97,21 @@ void write_page(const std::filesystem::path& trace, const std::string& page, con
 /// A line about a process that is not the one of the summary.
 [[nodiscard]] std::string line_about(const process_trace& trace, const program_end& end) {
   const memprof::profile profile = read_recording(trace.path).profile;
-  const memprof::space_profile* const heap = profile.find_space("cpu");
-  const std::string peak = heap == nullptr ? "no allocation" : "peak " + memprof::detail::short_bytes(heap->cumulative_peak);
+  std::int64_t greatest = 0;
+  for (const memprof::space_profile& space : profile.spaces) greatest = std::max(greatest, space.cumulative_peak);
+  const std::string peak = profile.spaces.empty() ? "no allocation" : "peak " + memprof::detail::short_bytes(greatest);
   const std::string role = trace.process == end.process ? ", replaced by exec" : "";
   return "Process " + std::to_string(trace.process) + role + ": " + peak + ", " +
-         memprof::detail::on_one_line(profile.process.command_line) + "\n";
+         memprof::detail::on_one_line(plain_command(profile.process.command_line)) + "\n";
+}
+
+/// What the user asked to run.
+[[nodiscard]] const std::string& name_of(const std::vector<std::string>& command) {
+  auto name = std::find(command.begin(), command.end(), script_runner);
+  if (name == command.end()) return command.front();
+  ++name;
+  if (name != command.end() && *name == "-m") ++name;
+  return name == command.end() ? command.front() : *name;
 }
 
 /// Writes what was asked for. Throws `memprof::error`.
@@ -87,12 +120,13 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   for (const process_trace& trace : traces) {
     if (trace.process == end.process) last = &trace;
   }
-  if (last == nullptr) memprof::detail::raise("nothing was recorded: the program did not load the library, or ended at once");
-  const memprof::profile profile = read_recording(last->path).profile;
+  if (last == nullptr) memprof::detail::raise("nothing was recorded: the program did not begin to record, or ended at once");
+  memprof::profile profile = read_recording(last->path).profile;
+  profile.process.command_line = plain_command(std::move(profile.process.command_line));
   std::string text;
-  if (profile.spaces.empty()) {
+  if (profile.spaces.empty() && !records_itself()) {
     try {
-      require_something(profile, arguments.command.front());
+      require_something(profile, name_of(arguments.command));
     } catch (const memprof::error& fault) {
       text = "memprof run: " + std::string{fault.what()} + "\n";
     }
@@ -110,18 +144,26 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
     }
   }
   if (!arguments.profile.empty()) memprof::write_json(profile, arguments.profile);
-  if (!arguments.page.empty()) write_page(last->path, arguments.page, arguments.command.front());
+  if (!arguments.page.empty()) write_page(last->path, arguments.page, name_of(arguments.command), profile.process.command_line);
+}
+
+/// Why the library cannot be preloaded into the program; empty if it can.
+[[nodiscard]] std::string obstacle_to_record(const std::filesystem::path& program, const std::filesystem::path& library) {
+  if (std::string why = obstacle_to_preload(program); !why.empty()) return why;
+  if (library.empty()) return "libmemprof_preload.so, which belongs to this memprof, is missing";
+  if (library.string().find_first_of(": ") == std::string::npos) return {};
+  return "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space";
 }
 
 int run(const run_arguments& arguments) {
   const std::string& name = arguments.command.front();
   const std::filesystem::path program = find_program(name);
   if (program.empty()) return refuse(name, "there is no such program", not_found);
-  if (const std::string why = obstacle_to_preload(program); !why.empty()) return refuse(name, why, cannot_record);
-  const std::filesystem::path library = preload_library();
-  if (library.empty()) return refuse(name, "libmemprof_preload.so, which belongs to this memprof, is missing", cannot_record);
-  if (library.string().find_first_of(": ") != std::string::npos)
-    return refuse(name, "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space", cannot_record);
+  std::filesystem::path library;
+  if (!records_itself()) {
+    library = preload_library();
+    if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
+  }
   program_end end;
   try {
     const temporary_folder folder;

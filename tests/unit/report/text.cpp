@@ -825,4 +825,29 @@ TEST_CASE("text: \"No allocations recorded\" names the cause and the line to add
   CHECK(text_with(1).find("hold the guard") == std::string::npos);
 }
 
+TEST_CASE("text: the advice for a Python process names no header") {
+  memprof::profile profile;
+  profile.complete = true;
+  profile.process.command_line = "/usr/bin/python3.11 -m memprof.run train.py";
+  memprof::process_memory reading;
+  reading.moment = "most_unrecorded";
+  reading.resident_bytes = reading.anonymous_bytes = reading.heap_bytes = 400 * mib;
+  reading.unrecorded_heap_bytes = 300 * mib;
+  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  const std::string empty = to_text(profile);
+  CHECK(empty.find("No allocations recorded.\nThe program imported no torch") != std::string::npos);
+  memprof::profile with_blocks = training();
+  with_blocks.spaces[0].name = "cpu";
+  with_blocks.process.command_line = profile.process.command_line;
+  with_blocks.facts = profile.facts;
+  const std::string incomplete = to_text(with_blocks);
+  CHECK(incomplete.find("300 MiB of heap not recorded: memory of the interpreter") != std::string::npos);
+  for (const std::string& text : {empty, incomplete}) {
+    CHECK(text.find("memprof run -- python3 SCRIPT") != std::string::npos);
+    CHECK(text.find("#include") == std::string::npos);
+  }
+  with_blocks.process.command_line = "./python_like/trainer";
+  CHECK(to_text(with_blocks).find("#include <memprof/backend/malloc.hpp>") != std::string::npos);
+}
+
 }  // namespace memprof_tests::report_text

@@ -123,7 +123,7 @@ struct tally_of_spaces {
   });
   if (const std::optional<process_account> process = process_account_of(source);
       process && (has_unrecorded_heap(*process) || process->is_incomplete)) {
-    add_unrecorded_heap(lines, *process);
+    add_unrecorded_heap(lines, source, *process);
     lines.end_line();
   }
   add_counted_events(lines, source.anomalies, std::begin(lost_events), std::end(lost_events));

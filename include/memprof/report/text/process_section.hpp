@@ -86,14 +86,23 @@ namespace memprof::inline MEMPROF_ABI::detail {
   section.lines.end_line();
 }
 
+/// Whether the process was Python's interpreter, whose programs include no headers.
+[[nodiscard, gnu::cold]] inline bool is_python(const profile& source) noexcept {
+  std::string_view program = source.process.command_line;
+  program = program.substr(0, program.find(' '));
+  return program.substr(program.rfind('/') + 1).starts_with("python");
+}
+
 /// What was not recorded, and how to record it.
-[[gnu::cold]] inline void add_unrecorded_heap(marked_text& line, const process_account& of) {
+[[gnu::cold]] inline void add_unrecorded_heap(marked_text& line, const profile& source, const process_account& of) {
   if (of.is_heap_known()) {
     line.add_bytes(of.reading.unrecorded_heap_bytes).add(" of heap not recorded: ");
   } else {
     line.add_bytes(of.other_anonymous).add(" not recorded: ");
   }
-  if (of.reading.records_operator_new == 0) {
+  if (is_python(source)) {
+    line.add("memory of the interpreter and of its modules: `memprof run -- python3 SCRIPT` records every malloc");
+  } else if (of.reading.records_operator_new == 0) {
     line.add("add #include <memprof/backend/malloc.hpp> to one .cpp file, which records malloc and operator new");
   } else if (of.is_heap_known()) {
     line.add(
@@ -115,6 +124,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
     records_operator_new = records_operator_new || reading.records_operator_new != 0;
   });
   if (!has_readings) return {};
+  if (is_python(source)) {
+    return "The program imported no torch, and neither memprof.track nor a memprof.MemorySpace named a block.\n"
+           "`memprof run -- python3 SCRIPT` records every malloc.\n";
+  }
   if (!records_operator_new) {
     return "Nothing in this program records its allocations. Add to one .cpp file, for operator new:\n"
            "  #include <memprof/backend/new_delete.hpp>\n"

@@ -1,0 +1,158 @@
+"""Records a Python script as it is: `memprof run train.py --batch-size 16`.
+
+The program `memprof` runs this module in a process of its own, reads the trace that the process leaves, whatever ends it, and
+prints the summary. Its environment says where the trace goes: tools/preload/preload.cpp.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from . import _capture, _core
+from ._after_import import after_import
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+_OPTIONS_WITH_VALUE = ("--trace", "--profile", "--page")
+
+
+def is_script(arguments: list[str]) -> bool:
+    """Whether the arguments of `memprof run` name a script or a module of Python, rather than a program after `--`."""
+    place = _place_of_script(arguments)
+    return place < len(arguments) and (arguments[place] == "-m" or arguments[place].endswith((".py", ".pyw")))
+
+
+def command_of(program: str, arguments: list[str]) -> list[str]:
+    """The call of the program `memprof` that runs and records the script in the arguments of `memprof run`."""
+    import subprocess
+
+    place = _place_of_script(arguments)
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return [program, "run", *arguments[:place], "--", sys.executable, *flags, "-m", __name__, *arguments[place:]]
+
+
+def _place_of_script(arguments: list[str]) -> int:
+    place = 0
+    while place < len(arguments) and arguments[place].startswith("--") and arguments[place] != "--":
+        place += 2 if arguments[place] in _OPTIONS_WITH_VALUE else 1
+    return place
+
+
+def main() -> None:
+    """Becomes the script: its `__main__`, its arguments, its exit status, its tracebacks."""
+    folder = os.environ.pop("RUN_BY_MEMPROF_FOLDER", "")
+    os.environ.pop("RUN_BY_MEMPROF_PROCESS", None)
+    os.environ.pop("RUN_BY_MEMPROF_ITSELF", None)
+    records_children = os.environ.pop("RUN_BY_MEMPROF_CHILDREN", None) is not None
+    arguments = sys.argv[1:]
+    if not folder or not arguments or arguments == ["-m"]:
+        sys.exit("memprof run: expected a script, or -m and a module: memprof run [OPTIONS] SCRIPT.py [ARGUMENTS]")
+    recording = _Recording(folder)
+    recording.begin()
+    if records_children:
+        os.register_at_fork(after_in_child=recording.begin)
+    atexit.register(recording.end)  # the first, so that it comes after all of the script's own
+    sys.excepthook = _without_frames_of_ours(sys.excepthook)
+    if arguments[0] == "-m":
+        _become_module(arguments[1:])
+    else:
+        _become_script(arguments)
+
+
+class _Recording:
+    """The capture of this process, which `_exit` and signals leave unended: the program `memprof` ends such a trace."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._process = folder, 0
+        self._active: _capture.Capture | None = None
+
+    def begin(self) -> None:
+        self._process = os.getpid()
+        name = os.path.join(self._folder, f"{self._process}.1.memtrace")
+        try:
+            self._active = _capture.Capture(trace_file=name.replace("%", "%%"), torch=False)
+        except _core.Error as fault:
+            print(f"memprof run: {fault}", file=sys.stderr, flush=True)
+        else:
+            after_import("torch", self._record_torch)
+
+    def _record_torch(self) -> None:
+        if self._active is None or not self._active.is_active:
+            return
+        try:
+            self._active.record_torch()
+        except _core.Error as fault:
+            print(f"memprof run: tensors are not recorded: {fault}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._active is not None and self._process == os.getpid():
+            self._active.end()
+
+
+def _become_module(arguments: list[str]) -> None:
+    import runpy
+
+    sys.argv = ["-m", *arguments[1:]]
+    _put_first(os.getcwd())
+    _new_main()
+    runpy._run_module_as_main(arguments[0])  # type: ignore[attr-defined]  # what `python -m` calls
+
+
+def _become_script(arguments: list[str]) -> None:
+    path = arguments[0]
+    sys.argv = list(arguments)
+    _put_first(os.path.dirname(os.path.realpath(path)))
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except OSError as fault:
+        print(f"memprof run: cannot open '{path}': {fault.strerror}", file=sys.stderr)
+        sys.exit(2)  # as Python does
+    place = os.path.join(os.getcwd(), path)
+    names = _new_main()
+    names.update(__file__=place, __cached__=None)
+    exec(compile(text, place, "exec"), names)
+
+
+def _new_main() -> dict[str, object]:
+    """Makes a `__main__` as a script finds it, in place of this module's."""
+    import builtins
+    import types
+
+    made = types.ModuleType("__main__")
+    made.__dict__["__builtins__"] = builtins
+    sys.modules["__main__"] = made
+    return made.__dict__
+
+
+def _put_first(folder: str) -> None:
+    """Has modules be found in that folder first, as the interpreter does, in place of what it put there for this module."""
+    if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
+        sys.path[0] = folder
+
+
+def _without_frames_of_ours(
+    show: Callable[[type[BaseException], BaseException, TracebackType | None], object],
+) -> Callable[[type[BaseException], BaseException, TracebackType | None], object]:
+    """Shows tracebacks without the frames in which this module runs the script."""
+
+    def show_script(kind: type[BaseException], fault: BaseException, trace: TracebackType | None) -> None:
+        first = trace
+        while first is not None and first.tb_frame.f_globals is not sys.modules["__main__"].__dict__:
+            first = first.tb_next
+        # None where the script has a fault of syntax, which Python shows without a traceback.
+        show(kind, fault.with_traceback(first), first)
+
+    return show_script
+
+
+if __name__ == "__main__":
+    # Also importable by its name, which is where its state is: the script replaces `__main__`.
+    from memprof.run import main as run
+
+    run()

@@ -1,0 +1,169 @@
+"""`memprof run` of Python scripts."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Callable
+
+import memprof
+import pytest
+
+HEAD = "import memprof, os, sys\nmemory = memprof.MemorySpace('dram')\nmemory.allocate(0x1000, 1 << 20)\n"
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: pathlib.Path) -> Run:
+    """Runs `train.py`, and leaves `run.json` where the test asks for it."""
+
+    def run_script(text: str, *options: str, arguments: tuple[str, ...] = (), **settings: object) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "train.py").write_text(textwrap.dedent(text))
+        command = [sys.executable, "-m", "memprof", "run", *options, "train.py", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, **settings)  # type: ignore[call-overload, no-any-return]
+
+    return run_script
+
+
+def alone(tmp_path: pathlib.Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """What Python does by itself."""
+    return subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
+
+
+def test_a_script_is_recorded_to_its_end(run: Run, tmp_path: pathlib.Path) -> None:
+    done = run(
+        HEAD + "import atexit\natexit.register(lambda: memory.allocate(0x900000, 2 << 20))\nmemprof.snapshot('MODEL_CREATION')\n",
+        *("--profile", "run.json", "--trace=run.memtrace", "--page", "run.html"),
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.stderr.startswith(f"memprof   {os.path.basename(sys.executable)} train.py: ")
+    assert "3.00 MiB (3,145,728 B) of dram" in done.stderr and "#include" not in done.stderr
+    profile = memprof.read(tmp_path / "run.json")
+    assert profile.space("dram").cumulative_peak == 3 << 20
+    assert [segment.name for segment in profile.segments] == ["MODEL_CREATION", "END_TRACE"]
+    assert memprof.read(tmp_path / "run.memtrace").space("dram").cumulative_peak == 3 << 20
+    assert (tmp_path / "run.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_console_script_runs_scripts(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(HEAD)
+    script = os.path.join(sysconfig.get_path("scripts"), "memprof")
+    done = subprocess.run([script, "run", "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "(1,048,576 B) of dram" in done.stderr
+
+
+def test_a_script_finds_what_it_would_find_alone(run: Run, tmp_path: pathlib.Path) -> None:
+    text = """
+    import os, sys, helper
+    print(sys.argv, __name__, __file__, __spec__, sys.path[0], sys.modules["__main__"].__dict__ is globals(), helper.__name__)
+    print(sorted(name for name in os.environ if "MEMPROF" in name))
+    def function(): pass
+    print(function.__module__)
+    """
+    (tmp_path / "helper.py").write_text("")
+    done = run(text, arguments=("--batch-size", "16", "--profile", "x"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == alone(tmp_path, "train.py", "--batch-size", "16", "--profile", "x").stdout
+
+
+def test_a_module_finds_what_it_would_find_alone(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "train.py").write_text("import sys\nprint(sys.argv, __name__, __package__, __spec__.name, sys.path[0])\n")
+    command = ("-m", "package.train", "--batch-size", "16")
+    done = subprocess.run([sys.executable, "-m", "memprof", "run", *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == alone(tmp_path, *command).stdout
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('in words')", "raise SystemExit", "os._exit(4)", "raise KeyError('lost')"])
+def test_the_exit_status_is_the_scripts_own(run: Run, tmp_path: pathlib.Path, end: str) -> None:
+    done = run(HEAD + end, "--profile", "run.json")
+    expected = alone(tmp_path, "train.py")
+    assert done.returncode == expected.returncode
+    assert done.stderr.startswith(expected.stderr)  # the traceback
+    assert memprof.read(tmp_path / "run.json").space("dram").cumulative_peak == 1 << 20
+
+
+def test_tracebacks_have_the_scripts_frames_alone(run: Run, tmp_path: pathlib.Path) -> None:
+    done = run("def step():\n    raise ValueError('no loss')\ntry:\n    {}['key']\nexcept KeyError:\n    step()\n")
+    expected = alone(tmp_path, "train.py")
+    assert "During handling" in expected.stderr and done.stderr.startswith(expected.stderr)
+    done = run("x = = 1\n")
+    expected = alone(tmp_path, "train.py")
+    assert "SyntaxError" in expected.stderr and done.stderr.startswith(expected.stderr) and done.returncode == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_that_ends_the_script_ends_the_run(run: Run, tmp_path: pathlib.Path, number: signal.Signals) -> None:
+    done = run(HEAD + f"os.kill(os.getpid(), {int(number)})", "--profile", "run.json")
+    assert done.returncode == -number
+    assert memprof.read(tmp_path / "run.json").space("dram").cumulative_peak == 1 << 20
+
+
+def test_a_script_that_is_absent_or_no_script_is_one_line(run: Run, tmp_path: pathlib.Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "memprof", "run", "absent.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "memprof run: cannot open 'absent.py': No such file or directory\n" in done.stderr
+    done = subprocess.run([sys.executable, "-m", "memprof", "run", "-m"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0 and "expected a script" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_children_are_recorded_where_that_is_asked_for(run: Run, tmp_path: pathlib.Path) -> None:
+    text = HEAD + "if os.fork() == 0:\n    memory.allocate(0x800000, 5 << 20)\n    sys.exit(0)\nos.wait()\n"
+    done = run(text, "--profile", "run.json")
+    assert done.returncode == 0 and done.stderr.count("Process ") <= 1
+    assert memprof.read(tmp_path / "run.json").space("dram").cumulative_peak == 1 << 20
+    done = run(text, "--children", "--trace", "run.memtrace")
+    assert done.returncode == 0 and f": peak 5.00 MiB, {os.path.basename(sys.executable)} train.py\n" in done.stderr
+    (child,) = tmp_path.glob("run.*.memtrace")
+    assert memprof.read(child).space("dram").cumulative_peak == 5 << 20
+
+
+def test_a_script_that_records_nothing_hears_how_it_could(run: Run) -> None:
+    done = run("print('done')")
+    assert done.returncode == 0 and done.stdout == "done\n"
+    assert "No allocations recorded." in done.stderr and "memprof run -- python3 SCRIPT" in done.stderr
+    assert "#include" not in done.stderr
+
+
+def test_tensors_are_recorded_wherever_torch_is_imported(run: Run, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("torch")
+    text = """
+    import importlib.util
+    assert importlib.util.find_spec("torch") is not None  # as programs look whether it is there
+
+    def train():
+        import torch
+        torch.set_num_threads(1)
+        model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
+        optimizer = torch.optim.AdamW(model.parameters())
+        for step in range(2):
+            loss = model(torch.randn(32, 64)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(loss.isfinite().item(), torch.__spec__.loader.__class__.__name__, torch.__loader__ is torch.__spec__.loader)
+
+    train()
+    """
+    done = run(text, "--profile", "run.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True SourceFileLoader True\n"
+    profile = memprof.read(tmp_path / "run.json")
+    assert profile.find_operation("Sequential/0/aten::linear/aten::addmm") is not None
+    parameters = 4 * (64 * 256 + 256 + 256 * 8 + 8)
+    categories = {owner.owner: owner.bytes for owner in profile.space("cpu").live_at_peak.by_category}
+    assert categories["parameter"] == parameters
+
+
+def test_the_page_of_a_trace_in_a_file_is_written(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:
+    recorded.trace.save(tmp_path / "run.memtrace")
+    memprof.Trace(tmp_path / "run.memtrace").write_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
