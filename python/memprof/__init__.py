@@ -13,7 +13,7 @@ while no capture is active, so that an instrumented program also runs unprofiled
 
 from __future__ import annotations
 
-from ._capture import Capture, capture, track, track_operation
+from ._capture import Capture, NoDispatch, capture, no_dispatch, real_scope, track, track_operation
 from ._core import (
     Error,
     MemoryFit,
@@ -39,6 +39,7 @@ __all__ = [
     "Error",
     "MemoryFit",
     "MemorySpace",
+    "NoDispatch",
     "Profile",
     "Table",
     "Trace",
@@ -51,8 +52,10 @@ __all__ = [
     "end_capture",
     "is_capturing",
     "memory_checkpoint",
+    "no_dispatch",
     "print_memory_usage",
     "read",
+    "real_scope",
     "snapshot",
     "track",
     "track_operation",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, TypeVar
 
     from .torch._modules import ModuleScopes
+    from .torch._simulation import Simulation
 
     Category = Literal["", "other", "parameter", "gradient", "optimizer_state", "activation", "temporary", "input", "kv_cache"]
     Function = TypeVar("Function", bound=Callable[..., Any])
@@ -28,6 +29,8 @@ class Capture:
     With `torch`, by default where the program has imported torch, the tensors of libtorch are recorded, and with `modules`, modules are
     operations (`memprof.torch`). Raises `Error` while another capture is active.
     """
+
+    _simulates = False
 
     def __init__(
         self,
@@ -46,12 +49,12 @@ class Capture:
         self._profile: _core.Profile | None = None
         self._scopes: ModuleScopes | None = None
         if torch is None:
-            torch = "torch" in sys.modules
+            torch = self._simulates or "torch" in sys.modules
         if torch:
             from .torch._library import load
 
-            load()
-        self._core = _core._Capture(
+            load(self._simulates)
+        self._core = self._begin(
             device=os.fspath(device),
             trace=trace,
             trace_file=trace_file,
@@ -77,6 +80,9 @@ class Capture:
             from .torch._modules import ModuleScopes
 
             self._scopes = ModuleScopes()
+
+    def _begin(self, **options: Any) -> _core._Capture:
+        return _core._Capture(no_dispatch=False, **options)
 
     def __enter__(self) -> Capture:
         return self
@@ -122,6 +128,68 @@ class Capture:
 
 #: Begins a capture: `with memprof.capture() as c: ...`, or `c = memprof.capture()`, and later `c.end()`.
 capture = Capture
+
+
+class NoDispatch(Capture):
+    """A capture that runs a PyTorch program without its memory and its kernels (NO_DISPATCH).
+
+    Every tensor is in the profile with its true size and lifetime, but takes no memory. Small tensors hold what the program computes;
+    all others read as zeros. If `device` is a GPU's preset, a file that describes one, or "cuda" for one without a limit, the program
+    finds that CUDA device (`torch.cuda`). Where it is full, the program goes on, or with `raise_out_of_memory` gets
+    `torch.OutOfMemoryError`. Other parameters are those of `Capture`.
+    """
+
+    _simulates = True
+    _simulation: Simulation | None = None
+
+    def __init__(self, *, device: str | os.PathLike[str] = "", raise_out_of_memory: bool = False, **options: Any) -> None:
+        self._raises = raise_out_of_memory
+        super().__init__(device=device, **options)
+
+    def _begin(self, **options: Any) -> _core._Capture:
+        if options["torch"]:
+            from .torch._simulation import Simulation
+
+            self._simulation = Simulation()
+        try:
+            begun = _core._Capture(no_dispatch=True, **options)
+        except BaseException:
+            self._undo()
+            raise
+        if self._simulation is not None:
+            self._simulation.claim(options["device"])
+        if self._raises:
+            _core._limit_device(_core._cuda_capacity(options["device"]) or 0)
+        return begun
+
+    def _undo(self) -> None:
+        if self._simulation is not None:
+            self._simulation.undo()
+            self._simulation = None
+
+    def end(self, name: str = "END_TRACE") -> None:
+        super().end(name)
+        self._undo()
+
+    def __del__(self) -> None:
+        if self._simulation is not None:
+            self.end()
+
+
+#: Begins a capture without memory and kernels: `with memprof.no_dispatch() as c: ...`.
+no_dispatch = NoDispatch
+
+
+class real_scope:
+    """In a `no_dispatch` capture, this thread's operations are executed within `with memprof.real_scope():`, and what they allocate
+    is recorded: for loading data, or for a tensor that decides what the program does. Elsewhere it does nothing."""
+
+    def __enter__(self) -> real_scope:
+        _core._enter_real_scope()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        _core._leave_real_scope()
 
 
 class track_operation:

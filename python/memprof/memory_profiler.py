@@ -163,7 +163,8 @@ class track_pytorch_ops:
         self._is_counting = False
 
     def __enter__(self) -> track_pytorch_ops:
-        if not self._is_counting and _core.is_capturing() and _core._is_torch_library_loaded():
+        is_loaded = _core._is_torch_library_loaded(False) or _core._is_torch_library_loaded(True)
+        if not self._is_counting and _core.is_capturing() and is_loaded:
             _core._begin_torch_operators()
             self._is_counting = True
         return self

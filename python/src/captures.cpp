@@ -1,5 +1,6 @@
 #include "core.hpp"
 #include "path_argument.hpp"
+#include "simulation.hpp"
 #include "torch_library.hpp"
 #include "traces.hpp"
 
@@ -10,7 +11,6 @@
 #include <nanobind/stl/string_view.h>
 
 #include <memprof/memprof.hpp>
-#include <memprof/profile/device_json.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/trace/trace.hpp>
 
@@ -27,17 +27,21 @@ namespace {
 using namespace nb::literals;
 using without_gil = nb::call_guard<nb::gil_scoped_release>;
 
+[[nodiscard]] constexpr memprof::run_mode mode_of(bool no_dispatch) noexcept {
+  return no_dispatch ? memprof::run_mode::no_dispatch : memprof::run_mode::normal;
+}
+
 /// A capture and the trace that it fills.
 class capture {
  public:
-  capture(memprof::capture_options options, bool keeps_trace, bool records_torch) {
+  capture(memprof::capture_options options, bool keeps_trace, bool records_torch) : mode_{options.mode}, device_{options.device} {
     if (keeps_trace) options.trace = (trace_ = std::make_shared<memprof::trace>()).get();
     guard_.emplace(memprof::detail::start_capture(options, options.mode));
     number_ = memprof::detail::active_capture();
     if (records_torch) attach_torch();
   }
 
-  void attach_torch() { (void)memprof::detail::keep_backends(number_, torch_library::attach()); }
+  void attach_torch() { (void)memprof::detail::keep_backends(number_, torch_library::attach(mode_, device_)); }
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && memprof::detail::active_capture() == number_; }
   void snapshot(std::string_view name) { guard_->snapshot(name); }
   void end(std::string_view name) { guard_->end(name); }
@@ -54,6 +58,8 @@ class capture {
   std::shared_ptr<recorded_trace> read_;
   std::optional<memprof::capture_guard> guard_;
   std::uint32_t number_ = 0;
+  memprof::run_mode mode_;
+  memprof::device_description device_;
 };
 
 /// An operation that `with` opens and closes.
@@ -96,9 +102,10 @@ void bind_captures(nb::module_& module) {
           "__init__",
           [](capture* self, const std::string& device, bool trace, const path_argument& trace_file, std::uint64_t trace_limit,
              std::uint32_t timeline_points, std::uint32_t largest_blocks, std::uint32_t full_segments, std::uint32_t operations,
-             bool torch) {
+             bool torch, bool no_dispatch) {
             memprof::capture_options options;
-            if (!device.empty()) options.device = memprof::find_device(device);
+            options.mode = mode_of(no_dispatch);
+            options.device = device_named(device);
             options.trace_file = trace_file.path.string();
             options.trace_limit = trace_limit;
             options.timeline_points = timeline_points;
@@ -108,7 +115,7 @@ void bind_captures(nb::module_& module) {
             new (self) capture{options, trace, torch};
           },
           nb::kw_only(), "device"_a, "trace"_a, "trace_file"_a, "trace_limit"_a, "timeline_points"_a, "largest_blocks"_a,
-          "full_segments"_a, "operations"_a, "torch"_a)
+          "full_segments"_a, "operations"_a, "torch"_a, "no_dispatch"_a)
       .def_prop_ro("is_active", &capture::is_active)
       .def("attach_torch", &capture::attach_torch)
       .def("snapshot", &capture::snapshot, "name"_a)
@@ -162,10 +169,14 @@ void bind_captures(nb::module_& module) {
       "The profile of the active capture so far, or of the last one; an empty profile if there is none.");
   module.def(
       "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
-  module.def("_load_torch_library", torch_library::load, "path"_a);
-  module.def("_is_torch_library_loaded", torch_library::is_loaded);
   module.def("_begin_torch_operators", torch_library::begin_operators);
   module.def("_end_torch_operators", torch_library::end_operators);
+  module.def(
+      "_load_torch_library", [](const std::string& path, bool no_dispatch) { torch_library::load(path, mode_of(no_dispatch)); },
+      "path"_a, "no_dispatch"_a);
+  module.def(
+      "_is_torch_library_loaded", [](bool no_dispatch) { return torch_library::is_loaded(mode_of(no_dispatch)); },
+      "no_dispatch"_a);
   module.def("_annotate_tensor", torch_library::annotate, "tensor"_a, "name"_a, "category"_a);
   module.def("_buffer_of", buffer_of, "object"_a);
   module.def("annotate", annotate, "address"_a, nb::kw_only(), "name"_a = "", "shape"_a = "", "dtype"_a = "", "category"_a = "",

@@ -30,4 +30,5 @@ NB_MODULE(_core, module) {
   memprof_python::bind_profiles(module);
   memprof_python::bind_traces(module);
   memprof_python::bind_captures(module);
+  memprof_python::bind_simulation(module);
 }

@@ -28,4 +28,7 @@ void bind_traces(nb::module_& module);
 /// `Capture`, and the calls that mark what a program does.
 void bind_captures(nb::module_& module);
 
+/// What the package asks of a simulation (NO_DISPATCH).
+void bind_simulation(nb::module_& module);
+
 }  // namespace memprof_python

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "../memprof/torch/backend.h"
@@ -17,13 +18,36 @@
 namespace memprof_python {
 namespace {
 
-const memprof_torch_calls* loaded = nullptr;  // under the interpreter's lock
+using library = const memprof_torch_calls*;
 
-constexpr memprof::detail::backend_calls calls_of_source{[](void* source) noexcept { loaded->detach(source); },
-                                                         [](void* source) { loaded->report_facts(source); },
-                                                         [](void* source) noexcept { loaded->destroy(source); }};
+// Under the interpreter's lock.
+library recording = nullptr;
+library simulating = nullptr;
+library latest = nullptr;    ///< that the newest capture uses
+library counting = nullptr;  ///< that counts operators
+int counting_pairs = 0;
 
-/// The library shares the registry of the module that this function is in, which Python loads for itself alone.
+[[nodiscard]] library& library_for(memprof::run_mode mode) noexcept {
+  return mode == memprof::run_mode::no_dispatch ? simulating : recording;
+}
+
+/// What a capture keeps of a library: it may be called long after another has been attached.
+struct torch_source {
+  library calls;
+  void* source;
+};
+
+[[nodiscard]] torch_source& as_source(void* source) noexcept { return *static_cast<torch_source*>(source); }
+
+constexpr memprof::detail::backend_calls calls_of_source{
+    [](void* source) noexcept { as_source(source).calls->detach(as_source(source).source); },
+    [](void* source) { as_source(source).calls->report_facts(as_source(source).source); },
+    [](void* source) noexcept {
+      const std::unique_ptr<torch_source> owned{&as_source(source)};
+      owned->calls->destroy(owned->source);
+    }};
+
+/// A library shares the registry of the module that this function is in, which Python loads for itself alone.
 void share_registry() {
   Dl_info module;
   if (::dladdr(reinterpret_cast<const void*>(&share_registry), &module) == 0 ||
@@ -34,34 +58,47 @@ void share_registry() {
 
 }  // namespace
 
-bool torch_library::is_loaded() noexcept { return loaded != nullptr; }
+bool torch_library::is_loaded(memprof::run_mode mode) noexcept { return library_for(mode) != nullptr; }
 
-void torch_library::load(const std::string& path) {
-  if (loaded != nullptr) return;
+void torch_library::load(const std::string& path, memprof::run_mode mode) {
+  if (is_loaded(mode)) return;
   share_registry();
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) memprof::detail::raise(std::string{"memprof.torch: "} + ::dlerror());
-  const auto function = reinterpret_cast<memprof_torch_function*>(::dlsym(library, "memprof_torch"));
-  const memprof_torch_calls* const found = function == nullptr ? nullptr : function();
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) memprof::detail::raise(std::string{"memprof.torch: "} + ::dlerror());
+  const auto function = reinterpret_cast<memprof_torch_function*>(::dlsym(handle, "memprof_torch"));
+  const library found = function == nullptr ? nullptr : function();
   if (found == nullptr || found->version != MEMPROF_TORCH_CALLS_VERSION)
     memprof::detail::raise("memprof.torch: '" + path + "' is not of this version of memprof; remove it");
-  loaded = found;
+  library_for(mode) = found;
 }
 
-memprof::detail::capture_backends torch_library::attach() {
+memprof::detail::capture_backends torch_library::attach(memprof::run_mode mode, const memprof::device_description& device) {
   const memprof::detail::recording_suppressor hidden;
+  auto made = std::make_unique<torch_source>(torch_source{library_for(mode), nullptr});
   char reason[1024] = "";
-  void* const source = loaded->attach(reason, sizeof reason);
-  if (source == nullptr) memprof::detail::raise(reason);
-  return {source, &calls_of_source};
+  made->source = made->calls->attach(&device, sizeof device, reason, sizeof reason);
+  if (made->source == nullptr) memprof::detail::raise(reason);
+  latest = made->calls;
+  return {made.release(), &calls_of_source};
 }
 
 void torch_library::annotate(std::uintptr_t tensor, const std::string& name, const std::string& category) {
   const memprof::category kind = category_of(category).value_or(memprof::category::other);
-  loaded->annotate(reinterpret_cast<void*>(tensor), name.c_str(), static_cast<unsigned>(kind));
+  if (latest != nullptr) latest->annotate(reinterpret_cast<void*>(tensor), name.c_str(), static_cast<unsigned>(kind));
 }
 
-void torch_library::begin_operators() { loaded->begin_operators(); }
-void torch_library::end_operators() { loaded->end_operators(); }
+const memprof_torch_simulation* torch_library::simulation() noexcept {
+  return simulating == nullptr ? nullptr : simulating->simulation;
+}
+
+void torch_library::begin_operators() {
+  if (counting_pairs++ == 0) counting = recording != nullptr ? recording : simulating;
+  counting->begin_operators();
+}
+
+void torch_library::end_operators() {
+  counting->end_operators();
+  --counting_pairs;
+}
 
 }  // namespace memprof_python

@@ -1,28 +1,35 @@
 #pragma once
 
 #include <memprof/record/capture_backends.hpp>
+#include <memprof/trace/device_description.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <cstdint>
 #include <string>
 
+struct memprof_torch_simulation;
+
 namespace memprof_python {
 
-/// The library that records libtorch (memprof/torch/backend.h), once it is loaded.
+/// The libraries that record libtorch and that simulate it (memprof/torch/backend.h), once they are loaded.
 class torch_library {
  public:
-  /// Loads the library for the process. Throws `memprof::error` if it does not load, or is not of this memprof.
-  static void load(const std::string& path);
-  [[nodiscard]] static bool is_loaded() noexcept;
+  /// Loads the library for a mode. Throws `memprof::error` if it does not load, or is not of this memprof.
+  static void load(const std::string& path, memprof::run_mode mode);
+  [[nodiscard]] static bool is_loaded(memprof::run_mode mode) noexcept;
 
-  /// Begins to record libtorch for the active capture. Throws `memprof::error` if libtorch refuses.
-  [[nodiscard]] static memprof::detail::capture_backends attach();
+  /// Begins to record or simulate libtorch for the active capture. Throws `memprof::error` if libtorch refuses.
+  [[nodiscard]] static memprof::detail::capture_backends attach(memprof::run_mode mode,
+                                                                const memprof::device_description& device);
 
-  /// Describes the block of a tensor, given `Tensor._cdata`. Does nothing while no capture is active.
+  /// Describes the block of a tensor, given `Tensor._cdata`. Does nothing while no capture records libtorch.
   static void annotate(std::uintptr_t tensor, const std::string& name, const std::string& category);
 
-  /// Counts operators from `begin_operators` to `end_operators`; pairs nest. The library must be loaded.
+  /// Counts operators from `begin_operators` to `end_operators`; pairs nest. A library must be loaded.
   static void begin_operators();
   static void end_operators();
+  /// What the library that simulates can do besides; null if it is not loaded.
+  [[nodiscard]] static const memprof_torch_simulation* simulation() noexcept;
 };
 
 }  // namespace memprof_python

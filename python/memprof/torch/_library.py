@@ -1,4 +1,4 @@
-"""The library that records libtorch: compiled for the installed torch when it is first needed, and kept."""
+"""The libraries that record libtorch and simulate it: compiled for the installed torch when first needed, and kept."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import os
 from .. import _core
 
 
-def load() -> None:
-    """Loads the library for the torch that this process has imported. Raises `Error` if there is none and none can be made."""
-    if _core._is_torch_library_loaded():
+def load(no_dispatch: bool = False) -> None:
+    """Loads the library that records, or with `no_dispatch` the one that simulates, for the torch of this process. Raises `Error`
+    if there is none and none can be made."""
+    if _core._is_torch_library_loaded(no_dispatch):
         return
     import torch
 
-    kept = os.path.join(_cache_folder(), f"torch-{torch.__version__}-{_checkchecksumof_sources():08x}.so")
+    kind = "simulation" if no_dispatch else "torch"
+    kept = os.path.join(_cache_folder(), f"{kind}-{torch.__version__}-{_checksum_of_sources():08x}.so")
     if not os.path.exists(kept):
-        _compile(kept)
-    _core._load_torch_library(kept)
+        _compile(kept, no_dispatch)
+    _core._load_torch_library(kept, no_dispatch)
 
 
 def _cache_folder() -> str:
@@ -29,7 +31,7 @@ def _sources() -> tuple[str, str]:
     return os.path.join(here, "backend.cpp"), os.path.join(os.path.dirname(here), "include")
 
 
-def _checkchecksumof_sources() -> int:
+def _checksum_of_sources() -> int:
     """Of what the library is compiled from: a library is only right for the memprof that it is of."""
     import zlib
 
@@ -44,7 +46,7 @@ def _checkchecksumof_sources() -> int:
     return checksum
 
 
-def command(output: str) -> list[str]:
+def command(output: str, no_dispatch: bool = False) -> list[str]:
     """The call of the compiler; $CXX names another."""
     import torch
 
@@ -56,6 +58,7 @@ def command(output: str) -> list[str]:
         *(os.environ.get("CXX") or "c++").split(),
         *("-std=c++20", "-O1", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-DMEMPROF_SEPARATE_COMPILATION=1"),
         *(f"-D_GLIBCXX_USE_CXX11_ABI={kind}", f"-DMEMPROF_TORCH_CXX11_ABI={kind}"),
+        *(["-DMEMPROF_TORCH_SIMULATION"] if no_dispatch else []),
         *("-I", headers),
         *("-isystem", os.path.join(root, "include")),
         *("-isystem", os.path.join(root, "include", "torch", "csrc", "api", "include")),
@@ -64,7 +67,7 @@ def command(output: str) -> list[str]:
     ]
 
 
-def _compile(kept: str) -> None:
+def _compile(kept: str, no_dispatch: bool) -> None:
     import subprocess
     import sys
 
@@ -73,8 +76,9 @@ def _compile(kept: str) -> None:
     os.makedirs(os.path.dirname(kept), exist_ok=True)
     # Of several processes, each compiles a file of its own, and the last to finish wins.
     made = f"{kept}.{os.getpid()}"
-    call = command(made)
-    print(f"memprof: compiling for torch {torch.__version__}, once; about 15 s", file=sys.stderr, flush=True)
+    call = command(made, no_dispatch)
+    seconds = 60 if no_dispatch else 15
+    print(f"memprof: compiling for torch {torch.__version__}, once; about {seconds} s", file=sys.stderr, flush=True)
     try:
         done = subprocess.run(call, capture_output=True, text=True)
     except OSError as fault:

@@ -75,6 +75,7 @@ class cublas_workspaces {
     const std::lock_guard<std::mutex> guard{lock_};
     if (std::exchange(is_made_[is_backward ? 1 : 0], true)) return;
     const auto bytes = static_cast<std::size_t>(bytes_);
+    fake_device_usage.allocate(bytes_);
     event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + (is_backward ? bytes : 0), bytes);
   }
 

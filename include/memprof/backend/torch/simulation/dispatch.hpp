@@ -41,7 +41,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline void run_for_real(torch_call& call, c10::DispatchKeySet keys) {
   for (std::size_t index = 0; index < call.size(); ++index) {
     map_tensors(call.argument(index), [&](const at::Tensor& tensor) {
-      TORCH_CHECK(!is_fake(tensor), call.called().operator_name(),
+      const bool is_readable = are_simulated_tensors_read.load(std::memory_order_relaxed) && tensor.is_cpu();
+      TORCH_CHECK(!is_fake(tensor) || (is_readable && tensor.storage().data() != nullptr), call.called().operator_name(),
                   is_simulating.load(std::memory_order_relaxed)
                       ? ": a tensor of a NO_DISPATCH capture has no data, so it cannot be used in a real_scope; make its data in "
                         "the scope"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/forwarding_allocator.hpp>
+#include <memprof/backend/torch/simulation/device_usage.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/zero_pages.hpp>
 #include <memprof/record/event_sink.hpp>
@@ -11,6 +12,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/util/Exception.h>
 
 #include <array>
 #include <atomic>
@@ -89,6 +91,7 @@ struct fake_block {
 
   void* data = nullptr;
   std::size_t bytes = 0;
+  std::uint32_t capture = 0;  ///< `device_usage::capture` when it was allocated
   std::uint8_t space = 0;
   memory behind = memory::none;
   bool is_recorded = true;
@@ -139,7 +142,8 @@ inline void find_memory(fake_block& block) {
   if (block->behind == fake_block::memory::real) {
     block->real.clear();
   } else if (block->is_recorded) {
-    record_simulated_deallocation(block->data != nullptr ? block->data : block, block->bytes, block->space);
+    record_simulated_deallocation(block->data != nullptr ? block->data : block, block->bytes, block->space,
+                                  block->capture != fake_device_usage.capture());
   }
   const recording_suppressor hidden;
   if (block->behind == fake_block::memory::small) std::free(block->data);
@@ -147,17 +151,31 @@ inline void find_memory(fake_block& block) {
   delete block;
 }
 
+/// Throws as libtorch does if a fake device is full.
+inline void check_memory(std::size_t bytes, c10::Device device) {
+  if (!device.is_cuda()) return;
+  const std::int64_t left = fake_device_usage.left_if_too_little(static_cast<std::int64_t>(bytes));
+  if (left < 0) [[likely]]
+    return;
+  const auto mebibytes = [](std::int64_t number) { return std::to_string(number >> 20) + " MiB"; };
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ", mebibytes(static_cast<std::int64_t>(bytes)),
+                   ". GPU 0 has a total capacity of ", mebibytes(fake_device_usage.limit()), " of which ", mebibytes(left),
+                   " is free. (A NO_DISPATCH capture: no memory is taken.)");
+}
+
 /// A new block, or none for zero bytes, as with the devices' allocators. `counted_on` is where its bytes count, `device` is the
 /// device of the pointer: the two differ within Meta kernels. `has_values`: zeros are what the program requested.
 [[nodiscard]] inline c10::DataPtr new_fake_block(std::size_t bytes, c10::Device counted_on, c10::Device device,
                                                  bool has_values = false) {
   if (bytes == 0) return {nullptr, nullptr, &c10::detail::deleteNothing, device};
+  check_memory(bytes, counted_on);
   fake_block* block = nullptr;
   {
     const recording_suppressor hidden;
     block = new fake_block;
     block->bytes = bytes;
     block->space = space_of(counted_on);
+    block->capture = fake_device_usage.capture();
     block->has_values.store(has_values, std::memory_order_relaxed);
     find_memory(*block);
     block->is_visible = !device.is_meta();

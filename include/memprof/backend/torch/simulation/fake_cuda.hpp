@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <new>
+#include <typeinfo>
 
 /// @file
 /// A fake CUDA device, for programs that check for one before they move their model to it. If libtorch finds a real device, its
@@ -50,6 +52,7 @@ struct fake_cuda_guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void*) const {}
   void synchronizeDevice(const c10::DeviceIndex) const {}
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const {}
+  double elapsedTime(void*, void*, const c10::DeviceIndex) const { return 0; }
 };
 // NOLINTEND(modernize-use-override)
 
@@ -104,5 +107,14 @@ inline void install_fake_cuda_guard() {
   return true;
 }
 [[gnu::visibility("default")]] inline const bool has_cuda_hooks = register_fake_cuda_hooks();
+
+/// Makes libtorch ask our hooks although it looked them up before this library was loaded, and found none. It then keeps an
+/// object of the base class for good, which has no data and is only called through its table of virtual functions.
+inline void take_over_cuda_hooks() {
+  const at::CUDAHooksInterface& present = at::detail::getCUDAHooks();
+  if (typeid(present) != typeid(at::CUDAHooksInterface)) return;
+  static_assert(sizeof(fake_cuda_hooks) == sizeof(at::CUDAHooksInterface));
+  ::new (const_cast<void*>(static_cast<const void*>(&present))) fake_cuda_hooks;
+}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

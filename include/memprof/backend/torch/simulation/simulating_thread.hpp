@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/tensor_events.hpp>
+#include <memprof/backend/torch/simulation/device_usage.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/record/recorder.hpp>
 
@@ -23,12 +24,16 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Whether a simulation is active.
 [[gnu::visibility("default")]] inline constinit std::atomic<bool> is_simulating{false};
 
+/// Whether operations that run for real may read simulated tensors: in a forked process that only loads data.
+[[gnu::visibility("default")]] inline constinit std::atomic<bool> are_simulated_tensors_read{false};
+
 /// A block that a thread has allocated or is about to free, not yet recorded.
 struct pending_block {
   const void* address;
   std::size_t bytes;  ///< for a free, 0 if only the ledger knows the size
   std::uint8_t space;
   bool is_free;
+  bool is_earlier = false;  ///< a free of a block of an earlier capture
 };
 
 /// Small, because a module loaded at run time takes its thread-local storage from a scarce reserve.
@@ -63,10 +68,13 @@ inline void record_or_keep(const pending_block& block, std::vector<pending_block
     } catch (...) {  // out of memory: the order is lost, but not the event
     }
   }
-  if (block.is_free)
+  if (block.is_free) {
+    if (block.space != cpu_space && !block.is_earlier) fake_device_usage.deallocate(static_cast<std::int64_t>(block.bytes));
     record_tensor_deallocation(block.address, block.bytes, block.space);
-  else
+  } else {
+    if (block.space != cpu_space) fake_device_usage.allocate(static_cast<std::int64_t>(block.bytes));
     record_tensor_allocation(block.address, block.bytes, block.space);
+  }
 }
 
 /// Call after a block was allocated.
@@ -77,8 +85,9 @@ inline void record_simulated_allocation(const void* address, std::size_t bytes, 
 }
 
 /// Call before a block is freed, perhaps long after the capture.
-inline void record_simulated_deallocation(const void* address, std::size_t bytes, std::uint8_t space) noexcept {
-  record_or_keep({address, bytes, space, true}, this_simulating_thread.pending);
+inline void record_simulated_deallocation(const void* address, std::size_t bytes, std::uint8_t space,
+                                          bool is_earlier = false) noexcept {
+  record_or_keep({address, bytes, space, true, is_earlier}, this_simulating_thread.pending);
 }
 
 /// Holds back what this thread records until it is known whether the running kernel does what the program requested: `commit`

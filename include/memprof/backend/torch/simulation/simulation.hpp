@@ -4,6 +4,7 @@
 #include <memprof/backend/torch/rules/rule_table.hpp>
 #include <memprof/backend/torch/simulation/composite_overrides.hpp>
 #include <memprof/backend/torch/simulation/cublas_workspace.hpp>
+#include <memprof/backend/torch/simulation/device_usage.hpp>
 #include <memprof/backend/torch/simulation/dispatch.hpp>
 #include <memprof/backend/torch/simulation/fake_cuda.hpp>
 #include <memprof/backend/torch/simulation/meta_allocator.hpp>
@@ -33,7 +34,7 @@
 /// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
 /// | rules | torch_call, the interface for writing them; the folder rules, starting with rule_table |
 /// | guesses | estimated_call |
-/// | CUDA without a device | fake_cuda, cuda_memory, cublas_workspace |
+/// | CUDA without a device | fake_cuda, cuda_memory, cublas_workspace, device_usage |
 /// | threads | threads, simulating_thread |
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -93,8 +94,10 @@ inline void begin_simulation(const device_description& device) {
   assumed_sizes::instance().begin();
   install_meta_allocator();
   const bool has_fake_cuda = is_cuda(device);
+  fake_device_usage.begin();
   if (has_fake_cuda) {
     install_fake_cuda_guard();
+    take_over_cuda_hooks();
     cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
   }
   kernel_allocator::instance().begin();
@@ -121,6 +124,14 @@ inline void end_simulation() noexcept {
   kernel_allocator::instance().end();
   outside_shadows::instance().forget();
   kernel_tapes::instance().forget();
+}
+
+/// In a forked process that only loads data: operations are executed from now on, and simulated tensors on the CPU hold zeros or,
+/// if they are small, their values.
+inline void execute_in_this_process() noexcept {
+  is_simulating.store(false, std::memory_order_relaxed);
+  are_simulated_tensors_read.store(true, std::memory_order_relaxed);
+  leave_this_thread();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,0 +1,125 @@
+"""What Python's side of torch needs while libtorch is simulated (NO_DISPATCH)."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from torch.nn.parallel import distributed as _data_parallel
+from torch.utils.data._utils import worker as _loader_worker
+
+from .. import _core
+from ._patches import Patches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class Simulation:
+    """Prepares Python's side of torch, until `undo`. Make it before the capture begins, and undo it after its end."""
+
+    def __init__(self) -> None:
+        self._patches = Patches()
+        self._shape_functions = _PythonShapeFunctions()
+        self._patches.set(torch.Tensor, "new_tensor", _new_tensor)
+        self._patches.set(torch.Tensor, "new", _new)
+        self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
+        # It sends sizes to the other processes, and reads theirs from tensors.
+        self._patches.set(_data_parallel, "_verify_param_shape_across_processes", lambda *args, **kwargs: None)
+        self._run_compiled_functions_eagerly()
+
+    def claim(self, device: str) -> None:
+        """Call once libtorch has the device. Does nothing if it is not a CUDA device."""
+        capacity = _core._cuda_capacity(device)
+        if capacity is not None:
+            from ._claimed_cuda import ClaimedCuda
+
+            ClaimedCuda(device, capacity, self._patches)
+
+    def undo(self) -> None:
+        self._patches.undo()
+        self._shape_functions.restore()
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+
+    def _run_compiled_functions_eagerly(self) -> None:
+        """A compiled function would call kernels without libtorch's dispatcher."""
+        self._stance: Any = None
+        was_said = False
+        original: Callable[..., Any] = torch.compile
+
+        def be_eager() -> None:
+            if self._stance is None:
+                self._stance = torch.compiler.set_stance("force_eager")  # at once, until its exit
+
+        def compile(*args: Any, **kwargs: Any) -> Any:
+            nonlocal was_said
+            if not was_said:
+                was_said = True
+                print("memprof: torch.compile has no effect under no_dispatch: functions run eagerly", file=sys.stderr)
+            be_eager()
+            return original(*args, **kwargs)
+
+        if "torch._dynamo" in sys.modules:
+            be_eager()
+        self._patches.set(torch, "compile", compile)
+
+
+class _PythonShapeFunctions:
+    """Takes Python's decompositions out of the place of libtorch's own shape functions (Meta kernels), until `restore`: they
+    allocate otherwise than the kernels do."""
+
+    def __init__(self) -> None:
+        import torch._meta_registrations as registrations
+
+        self._registrations: Any = registrations
+        library: Any = registrations._meta_lib_dont_use_me_use_register_meta
+        self._names = set(library._op_impls)
+        library._destroy()
+
+    def restore(self) -> None:
+        make_library: Any = torch.library.Library
+        library = make_library("aten", "IMPL", "Meta")
+        self._registrations._meta_lib_dont_use_me_use_register_meta = library
+        restored: set[Any] = set()
+        overloads: Any = torch._ops.OpOverload  # the others are of a higher order
+        for kind in ("meta", "post_autograd", "pre_autograd"):  # as in activate_meta: the most specific is first
+            for operator, function in self._registrations.global_decomposition_table[kind].items():
+                if not isinstance(operator, overloads) or operator in restored:
+                    continue
+                restored.add(operator)
+                if f"aten/{operator.name().split('::')[-1]}/Meta" in self._names:
+                    library.impl(operator, function)
+
+
+def _new_tensor(
+    self: torch.Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
+) -> torch.Tensor:
+    """`Tensor.new_tensor` takes the device from the highest dispatch key, which is Fake in a simulation."""
+    return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **rest)
+
+
+def _new(self: torch.Tensor, *args: Any, device: Any = None) -> torch.Tensor:
+    """`Tensor.new`, for the same reason."""
+    device = self.device if device is None else device
+    (first, *others) = args or (0,)
+    if isinstance(first, (torch.UntypedStorage, torch.TypedStorage)):
+        return torch.empty(0, dtype=self.dtype, device=first.device).set_(first)
+    if torch.is_tensor(first):
+        return first.to(device, self.dtype).detach()
+    if isinstance(first, int):
+        return torch.empty(first, *others, dtype=self.dtype, device=device)
+    if isinstance(first, torch.Size):
+        return torch.empty(first, dtype=self.dtype, device=device)
+    return torch.tensor(first, dtype=self.dtype, device=device)
+
+
+_original_worker_loop: Callable[..., Any] = _loader_worker._worker_loop
+
+
+def _load_for_real(*args: Any, **kwargs: Any) -> Any:
+    """A loader's worker is a process of its own, which loads data and records nothing."""
+    _core._execute_in_this_process()
+    return _original_worker_loop(*args, **kwargs)

@@ -1,0 +1,555 @@
+"""NO_DISPATCH on a CUDA device that is not there: what programs do with it."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import memprof
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from test_no_dispatch import OPTIMIZERS, Mixer, two_steps
+
+MiB = 1 << 20
+#: Of the preset gpu-24gb.
+CAPACITY = 24_207 * MiB
+#: 256 x 512 and 512 x 256 with biases, 256 x 10 with a bias, a norm of 256.
+PARAMETERS = 256 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10 + 2 * 256
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="a real device is present")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def claimed() -> Iterator[memprof.Capture]:
+    with memprof.no_dispatch(device="gpu-24gb") as capture:
+        yield capture
+
+
+def live(capture: memprof.Capture) -> int:
+    return next((space.cumulative_current for space in capture.profile.spaces if space.name == "cuda:0"), 0)
+
+
+def step(model: Any, optimizer: Any, batch: int = 64) -> Any:
+    optimizer.zero_grad()
+    loss = model(torch.randn(batch, 256, device="cuda")).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+# --- the device
+
+
+def test_the_device_is_there_only_within_the_capture() -> None:
+    assert not torch.cuda.is_available()
+    with memprof.no_dispatch(device="gpu-24gb"):
+        assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.cuda.current_device() == 0
+        assert torch.accelerator.is_available() and torch.accelerator.device_count() == 1
+    assert not torch.cuda.is_available() and not torch.accelerator.is_available()
+    with memprof.no_dispatch():
+        assert not torch.cuda.is_available()
+
+
+@pytest.mark.parametrize(
+    ("preset", "name", "capability", "mebibytes"),
+    [("gpu-24gb", "RTX 4090", (8, 9), 24_207), ("gpu-80gb", "A100", (8, 0), 81_050), ("gpu-141gb", "H200", (9, 0), 143_156)],
+)
+def test_its_properties_are_those_of_the_preset(preset: str, name: str, capability: tuple[int, int], mebibytes: int) -> None:
+    with memprof.no_dispatch(device=preset):
+        properties = torch.cuda.get_device_properties(0)
+        assert properties.total_memory == mebibytes * MiB
+        assert name in torch.cuda.get_device_name() and name in properties.name
+        assert torch.cuda.get_device_capability("cuda") == capability
+        assert torch.cuda.is_bf16_supported() and torch.cuda.mem_get_info() == (mebibytes * MiB, mebibytes * MiB)
+
+
+def test_there_is_one_device(claimed: memprof.Capture) -> None:
+    torch.cuda.set_device(0)
+    torch.cuda.set_device("cuda:0")
+    with torch.cuda.device(0):
+        assert torch.cuda.current_device() == 0
+    with pytest.raises(RuntimeError, match="invalid device ordinal 1"):
+        torch.cuda.set_device(1)
+
+
+def test_a_device_without_a_limit() -> None:
+    with memprof.no_dispatch(device="cuda") as capture:
+        x = torch.empty(1 << 40, device="cuda")
+        assert torch.cuda.memory_allocated() == live(capture) == 4 << 40
+        del x
+
+
+# --- its memory
+
+
+def test_memory_numbers_are_the_profiles_at_any_moment(claimed: memprof.Capture) -> None:
+    assert torch.cuda.memory_allocated() == 0
+    x = torch.empty(MiB, device="cuda")
+    assert torch.cuda.memory_allocated() == live(claimed) == 4 * MiB
+    y = torch.empty(2 * MiB, device="cuda")
+    assert torch.cuda.max_memory_allocated() == 12 * MiB
+    del y
+    assert torch.cuda.memory_allocated() == live(claimed) == 4 * MiB
+    assert torch.cuda.max_memory_allocated() == claimed.profile.space("cuda:0").cumulative_peak == 12 * MiB
+    assert torch.cuda.memory_reserved() == 12 * MiB  # kept for later blocks
+    assert torch.cuda.mem_get_info() == (CAPACITY - 12 * MiB, CAPACITY)
+    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.empty_cache()
+    assert torch.cuda.max_memory_allocated() == torch.cuda.memory_reserved() == 4 * MiB
+    del x
+    assert torch.cuda.memory_allocated() == 0
+
+
+def test_memory_stats_and_their_summary(claimed: memprof.Capture) -> None:
+    x, y = torch.empty(MiB, device="cuda"), torch.empty(MiB, device="cuda")
+    del y
+    stats = torch.cuda.memory_stats()
+    assert stats["allocated_bytes.all.current"] == stats["active_bytes.all.current"] == 4 * MiB
+    assert stats["allocated_bytes.all.peak"] == stats["reserved_bytes.all.peak"] == 8 * MiB
+    assert (stats["allocation.all.allocated"], stats["allocation.all.freed"], stats["num_ooms"]) == (2, 1, 0)
+    assert "4096 KiB" in torch.cuda.memory_summary()
+    assert torch.accelerator.memory_allocated() == 4 * MiB
+    del x
+
+
+def test_a_tensor_of_an_earlier_capture_does_not_count() -> None:
+    with memprof.no_dispatch(device="gpu-24gb"):
+        early = torch.empty(MiB, device="cuda")
+    with memprof.no_dispatch(device="gpu-24gb"):
+        x = torch.empty(MiB, device="cuda")
+        del early
+        assert torch.cuda.memory_allocated() == 4 * MiB
+        del x
+
+
+def test_a_full_device_raises_where_asked() -> None:
+    with memprof.no_dispatch(device="gpu-24gb", raise_out_of_memory=True):
+        first = torch.empty(CAPACITY - 4 * MiB, dtype=torch.uint8, device="cuda")
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="Tried to allocate 5 MiB.*capacity of 24207 MiB of which 4 MiB"):
+            torch.empty(5 * MiB, dtype=torch.uint8, device="cuda")
+        second = torch.empty(4 * MiB, dtype=torch.uint8, device="cuda")
+        del first, second
+
+
+def test_a_full_device_goes_on_by_default(claimed: memprof.Capture) -> None:
+    blocks = [torch.empty(1 << 33, device="cuda") for _ in range(2)]
+    assert torch.cuda.memory_allocated() == 1 << 36
+    claimed.end()
+    fit = claimed.profile.space("cuda:0")
+    assert fit.cumulative_peak == 1 << 36
+    del blocks
+
+
+def test_a_batch_size_is_found_by_running_out_of_memory() -> None:
+    def fits(batch: int) -> bool:
+        try:
+            torch.empty(batch, 1 << 30, dtype=torch.uint8, device="cuda")
+            return True
+        except torch.cuda.OutOfMemoryError:
+            return False
+
+    with memprof.no_dispatch(device="gpu-24gb", raise_out_of_memory=True):
+        assert max(batch for batch in range(1, 64) if fits(batch)) == 23  # GiB, of 23.6
+
+
+# --- streams, events, generators
+
+
+def test_streams_and_events(claimed: memprof.Capture) -> None:
+    stream, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
+    event.record()
+    with torch.cuda.stream(stream):
+        assert torch.cuda.current_stream() == stream
+        x = torch.ones(10, device="cuda")
+        x.record_stream(stream)
+    stream.wait_stream(torch.cuda.current_stream())
+    torch.cuda.current_stream().wait_event(event)
+    end = stream.record_event()
+    end.synchronize()
+    stream.synchronize()
+    torch.cuda.synchronize()
+    assert event.query() and stream.query() and event.elapsed_time(torch.cuda.Event(enable_timing=True)) == 0
+
+
+def test_random_numbers(claimed: memprof.Capture) -> None:
+    torch.manual_seed(1)
+    torch.cuda.manual_seed_all(1)
+    state = torch.cuda.get_rng_state()
+    torch.cuda.set_rng_state(state)
+    torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+    generator = torch.Generator(device="cuda")
+    generator.manual_seed(2)
+    assert state.numel() == 16 and torch.randn(3, device="cuda", generator=generator).is_cuda
+    with torch.random.fork_rng(devices=[0]):
+        assert torch.rand(5, device="cuda").shape == (5,)
+
+
+# --- tensors
+
+
+def test_ways_to_get_there(claimed: memprof.Capture) -> None:
+    made = [torch.ones(4).cuda(), torch.ones(4).to("cuda"), torch.ones(4, device="cuda"), torch.ones(4).to(torch.device("cuda", 0)),
+            torch.tensor([1.0, 2, 3, 4], device="cuda"), torch.as_tensor([1.0, 2, 3, 4], device="cuda"),
+            torch.ones(2, device="cuda").new_tensor([1.0, 2, 3, 4]), torch.ones(1, device="cuda").new_zeros(4)]
+    assert all(str(tensor.device) == "cuda:0" and tensor.shape == (4,) for tensor in made)
+    assert torch.cuda.memory_allocated() == live(claimed) == len(made) * 16
+    assert torch.tensor(2, device="cuda:0").item() == 2 and torch.tensor(1.0, requires_grad=True, device="cuda").requires_grad
+
+
+def test_ways_back(claimed: memprof.Capture) -> None:
+    x = torch.arange(4, device="cuda")
+    assert x.cpu().tolist() == x.tolist() == [0, 1, 2, 3] and x.sum().item() == 6
+    assert x.cpu().numpy().sum() == 6 and "device='cuda:0'" in repr(x)
+
+
+def test_a_default_device(claimed: memprof.Capture) -> None:
+    torch.set_default_device("cuda")
+    try:
+        assert torch.nn.Linear(3, 3).weight.is_cuda and torch.tensor([1.0]).is_cuda
+    finally:
+        torch.set_default_device(None)
+    with torch.device("cuda"):
+        assert torch.nn.Linear(3, 3).weight.is_cuda
+    assert not torch.ones(1).is_cuda
+
+
+def test_deepcopy_and_state_dict(claimed: memprof.Capture) -> None:
+    model = Mixer().cuda()
+    before = torch.cuda.memory_allocated()
+    assert before == 4 * PARAMETERS
+    twin = copy.deepcopy(model)
+    assert torch.cuda.memory_allocated() == 2 * before
+    twin.load_state_dict(model.state_dict())
+    assert torch.cuda.memory_allocated() == 2 * before
+
+
+def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:
+    model = Mixer().cuda()
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    assert (tmp_path / "model.pt").stat().st_size > 4 * PARAMETERS
+    model.load_state_dict(torch.load(tmp_path / "model.pt", map_location="cuda"))
+    buffer = io.BytesIO()
+    torch.save(torch.optim.AdamW(model.parameters()).state_dict(), buffer)
+    assert buffer.tell() > 0
+
+
+# --- training
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_steps(claimed: memprof.Capture, name: str) -> None:
+    two_steps(name, "cuda")
+    space = claimed.profile.space("cuda:0")
+    assert torch.cuda.max_memory_allocated() == space.cumulative_peak
+    assert torch.cuda.memory_allocated() == space.cumulative_current
+    assert space.cumulative_peak > 2 * 4 * 2 * 256 * 256  # weights and gradients
+
+
+@pytest.mark.parametrize("options", [dict(foreach=True), dict(foreach=False), dict(fused=True), dict(capturable=True), dict(amsgrad=True)])
+def test_variants_of_adam(claimed: memprof.Capture, options: dict[str, bool]) -> None:
+    model = Mixer().cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), **options)
+    for _ in range(2):
+        step(model, optimizer)
+    optimizer.zero_grad()
+    moments = 3 if "amsgrad" in options else 2
+    steps = 4 * 8 if options in (dict(fused=True), dict(capturable=True)) else 0  # elsewhere counted on the CPU
+    # Parameters and moments; and two workspaces of cuBLAS.
+    assert torch.cuda.memory_allocated() == 4 * PARAMETERS * (1 + moments) + steps + 2 * 8_519_680
+
+
+def test_autocast(claimed: memprof.Capture) -> None:
+    model = Mixer().cuda()
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast("cuda", dtype=dtype):
+            assert model(torch.randn(4, 256, device="cuda")).dtype == dtype
+
+
+def test_a_gradient_scaler(claimed: memprof.Capture) -> None:
+    model = Mixer().cuda()
+    optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9), torch.amp.GradScaler("cuda")
+    for _ in range(2):
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = model(torch.randn(8, 256, device="cuda")).square().mean()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    assert len(optimizer.state) == len(list(model.parameters()))  # no step was left out: no gradient overflows
+
+
+def test_gradients_are_accumulated_and_clipped(claimed: memprof.Capture) -> None:
+    model = Mixer().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    for _ in range(4):
+        model(torch.randn(8, 256, device="cuda")).sum().backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    torch.nn.utils.clip_grad_value_(model.parameters(), 1.0)
+    optimizer.step()
+    assert all(parameter.grad.is_cuda for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_checkpointing_keeps_less(claimed: memprof.Capture, use_reentrant: bool) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    layers = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(1024, 256)) for _ in range(4)).cuda()
+
+    def peak(recomputes: bool) -> int:
+        torch.cuda.reset_peak_memory_stats()
+        x = torch.randn(1024, 256, device="cuda", requires_grad=True)
+        for layer in layers:
+            x = checkpoint(layer, x, use_reentrant=use_reentrant, preserve_rng_state=True) if recomputes else layer(x)
+        x.sum().backward()
+        layers.zero_grad()
+        return torch.cuda.max_memory_allocated()
+
+    peak(False)  # makes the workspaces of cuBLAS
+    # Three of four layers do not keep what GELU and the second matrix save (4 MiB each), nor the mask of dropout (1 MiB); when the
+    # first is computed again, the gradients of the three (2 MiB each) are there.
+    assert peak(False) - peak(True) >= 3 * (4 + 4 + 1 - 2) * MiB
+
+
+def test_schedulers(claimed: memprof.Capture) -> None:
+    model = Mixer().cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1.0)
+    scheduler = torch.optim.lr_scheduler.SequentialLR(
+        optimizer, [torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=2), torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)], [2]
+    )
+    rates = []
+    for _ in range(3):
+        rates += scheduler.get_last_lr()
+        step(model, optimizer)
+        scheduler.step()
+    assert rates == [0.5, 0.75, 1.0]
+    torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer).step(step(model, optimizer).item())
+
+
+def test_averages_of_a_model(claimed: memprof.Capture) -> None:
+    model = Mixer().cuda()
+    average = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(2):
+        step(model, optimizer)
+        average.update_parameters(model)
+    assert average.n_averaged.item() == 2
+
+
+def test_a_compiled_model_runs_eagerly_and_says_so(claimed: memprof.Capture, capsys: pytest.CaptureFixture[str]) -> None:
+    model = torch.compile(Mixer().cuda())
+    model(torch.randn(8, 256, device="cuda")).sum().backward()
+    torch.compile(lambda x: x + 1)(torch.ones(2, device="cuda"))
+    assert capsys.readouterr().err.count("run eagerly") == 1
+    assert claimed.profile.find_operation("Mixer/up/aten::linear") is not None or "aten::linear" in str(
+        {operation.path for operation in claimed.profile.operations}
+    )
+
+
+def test_record_function_is_an_operation(claimed: memprof.Capture) -> None:
+    with torch.profiler.record_function("my phase"):
+        torch.ones(10, device="cuda")
+    assert claimed.profile.find_operation("my phase/aten::ones") is not None
+
+
+def test_nvtx_ranges(claimed: memprof.Capture) -> None:
+    with torch.cuda.nvtx.range("forward"):
+        torch.cuda.nvtx.mark("here")
+    torch.cuda.cudart().cudaProfilerStart()
+    torch.cuda.cudart().cudaProfilerStop()
+
+
+# --- data
+
+
+def test_a_loader(claimed: memprof.Capture) -> None:
+    data = torch.utils.data.TensorDataset(torch.arange(32.0).reshape(8, 4), torch.arange(8))
+    seen = []
+    for x, y in torch.utils.data.DataLoader(data, batch_size=4, shuffle=True):
+        assert x.cuda().shape == (4, 4)
+        seen += y.tolist()
+    assert sorted(seen) == list(range(8))
+
+
+class Squares(torch.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.full((50_000,), float(index) ** 2), index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("pin_memory", [False, True])
+def test_a_loader_with_workers_and_pinned_memory(claimed: memprof.Capture, workers: int, pin_memory: bool) -> None:
+    loader = torch.utils.data.DataLoader(Squares(), batch_size=4, num_workers=workers, pin_memory=pin_memory)
+    seen = []
+    for x, y in loader:
+        assert x.to("cuda", non_blocking=True).shape == (4, 50_000)
+        seen += y.tolist()
+        if workers:  # loaded for real
+            assert x[:, 0].tolist() == [float(index) ** 2 for index in y.tolist()]
+    assert seen == list(range(8)) and claimed.profile.exact
+
+
+def test_workers_read_a_dataset_of_simulated_tensors(claimed: memprof.Capture) -> None:
+    data = torch.utils.data.TensorDataset(torch.randn(8, 50_000), torch.arange(8))
+    seen = []
+    for x, y in torch.utils.data.DataLoader(data, batch_size=4, num_workers=1):
+        assert x.cuda().shape == (4, 50_000)
+        seen += y.tolist()
+    assert seen == list(range(8))
+
+
+def test_numpy(claimed: memprof.Capture) -> None:
+    numpy = pytest.importorskip("numpy")
+    assert torch.from_numpy(numpy.ones((4, 4), "float32")).cuda().sum().item() == 16
+    assert torch.ones(1000, 1000).numpy().shape == (1000, 1000)
+
+
+# --- functions and models
+
+
+def test_vmap_and_grad(claimed: memprof.Capture) -> None:
+    from torch.func import functional_call, grad, jacrev, vmap
+
+    x = torch.randn(4, 8, device="cuda")
+    assert vmap(grad(lambda row: row.sin().sum()))(x).shape == (4, 8)
+    assert jacrev(lambda row: row.square())(x[0]).shape == (8, 8)
+    model = torch.nn.Linear(8, 2).cuda()
+    weights = dict(model.named_parameters())
+    per_sample = vmap(grad(lambda weights, row: functional_call(model, weights, (row,)).sum()), (None, 0))(weights, x)
+    assert per_sample["weight"].shape == (4, 2, 8) and per_sample["weight"].is_cuda
+
+
+def test_a_custom_function(claimed: memprof.Capture) -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            context.save_for_backward(x)
+            return 2 * x
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:
+            return 2 * gradient
+
+    x = torch.ones(1000, device="cuda", requires_grad=True)
+    Doubled.apply(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist()[:1] == [2.0]
+
+
+def test_hooks(claimed: memprof.Capture) -> None:
+    model, called = Mixer().cuda(), []
+    model.register_forward_hook(lambda *_: called.append("forward"))
+    model.register_full_backward_hook(lambda *_: called.append("backward"))
+    model.up.weight.register_post_accumulate_grad_hook(lambda parameter: called.append("gradient"))
+    model(torch.randn(8, 256, device="cuda")).sum().backward()
+    assert sorted(called) == ["backward", "forward", "gradient"]
+
+
+def test_generation_ends(claimed: memprof.Capture) -> None:
+    """A loop until the end token, which a simulated model never draws."""
+    model = torch.nn.Sequential(torch.nn.Embedding(1000, 256), torch.nn.Linear(256, 1000)).cuda()
+    tokens = torch.zeros(1, 1, dtype=torch.long, device="cuda")
+    with torch.inference_mode():
+        while tokens.shape[1] < 20 and tokens[0, -1].item() != 999:
+            logits = model(tokens)[:, -1] / 0.7
+            logits[logits < torch.topk(logits, 50).values[:, -1:]] = -float("inf")
+            following = torch.multinomial(torch.softmax(logits, -1), 1)
+            tokens = torch.cat([tokens, following], 1)
+    assert tokens.shape[1] == 20
+
+
+def test_convolutions(claimed: memprof.Capture) -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.LazyLinear(10)).cuda()
+    loss = torch.nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32, device="cuda")), torch.randint(0, 10, (8,), device="cuda"))
+    loss.backward()
+    assert model[5].weight.shape == (10, 16 * 15 * 15)
+
+
+def test_recurrent_layers(claimed: memprof.Capture) -> None:
+    for layer in (torch.nn.LSTM, torch.nn.GRU):
+        output, _ = layer(8, 16, 2, batch_first=True).cuda()(torch.randn(4, 5, 8, device="cuda"))
+        output.sum().backward()
+        assert output.shape == (4, 5, 16)
+
+
+def test_transformers(claimed: memprof.Capture) -> None:
+    model = torch.nn.Transformer(32, 4, 2, 2, 64, batch_first=True).cuda()
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(7, device="cuda")
+    output = model(torch.randn(2, 10, 32, device="cuda"), torch.randn(2, 7, 32, device="cuda"), tgt_mask=mask)
+    output.sum().backward()
+    assert output.shape == (2, 7, 32) and output.is_cuda
+
+
+def test_attention(claimed: memprof.Capture) -> None:
+    query = torch.randn(2, 4, 128, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    torch.nn.functional.scaled_dot_product_attention(query, query, query, is_causal=True).sum().backward()
+    assert query.grad is not None and query.grad.shape == query.shape
+
+
+def test_indexing_and_masks(claimed: memprof.Capture) -> None:
+    x = torch.randn(100, 100, device="cuda")
+    x[x > 0] = 0
+    x[torch.arange(5, device="cuda")] += 1
+    x.masked_fill_(x.eq(0), 1.0)
+    assert torch.where(x > 0, x, -x).shape == x.shape and torch.gather(x, 1, x.argmax(1, keepdim=True)).shape == (100, 1)
+
+
+def test_parametrizations(claimed: memprof.Capture) -> None:
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(256, 256)).cuda()
+    layer(torch.randn(8, 256, device="cuda")).sum().backward()
+    torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(64, 64).cuda())(torch.randn(8, 64, device="cuda"))
+    torch.nn.init.orthogonal_(torch.empty(20, 10, device="cuda"))
+    assert layer.weight.is_cuda
+
+
+def test_threads(claimed: memprof.Capture) -> None:
+    import threading
+
+    made: list[Any] = []
+
+    def work() -> None:
+        torch.ones(1)  # a thread is simulated from its second operation on
+        made.append(torch.empty(1 << 40, device="cuda"))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert torch.cuda.memory_allocated() == live(claimed) == 4 << 40
+    made.clear()
+
+
+def test_an_unchanged_script(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n"
+        "device = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+        "model = torch.nn.Sequential(torch.nn.Linear(4096, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)).to(device)\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "for step in range(2):\n"
+        "    loss = torch.nn.functional.cross_entropy(model(torch.randn(64, 4096, device=device)), torch.randint(0, 10, (64,), device=device))\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "optimizer.zero_grad()\n"
+        "print(device, torch.cuda.memory_allocated())\n"
+    )
+    program = "import memprof, runpy, sys\nwith memprof.no_dispatch(device='gpu-80gb'): runpy.run_path(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", program, script], capture_output=True, text=True)
+    # Parameters and two moments, the loss, the last batch is gone; two workspaces of cuBLAS.
+    parameters = 4096 * 4096 + 4096 + 4096 * 10 + 10
+    assert done.stdout == f"cuda {3 * 4 * parameters + 4 + 2 * 8_519_680}\n", done.stderr
