@@ -248,7 +248,7 @@ def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None
 # --- training
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "SparseAdam"])  # no sparse tensors there
 def test_an_optimizer_steps(claimed: memprof.Capture, name: str) -> None:
     two_steps(name, "cuda")
     space = claimed.profile.space("cuda:0")
@@ -354,9 +354,7 @@ def test_a_compiled_model_runs_eagerly_and_says_so(claimed: memprof.Capture, cap
     model(torch.randn(8, 256, device="cuda")).sum().backward()
     torch.compile(lambda x: x + 1)(torch.ones(2, device="cuda"))
     assert capsys.readouterr().err.count("run eagerly") == 1
-    assert claimed.profile.find_operation("Mixer/up/aten::linear") is not None or "aten::linear" in str(
-        {operation.path for operation in claimed.profile.operations}
-    )
+    assert any(operation.path.endswith("up/aten::linear/aten::addmm") for operation in claimed.profile.operations)
 
 
 def test_record_function_is_an_operation(claimed: memprof.Capture) -> None:

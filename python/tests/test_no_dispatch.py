@@ -14,11 +14,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-#: All of torch.optim but the one for sparse gradients, which a simulation does not know.
 OPTIMIZERS = sorted(
     name
     for name, kind in vars(torch.optim).items()
-    if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and name not in ("Optimizer", "SparseAdam")
+    if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer
 )
 Numbers = tuple[int, int, int, int]
 
@@ -62,8 +61,11 @@ class Mixer(torch.nn.Module):
 
 def optimizer_for(name: str, device: str = "cpu") -> tuple[Any, Any, Any]:
     """A model that the optimizer accepts, an input for it, and the optimizer."""
+    if name == "SparseAdam":
+        model: Any = torch.nn.Embedding(500, 256, sparse=True).to(device)
+        return model, torch.arange(0, 500, 2, device=device), torch.optim.SparseAdam(model.parameters())
     if name == "Muon":  # takes matrices only
-        model: Any = torch.nn.Sequential(*(torch.nn.Linear(256, 256, bias=False) for _ in range(2))).to(device)
+        model = torch.nn.Sequential(*(torch.nn.Linear(256, 256, bias=False) for _ in range(2))).to(device)
     else:
         model = Mixer().to(device)
     # Of L-BFGS, what does not depend on the values of gradients: one iteration, without a test whether it is the last.

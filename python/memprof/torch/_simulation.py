@@ -101,8 +101,13 @@ def _new_tensor(
     return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **rest)
 
 
+_original_new: Callable[..., torch.Tensor] = torch.Tensor.new
+
+
 def _new(self: torch.Tensor, *args: Any, device: Any = None) -> torch.Tensor:
     """`Tensor.new`, for the same reason."""
+    if self.layout is not torch.strided:  # it has no such key
+        return _original_new(self, *args, **({} if device is None else {"device": device}))
     device = self.device if device is None else device
     (first, *others) = args or (0,)
     if isinstance(first, (torch.UntypedStorage, torch.TypedStorage)):
