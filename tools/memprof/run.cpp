@@ -3,6 +3,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
+#include "output_file.hpp"
 #include "preloadable.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
@@ -17,6 +18,8 @@
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/trace/trace_file.hpp>
+
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -69,6 +72,19 @@ int refuse(const std::string& program, const std::string& why, int status) {
   return status;
 }
 
+/// Throws `memprof::error` if an output cannot be written, while nothing is lost by that.
+void require_output(const std::string& output, const file_kind& kind) {
+  if (output.empty()) return;
+  const std::filesystem::path path = output;
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure))
+    memprof::detail::raise_about_file("write", path, "it is a directory; name a file in it");
+  keep_other_file(path, kind);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if ((std::filesystem::exists(path, failure) ? ::access(path.c_str(), W_OK) : ::access(folder.c_str(), W_OK | X_OK)) != 0)
+    memprof::detail::raise_about_file("write", path, memprof::detail::reason_in_errno());
+}
+
 /// Where the trace of a further process goes: "run.memtrace" becomes "run.4711.1.memtrace".
 [[nodiscard]] std::filesystem::path name_of_other(const std::filesystem::path& wanted, const process_trace& trace) {
   std::filesystem::path name = wanted;
@@ -78,6 +94,7 @@ int refuse(const std::string& program, const std::string& why, int status) {
 }
 
 void copy_trace(const std::filesystem::path& from, const std::filesystem::path& to) {
+  keep_other_file(to, trace_file_kind);
   std::error_code failure;
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, failure);
   if (failure) memprof::detail::raise_about_file("write", to, failure.message());
@@ -164,6 +181,14 @@ int run(const run_arguments& arguments) {
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
+  try {
+    require_output(arguments.trace, trace_file_kind);
+    require_output(arguments.profile, profile_file_kind);
+    require_output(arguments.page, page_file_kind);
+  } catch (const memprof::error& fault) {
+    print_error("run", fault.what());
+    return bad_input;
+  }
   program_end end;
   try {
     const temporary_folder folder;
@@ -183,7 +208,8 @@ void add_run(CLI::App& program, int& status) {
   CLI::App& command = *program.add_subcommand("run", "record a program as it is: every malloc, without building it anew");
   command.footer(
       "The summary goes to the standard error. What ends the program, a status or a signal, ends this one, too.\n\n"
-      "Exit status: the program's own; 126 if it cannot be recorded; 127 if it is not there; 2 if an argument is invalid.");
+      "Exit status: the program's own; 126 if it cannot be recorded; 127 if it is not there; 2, before it has begun, if an "
+      "argument is invalid or a file cannot be written.");
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");

@@ -192,6 +192,31 @@ def check_refusals():
         shutil.rmtree(folder)
 
 
+def check_outputs():
+    """One that cannot be written is refused before the program begins, whose recording could not be had again."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        folder = pathlib.Path(name)
+        source = folder / "notes.txt"
+        for option in ("--trace", "--profile", "--page"):
+            for output, why in [(source, "it exists and is not a memprof "), (folder, "it is a directory; name a file in it"),
+                                (folder / "no" / "folder", "No such file or directory")]:
+                source.write_text("not to be lost")
+                begun = folder / "begun"
+                ran = subprocess.run([TOOL, "run", option, output, "--", "/bin/sh", "-c", f": >'{begun}'"], capture_output=True,
+                                     text=True, check=False)
+                expect(f"status for {option} {output}", ran.returncode, 2)
+                expect("the message", ran.stderr[:len(f"memprof run: cannot write '{output}': {why}")],
+                       f"memprof run: cannot write '{output}': {why}")
+                expect("lines", ran.stderr.count("\n"), 1)
+                expect("whether the program has begun", begun.exists(), False)
+                expect("the file that was there", source.read_text(), "not to be lost")
+            for again in range(2):  # one of its kind is replaced
+                output = folder / option.strip("-")
+                ran = subprocess.run([TOOL, "run", option, output, "--", PROGRAM, "family"], capture_output=True, check=False)
+                expect(f"status for {option}", ran.returncode, 0)
+                expect("whether there is an output", output.stat().st_size > 0, True)
+
+
 def check_own_malloc():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
     try:
