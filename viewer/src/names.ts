@@ -14,7 +14,7 @@ function lastComponent(name: string): string {
 
 const end = (text: string, length: number): string => (length > 0 ? text.slice(-length) : '');
 
-const libraryFrame = /^(std::|__gnu_cxx::|operator new|at::|c10::|torch::)/;
+const libraryFrame = /^(std::|__gnu_cxx::|operator new|at::|c10::|torch::|_?Py[^_ :(]*_[^ :(]*$)/;
 
 /** A path without the frames of libraries at its end; empty if it has no others. */
 function withoutLibraryFrames(name: string): string {

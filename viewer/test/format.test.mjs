@@ -94,6 +94,10 @@ describe('names', () => {
     assert.equal(shortenedName(outer + own + library, 60), `<module> (train.\u2026${own}\u2026`);
     assert.equal(shortenedName(`${outer}${own}/operator new`, 44), `\u2026${own}\u2026`);
     assert.match(shortenedName('at::native::empty_strided_cuda/c10::malloc', 24), /c10::malloc$/);
+    const interpreter = '/PyNumber_Add/_PyType_GetText/PyDescr_IsData/torch::autograd::THPVariable_add (methods.cpp:0)';
+    assert.equal(shortenedName(outer + own + interpreter + library, 44), `\u2026${own}\u2026`);
+    assert.match(shortenedName(`${outer}PyTree_map (tree.py:7)/PyTree::map/at::empty`, 30), /PyTree::map/);
+    assert.match(shortenedName(`${outer}PyTree_map (tree.py:7)/at::empty/c10::alloc`, 30), /PyTree_map \(tree\.py:7\)/);
     for (let length = 50; length < (outer + own + library).length; length += 1) {
       const name = shortenedName(outer + own + library, length);
       assert.ok(name.length <= length && name.includes(own), name);

@@ -48,8 +48,16 @@ inline constexpr std::size_t least_end = 6;
   return slash == name.npos ? name : name.substr(slash + 1);
 }
 
-/// Whether a frame is one of the standard library, of libtorch or of an allocator, rather than of the program.
+/// Whether a frame is a function of Python's interpreter: "PyNumber_Add", "_PyType_Lookup", without a file.
+[[nodiscard]] constexpr bool is_interpreter_frame(std::string_view frame) noexcept {
+  if (frame.starts_with('_')) frame.remove_prefix(1);
+  return frame.starts_with("Py") && frame.find('_') != frame.npos && frame.find_first_of(" :(") == frame.npos;
+}
+
+/// Whether a frame is one of the standard library, of libtorch, of Python's interpreter or of an allocator, rather than of the
+/// program.
 [[nodiscard]] constexpr bool is_library_frame(std::string_view frame) noexcept {
+  if (is_interpreter_frame(frame)) return true;
   constexpr std::array<std::string_view, 6> begins{"std::", "__gnu_cxx::", "operator new", "at::", "c10::", "torch::"};
   return std::any_of(begins.begin(), begins.end(), [&](std::string_view begin) { return frame.starts_with(begin); });
 }

@@ -59,6 +59,12 @@ TEST_CASE("shortened names: of a stack that ends in a library, the innermost fra
   CHECK(shortened_name(outer + own + library, 200) == outer + own + library);
   // Where all are of libraries, the last one stays.
   CHECK(shortened_name("at::native::empty_strided_cuda/c10::malloc", 24) == "at::native::…c10::malloc");
+  // Python's interpreter between them is a library, too; a function of the program that is named like it has a file.
+  const std::string interpreter = "/PyNumber_Add/_PyType_GetText/PyDescr_IsData/torch::autograd::THPVariable_add (methods.cpp:0)";
+  CHECK(shortened_name(outer + own + interpreter + library, 44) == "\u2026" + own + "\u2026");
+  CHECK(shortened_name(outer + "PyTree_map (tree.py:7)/PyTree::map/at::empty", 30).find("PyTree::map") != std::string::npos);
+  CHECK(shortened_name(outer + "PyTree_map (tree.py:7)/at::empty/c10::alloc", 30).find("PyTree_map (tree.py:7)") !=
+        std::string::npos);
   for (std::size_t columns = 50; columns < (outer + own + library).size(); ++columns) {
     CHECK(display_width(shortened_name(outer + own + library, columns)) <= columns);
     CHECK(shortened_name(outer + own + library, columns).find(own) != std::string::npos);
