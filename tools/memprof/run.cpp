@@ -160,8 +160,14 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
       copy_trace(trace.path, &trace == last ? std::filesystem::path{arguments.trace} : name_of_other(arguments.trace, trace));
     }
   }
-  if (!arguments.profile.empty()) memprof::write_json(profile, arguments.profile);
-  if (!arguments.page.empty()) write_page(last->path, arguments.page, name_of(arguments.command), profile.process.command_line);
+  if (!arguments.profile.empty()) {
+    keep_other_file(arguments.profile, profile_file_kind);  // such as the trace
+    memprof::write_json(profile, arguments.profile);
+  }
+  if (!arguments.page.empty()) {
+    keep_other_file(arguments.page, page_file_kind);
+    write_page(last->path, arguments.page, name_of(arguments.command), profile.process.command_line);
+  }
 }
 
 /// Why the library cannot be preloaded into the program; empty if it can.

@@ -428,8 +428,8 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   endless.anomalies.other_names = 7;
   CHECK(contains(
       memprof::to_text(endless, {.columns = 200}),
-      "          1 segment without a row of their own: give the phases of each step the same names\n"
-      "          1,200 operations without a row of their own: keep growing numbers out of their names, or set a higher limit\n"
+      "          1 segment without a separate row: give the phases of each step the same names\n"
+      "          1,200 operations without a separate row: keep growing numbers out of their names, or set a higher limit\n"
       "          7 events with names beyond the limit of 65,536 per process: keep growing numbers out of names\n"));
   memprof::profile merged = training();
   merged.exact = false;

@@ -215,6 +215,12 @@ def check_outputs():
                 ran = subprocess.run([TOOL, "run", option, output, "--", PROGRAM, "family"], capture_output=True, check=False)
                 expect(f"status for {option}", ran.returncode, 0)
                 expect("whether there is an output", output.stat().st_size > 0, True)
+        same = folder / "same"
+        ran = subprocess.run([TOOL, "run", "--trace", same, "--profile", same, "--", PROGRAM, "family"], capture_output=True, text=True,
+                             check=False)
+        expect("the last line", ran.stderr.splitlines()[-1],
+               f"memprof run: cannot write '{same}': it exists and is not a memprof profile; remove it or choose another name")
+        expect("whether the trace is still there", same.read_bytes()[:7], b"\x89MEMTRC")
 
 
 def check_own_malloc():

@@ -49,9 +49,9 @@ inline constexpr counted_event altered_events[] = {
     {&event_anomalies::unbalanced_scopes, "operation", "operations", " without a begin or end"},
     {&event_anomalies::too_deep_scopes, "operation", "operations", " nested deeper than 256: counted as part of the 256th"},
     {&event_anomalies::other_segments, "segment", "segments",
-     " without a row of their own: give the phases of each step the same names"},
+     " without a separate row: give the phases of each step the same names"},
     {&event_anomalies::other_operations, "operation", "operations",
-     " without a row of their own: keep growing numbers out of their names, or set a higher limit"},
+     " without a separate row: keep growing numbers out of their names, or set a higher limit"},
     {&event_anomalies::other_names, "event", "events",
      " with names beyond the limit of 65,536 per process: keep growing numbers out of names"},
 };
