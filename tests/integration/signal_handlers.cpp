@@ -4,15 +4,20 @@
 #include <catch2/generators/catch_generators.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/record/clock.hpp>
+#include <memprof/record/process_reading.hpp>
 
 #include <pthread.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace memprof_tests::integration_signal_handlers {
 
@@ -204,6 +209,48 @@ TEST_CASE("signals: a handler may open an operation while an event is being writ
   CHECK(profile.space("interrupted").allocation_count * 2 == events);
   REQUIRE(profile.find_operation("interrupted operation") != nullptr);
   CHECK(profile.find_operation("interrupted operation")->invocations == 1);
+}
+
+namespace {
+
+void snapshot_in_handler(int) {
+  memprof::detail::process_schedule.restart(memprof::detail::monotonic_ns());  // a reading of the process is due
+  memprof::snapshot("IN_HANDLER");
+}
+void checkpoint_in_handler(int) { memprof::memory_checkpoint("in handler"); }
+
+/// The bytes that a handler took at most of an alternate stack, of several calls. Some of them empty a ring.
+std::size_t stack_bytes_of(void (*handler)(int)) {
+  constexpr unsigned char untouched = 0x5a;
+  std::vector<unsigned char> stack(std::size_t{1} << 18, untouched);
+  stack_t before{};
+  const stack_t alternate{stack.data(), 0, stack.size()};
+  struct sigaction action {};
+  struct sigaction action_before {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_ONSTACK;
+  ::sigaltstack(&alternate, &before);
+  ::sigaction(SIGUSR2, &action, &action_before);
+  for (int count = 0; count < 64; ++count) ::raise(SIGUSR2);
+  ::sigaction(SIGUSR2, &action_before, nullptr);
+  ::sigaltstack(&before, nullptr);
+  const auto first = std::find_if(stack.begin(), stack.end(), [](unsigned char byte) { return byte != untouched; });
+  return static_cast<std::size_t>(stack.end() - first);
+}
+
+}  // namespace
+
+// Many programs have SIGSTKSZ bytes there: 8,192, a third of which the system may take for the registers.
+TEST_CASE("signals: on an alternate stack, a snapshot does not read the process, which takes more than half of a small one") {
+  auto capture = memprof::begin_capture({.ring_capacity = 16});
+  const std::size_t checkpoint = stack_bytes_of(checkpoint_in_handler);
+  const std::size_t snapshot = stack_bytes_of(snapshot_in_handler);
+  INFO(snapshot << " bytes, a checkpoint takes " << checkpoint);
+  CHECK(snapshot < checkpoint + 2048);
+  memprof::detail::process_schedule.restart(memprof::detail::monotonic_ns());
+  memprof::snapshot("BEHIND");
+  capture.end();
+  CHECK(capture.profile().exact);
 }
 
 }  // namespace memprof_tests::integration_signal_handlers

@@ -97,4 +97,10 @@ class handler_watch {
 /// That of the active capture.
 inline constinit handler_watch process_handlers{};
 
+/// Whether this thread runs a signal handler on its alternate stack, which may have no more than SIGSTKSZ bytes: 8,192.
+[[nodiscard]] inline bool is_on_alternate_stack() noexcept {
+  stack_t alternate{};
+  return ::sigaltstack(nullptr, &alternate) != 0 || (alternate.ss_flags & SS_ONSTACK) != 0;
+}
+
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -7,6 +7,7 @@
 #include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/clock.hpp>
+#include <memprof/record/handler_watch.hpp>
 #include <memprof/record/process_reading.hpp>
 #include <memprof/record/process_readings.hpp>
 #include <memprof/record/profiler_blocks.hpp>
@@ -108,12 +109,8 @@ inline void write_process_memory(capture_state& state) noexcept {
   state.file.commit();
 }
 
-/// Reads the process's memory at a snapshot, if the schedule allows. `snapshot_reader` points here while a capture is active.
-inline void read_process_at_snapshot() noexcept {
-  registry& shared = abi_1::process_registry;
-  if (!is_outside(abi_1::this_thread)) return;
-  const cancellation_guard kept_alive;  // reading a file is a point of cancellation
-  if (!process_schedule.claim(monotonic_ns())) return;
+/// Reads the process's memory at a snapshot. Its frame has a buffer of 4 KiB, so it is not part of its caller's.
+[[gnu::noinline]] inline void read_process_and_keep(registry& shared) noexcept {
   const errno_guard kept;
   const capture_moment before = moment_before_reading(shared);
   const std::int64_t reading_ns = monotonic_ns();  // a drain is no cost of reading: it would come sooner or later
@@ -125,6 +122,16 @@ inline void read_process_at_snapshot() noexcept {
   shared.drain(shared);
   keep_reading(shared, *state, reading, before);
   write_process_memory(*state);
+}
+
+/// The same, if the schedule and the stack allow. `snapshot_reader` points here while a capture is active.
+inline void read_process_at_snapshot() noexcept {
+  if (!is_outside(abi_1::this_thread)) return;
+  const cancellation_guard kept_alive;  // reading a file is a point of cancellation
+  const std::int64_t now_ns = monotonic_ns();
+  if (!process_schedule.claim(now_ns)) return;
+  if (is_on_alternate_stack()) return process_schedule.finish(now_ns, now_ns);  // the next snapshot may read
+  read_process_and_keep(abi_1::process_registry);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
