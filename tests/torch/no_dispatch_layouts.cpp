@@ -147,7 +147,7 @@ TEST_CASE("torch no_dispatch: a selection by several threads holds where each nu
     at::set_num_threads(threads);
     for (const std::int64_t numbers : {20'000, 90'000}) {
       const auto x = torch::rand({numbers});
-      check_equal_bytes([&] { (void)torch::masked_select(x * 2, x * 2 > -1); });
+      check_equal_bytes([&] { (void)torch::masked_select(x * 2, x * 2 == x * 2); });  // all of them, as the simulation assumes
     }
   }
   at::set_num_threads(1);

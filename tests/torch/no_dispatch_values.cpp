@@ -15,7 +15,7 @@ namespace memprof_tests::torch_no_dispatch_values {
 
 using Catch::Matchers::ContainsSubstring;
 
-// Small tensors that are made of data, and of each other, hold what the program computes; all others read as zeros.
+// Small tensors that are made of data, and of each other, hold what the program computes; of all others nothing is known.
 
 namespace {
 

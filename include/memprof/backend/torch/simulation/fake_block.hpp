@@ -100,9 +100,9 @@ struct fake_block {
   std::uint64_t number = this_simulating_thread.made_blocks++;
   /// What each element is taken for while the block has no values; not a number: see `nominal_number`.
   std::atomic<double> nominal{std::numeric_limits<double>::quiet_NaN()};
-  std::atomic<float> share{std::numeric_limits<float>::quiet_NaN()};  ///< of elements that are not zero: see `likely_share`
-  std::atomic<bool> is_share_said{false};                             ///< the program has said it
-  std::atomic<std::int64_t> choices{0};                               ///< of how many things integers are indices; 0: unknown
+  std::atomic<double> share{std::numeric_limits<double>::quiet_NaN()};  ///< of elements that are not zero: see `likely_share`
+  std::atomic<bool> is_share_said{false};                               ///< the program has said it
+  std::atomic<std::int64_t> choices{0};                                 ///< of how many things integers are indices; 0: unknown
   std::atomic<bool> lacks_bytes = false;  ///< small, but no kernel has computed its bytes: see `materialize`
   c10::DataPtr real;                      ///< frees a real block and records that
 };

@@ -30,9 +30,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return block != nullptr && !block->has_values.load(std::memory_order_relaxed) ? block : nullptr;
 }
 
-/// The share of elements that are not zero, of a small tensor that has its values; none for others.
+/// The share of elements that are not zero, of a mask or integers that are known; none of others, or of many.
 [[nodiscard]] inline std::optional<double> counted_share(const at::Tensor& tensor) {
-  if (!tensor.defined() || !is_dense(tensor) || !has_values(tensor) || !is_small(tensor) || !tensor.is_contiguous()) return {};
+  constexpr std::int64_t most_counted = 1 << 20;
+  if (!tensor.defined() || !c10::isIntegralType(tensor.scalar_type(), true) || tensor.numel() > most_counted) return {};
+  if (!is_dense(tensor) || !has_values(tensor) || !tensor.is_contiguous()) return {};
   stand_ins replaced;
   const at::Tensor memory = replaced.stand_in_of(tensor, false);
   const auto elements = static_cast<std::size_t>(memory.numel());
@@ -53,15 +55,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
   const fake_block* const block = unknown_block(tensor);
   if (block == nullptr) return std::nullopt;
-  const float share = block->share.load(std::memory_order_relaxed);
-  return std::isnan(share) ? std::nullopt : std::optional<double>{share};
+  const double share = block->share.load(std::memory_order_relaxed);
+  return std::isnan(share) ? std::nullopt : std::optional{share};
 }
 
 /// Sets what the program says of a mask.
 inline void assume_share(const at::Tensor& mask, double share) {
   fake_block* const block = unknown_block(mask);
   if (block == nullptr) return;
-  block->share.store(static_cast<float>(share), std::memory_order_relaxed);
+  block->share.store(share, std::memory_order_relaxed);
   block->is_share_said.store(true, std::memory_order_relaxed);
 }
 /// Whether the program has said it.
@@ -106,7 +108,8 @@ struct share_call {
         index < call.size() && call.argument(index).isTensorList() && !call.argument(index).toTensorList().empty();
     return is_list ? at::Tensor{call.argument(index).toTensorList().get(0)} : at::Tensor{};
   }
-  [[nodiscard]] std::optional<double> share(std::size_t index) const {
+  [[nodiscard]] std::optional<double> share(std::size_t index) const { return likely_share(tensor(index)); }
+  [[nodiscard]] std::optional<double> likely_or_counted(std::size_t index) const {
     const std::optional<double> likely = likely_share(tensor(index));
     return likely.has_value() ? likely : counted_share(tensor(index));
   }
@@ -134,18 +137,18 @@ using share_function = std::optional<double> (*)(const share_call&);
   return share.has_value() ? std::optional{1 - *share} : std::nullopt;
 }
 [[nodiscard]] inline std::optional<double> share_of_and(const share_call& of) {
-  const std::optional<double> left = of.share(0);
-  const std::optional<double> right = of.share(1);
+  const std::optional<double> left = of.likely_or_counted(0);
+  const std::optional<double> right = of.likely_or_counted(1);
   return left.has_value() && right.has_value() ? std::optional{*left * *right} : left.has_value() ? left : right;
 }
 [[nodiscard]] inline std::optional<double> share_of_or(const share_call& of) {
-  const std::optional<double> left = of.share(0);
-  const std::optional<double> right = of.share(1);
+  const std::optional<double> left = of.likely_or_counted(0);
+  const std::optional<double> right = of.likely_or_counted(1);
   return left.has_value() && right.has_value() ? std::optional{*left + *right - *left * *right} : std::nullopt;
 }
 /// Each index sets one element that was zero.
 [[nodiscard]] inline std::optional<double> share_of_scatter(const share_call& of) {
-  const std::optional<double> share = of.share(0);
+  const std::optional<double> share = of.likely_or_counted(0);
   if (!share.has_value() || !of.is_tensor(2) || of.tensor(0).numel() == 0) return std::nullopt;
   return std::min(1.0, *share + static_cast<double>(of.tensor(2).numel()) / static_cast<double>(of.tensor(0).numel()));
 }
@@ -290,8 +293,7 @@ class likely_result {
   }
 
   static void set(fake_block& block, std::optional<double> share, std::int64_t choices) noexcept {
-    constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
-    block.share.store(share.has_value() ? static_cast<float>(*share) : unknown, std::memory_order_relaxed);
+    block.share.store(share.value_or(std::numeric_limits<double>::quiet_NaN()), std::memory_order_relaxed);
     block.is_share_said.store(false, std::memory_order_relaxed);
     block.choices.store(choices, std::memory_order_relaxed);
   }

@@ -11,7 +11,7 @@
 
 /// @file
 /// Which tensors hold what the program computed. Small ones do, as long as they result from others that do: lengths, indices,
-/// masks, counters, permutations, biases before the first step. All others read as zeros.
+/// masks, counters, permutations, biases before the first step. All others have nominal values (nominal_values.hpp).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
