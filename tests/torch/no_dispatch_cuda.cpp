@@ -8,6 +8,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
+#include <vector>
 
 namespace memprof_tests::torch_no_dispatch_cuda {
 
@@ -77,6 +78,20 @@ TEST_CASE("torch no_dispatch: what computes the values of small tensors on CUDA 
   CHECK(profile.space("cpu").anomalies.unmatched_frees.count == 0);
   CHECK(profile.space("cpu").cumulative_peak <= 16);  // numbers that become tensors for a while
   CHECK(profile.space("cuda:0").cumulative_current == 0);
+}
+
+TEST_CASE("torch no_dispatch: CUDA counts integers in a histogram, too") {
+  auto capture = begin_no_dispatch({.device = {"cuda"}});
+  const auto on_cuda = torch::TensorOptions(torch::kCUDA).dtype(torch::kLong);
+  for (const std::int64_t count : {std::int64_t{100}, std::int64_t{5'000'000}}) {  // the values of the former are known
+    const auto counts = torch::histc(torch::randint(10, {count}, on_cuda), 8, 0, 8);
+    CHECK(counts.sizes() == std::vector<std::int64_t>{8});
+    CHECK(counts.scalar_type() == torch::kLong);
+    CHECK(counts.is_cuda());
+  }
+  CHECK(torch::histc(torch::randn({1000, 1000}, torch::kCUDA), 8).scalar_type() == torch::kFloat);
+  REQUIRE(estimates_of(capture.profile()).size() == 1);
+  CHECK(estimates_of(capture.profile())[0].name == "aten::histc");
 }
 
 TEST_CASE("torch no_dispatch: the first product of matrices of a pass takes cuBLAS's workspace, of the device's size") {

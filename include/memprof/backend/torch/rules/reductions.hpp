@@ -98,6 +98,14 @@ inline void prod_rule(torch_call& call) {
   call.returns(std::move(result));
 }
 
+/// (self, bins, min, max): CUDA also counts integers, which the CPU's kernel refuses.
+inline void histogram_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
+  call.approximate(unknown_scratch_on_cuda);
+  call.returns(torch_call::empty({call.integer(1)}, input));
+}
+
 /// (self, dim, keepdim, *, out)
 inline void logsumexp_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
@@ -179,6 +187,7 @@ inline constexpr known_rule reduction_rules[] = {
     {"aten::std.correction", variance_rule},
     {"aten::var_mean.correction", variance_and_mean_rule},
     {"aten::std_mean.correction", variance_and_mean_rule},
+    {"aten::histc", histogram_rule},
     {"aten::sum.dim_IntList", sum_rule},
     {"aten::sum.IntList_out", sum_rule},
     {"aten::prod", prod_rule},
