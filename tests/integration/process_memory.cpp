@@ -13,7 +13,10 @@
 
 #include <scratch_folder.hpp>
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__linux__)
@@ -503,7 +506,50 @@ TEST_CASE("process memory: begin, end and profile see the heap, whatever signals
   CHECK(row(profile, "last").unrecorded_heap_bytes > 19 * mib);
 }
 
+namespace {
+
+volatile std::sig_atomic_t handled_count = 0;
+void count_handled(int) { handled_count = handled_count + 1; }
+
+/// Set while `mallinfo2` below raises SIGUSR1.
+bool raises_in_malloc = false;
+int handled_in_malloc = -1;
+
+}  // namespace
+
+TEST_CASE("process memory: no handler runs while malloc is asked, whose locks it would leave behind by siglongjmp") {
+  REQUIRE_KNOWN_HEAP();
+  const handler_guard handler{count_handled, 0};
+  handled_count = 0;
+  handled_in_malloc = -1;
+  raises_in_malloc = true;
+  memprof::detail::process_reading reading;
+  memprof::detail::add_heap(reading);
+  raises_in_malloc = false;
+  CHECK(handled_in_malloc == 0);
+  CHECK(handled_count == 1);
+  CHECK(reading.heap > 0);
+}
+
 #if defined(__linux__)
+
+TEST_CASE("process memory: a thread is cancelled neither while it reads the file of /proc nor while it opens or closes it") {
+  const memprof_tests::scratch_folder folder;
+  bool is_past = false;
+  std::thread{[&] {
+    ::pthread_cancel(::pthread_self());
+    auto capture = memprof::begin_capture({.trace_file = folder.file("run.memtrace")});
+    memprof::snapshot("CANCELLED");
+    (void)memprof::current_profile();
+    capture.end();
+    is_past = capture.profile().segments.size() == 2;
+    for (;;) ::pthread_testcancel();
+  }}.join();
+  CHECK(is_past);
+  auto next = memprof::begin_capture();
+  next.end();
+  CHECK(row(next.profile(), "last").resident_bytes > 0);
+}
 
 namespace {
 
@@ -626,3 +672,16 @@ TEST_CASE("process memory: a program that allocates nothing under capture hears 
   CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("No allocations recorded.\n"
                                                                     "operator new is recorded, but was not called"));
 }
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+/// Stands before that of the C library.
+extern "C" struct mallinfo2 mallinfo2() noexcept {
+  static const auto real = reinterpret_cast<struct mallinfo2 (*)()>(::dlsym(RTLD_NEXT, "mallinfo2"));
+  if (raises_in_malloc) {
+    const int before = handled_count;
+    ::raise(SIGUSR1);
+    handled_in_malloc = handled_count - before;
+  }
+  return real();
+}
+#endif

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/cancellation_guard.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/backend_guard.hpp>
 #include <memprof/record/capture_backends.hpp>
@@ -39,6 +40,7 @@ inline constinit void* reachable_backends = nullptr;
 /// Completes the trace file of the capture that has ended. Waits for the disk without the registry's lock, but with the backends'
 /// lock, so that no other thread begins or discards a capture meanwhile.
 inline void finish_file(registry& shared) noexcept {
+  const cancellation_guard whole;  // it waits for a thread
   if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
   capture_state* const state = state_of(shared);
   if (state == nullptr || !state->file.finish()) return;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memprof/detail/cancellation_guard.hpp>
 #include <memprof/detail/errno_guard.hpp>
 #include <memprof/detail/succeeds.hpp>
 #include <memprof/ledger/space_ledger.hpp>
@@ -127,7 +126,6 @@ inline void write_process_memory(capture_state& state) noexcept {
 /// The same, if the schedule and the stack allow. `snapshot_reader` points here while a capture is active.
 inline void read_process_at_snapshot() noexcept {
   if (!is_outside(abi_1::this_thread)) return;
-  const cancellation_guard kept_alive;  // reading a file is a point of cancellation
   const std::int64_t now_ns = monotonic_ns();
   if (!process_schedule.claim(now_ns)) return;
   if (is_on_alternate_stack()) return process_schedule.finish(now_ns, now_ns);  // the next snapshot may read

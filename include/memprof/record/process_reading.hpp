@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/signal_guard.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/handler_watch.hpp>
 #include <memprof/record/recorder.hpp>
@@ -62,10 +63,12 @@ inline constinit std::atomic<std::uint64_t> thread_without_handlers{0};
 }
 
 /// Asks `malloc` for the sums over all its arenas. It holds an arena's lock while it walks through the free blocks there, some 20
-/// to 50 ns each. Never under a lock of the profiler, for which a signal handler may wait that interrupted `malloc`.
+/// to 50 ns each, meanwhile without signals: a handler that leaves by `siglongjmp` would leave it locked. Never under a lock of
+/// the profiler, for which a signal handler may wait that interrupted `malloc`.
 inline void add_heap([[maybe_unused]] process_reading& reading) noexcept {
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 33)
+  const signal_guard whole;
   const struct mallinfo2 found = ::mallinfo2();
   reading.heap = static_cast<std::int64_t>(found.uordblks + found.hblkhd);
   reading.free_heap = static_cast<std::int64_t>(found.fordblks);

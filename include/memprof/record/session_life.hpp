@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/cancellation_guard.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/process.hpp>
 #include <memprof/detail/wait_word.hpp>
@@ -57,6 +58,7 @@ MEMPROF_SEPARABLE bool is_session_active(std::uint32_t number) noexcept {
 
 /// Ends the capture, has the thread write the profile, and restores the previous handlers. Under `session_lock`.
 inline void finish_session() noexcept {
+  const cancellation_guard whole;  // it waits for a thread, or writes files
   running_session* const ending = current_session.load();
   if (ending == nullptr || !is_of_this_process()) return;
   finish_capture(ending->capture, end_segment_name);

@@ -2,6 +2,7 @@
 
 #include <memprof/config.hpp>
 #include <memprof/detail/errno_guard.hpp>
+#include <memprof/detail/signal_guard.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -45,6 +46,7 @@ class status_file {
     close();
     if (state_.load(std::memory_order_acquire) != 0) return;  // a thread still reads the last one
     const errno_guard kept;
+    const signal_guard whole;
     number_ = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (number_ < 0) return;
     process_ = ::getpid();
@@ -58,6 +60,7 @@ class status_file {
 
   /// The text, in `text`; empty if there is none.
   [[nodiscard]] std::string_view read(char (&text)[most_bytes]) noexcept {
+    const signal_guard whole;  // a handler that leaves by `siglongjmp`, or cancellation, would leave a reader behind
     std::uint32_t state = state_.load(std::memory_order_relaxed);
     do {
       if ((state & (is_open | is_closing)) != is_open) return {};
@@ -108,6 +111,7 @@ class status_file {
 
   void close_now() noexcept {
     const errno_guard kept;
+    const signal_guard whole;
     char text[most_bytes];
     if (!is_lost_.load(std::memory_order_relaxed) && process_in(text_of(text)) == process_in_file_) ::close(number_);
     number_ = -1;
