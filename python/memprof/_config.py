@@ -13,7 +13,8 @@ _KEY = "enable_memory_profiling"
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="memprof config", description="changes the configuration file of a memory tracker")
     update = parser.add_subparsers(required=True, metavar="update").add_parser("update", help="set a key of the file")
-    update.add_argument("--config", default=os.environ.get("MEMPROF_CONFIG"), help="the file (default: the one that MEMPROF_CONFIG names)")
+    named = os.environ.get("MEMPROF_CONFIG")
+    update.add_argument("--config", default=named, help="the file (default: the one that MEMPROF_CONFIG names)")
     update.add_argument("--backend-enable-memory-profiling", choices=("true", "false"), required=True, dest="enabled")
     asked = update.parse_args(arguments[1:]) if arguments[:1] == ["update"] else parser.parse_args(arguments)
     if not asked.config:

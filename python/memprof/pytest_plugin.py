@@ -3,9 +3,9 @@
     @pytest.mark.memprof(peak_at_most="64 MiB", grow_at_most="1 MiB")
     def test_a_step(): ...
 
-A marked test runs in a capture of its own, which sees what libtorch, NumPy's tracked arrays and memory spaces allocate while the
-test's function runs: nothing of fixtures, of pytest or of other plugins. `--memprof-save FILE` keeps the peaks of all marked tests,
-and `--memprof-compare FILE` fails each whose peak is greater than the one that FILE has.
+A marked test runs in a capture of its own, which sees what libtorch, tracked arrays and memory spaces allocate while the test's
+function runs: nothing of fixtures, of pytest or of other plugins. `--memprof-save FILE` keeps the peaks of all marked tests, and
+`--memprof-compare FILE` fails each whose peak is greater than the one that FILE has.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "memprof(peak_at_most=None, grow_at_most=None, space=None): the test fails if it has more than that live at one moment, or "
-        "leaves more than that behind; bytes, or text such as '64 MiB'; in each memory space, or in `space` alone",
+        "memprof(peak_at_most=None, grow_at_most=None, space=None): the test fails if it has more than that live at one "
+        "moment, or leaves more than that behind; bytes, or text such as '64 MiB'; in each memory space, or in `space` alone",
     )
     config.pluginmanager.register(_Plugin(config), "memprof of this run")
 
@@ -46,7 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
 class _Limit:
     """The arguments of a mark."""
 
-    def __init__(self, peak_at_most: int | str | None = None, grow_at_most: int | str | None = None, space: str | None = None) -> None:
+    def __init__(
+        self, peak_at_most: int | str | None = None, grow_at_most: int | str | None = None, space: str | None = None
+    ) -> None:
         self.peak = None if peak_at_most is None else _bytes_of("peak_at_most", peak_at_most)
         self.growth = None if grow_at_most is None else _bytes_of("grow_at_most", grow_at_most)
         self.space = space
@@ -59,7 +61,8 @@ class _Limit:
                 continue
             if self.peak is not None and space.cumulative_peak > self.peak:
                 where = f", in {space.peak_operation}" if space.peak_operation else ""
-                found.append(f"the peak of {space.name} is {_shown(space.cumulative_peak)}{where}; peak_at_most is {_shown(self.peak)}")
+                peak = f"the peak of {space.name} is {_shown(space.cumulative_peak)}{where}"
+                found.append(f"{peak}; peak_at_most is {_shown(self.peak)}")
             if self.growth is not None and space.cumulative_current > self.growth:
                 found.append(f"{space.name} grew by {_shown(space.cumulative_current)}; grow_at_most is {_shown(self.growth)}")
         return found
@@ -143,7 +146,8 @@ class _Plugin:
         for test in missing:
             terminalreporter.write_line(f"memprof: '{self._compare}' has no {test}")
         if less:
-            terminalreporter.write_line(f"memprof: {len(less)} tests need less than in '{self._compare}'; --memprof-save keeps that")
+            needed = f"memprof: {len(less)} tests need less than in '{self._compare}'"
+            terminalreporter.write_line(needed + "; --memprof-save keeps that")
 
 
 def _is_less(peaks: Peaks, known: Peaks) -> bool:

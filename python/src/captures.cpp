@@ -11,7 +11,11 @@
 #include <nanobind/stl/string_view.h>
 
 #include <memprof/memprof.hpp>
+#include <memprof/record/capture_state.hpp>
+#include <memprof/record/capture_trace.hpp>
 #include <memprof/record/memory_space.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 #include <memprof/trace/trace.hpp>
 
 #include <cstdint>
@@ -78,6 +82,17 @@ class operation {
   memprof::optional_category category_;
   std::optional<memprof::operation_scope> scope_;
 };
+
+/// Reads the clock into the trace: events are not stamped one by one, so those that follow get the time of the last reading at
+/// least. Costs a drain.
+void mark_time() noexcept {
+  const memprof::detail::control_guard control;
+  auto& shared = memprof::abi_1::process_registry;
+  if (shared.drain == nullptr || memprof::detail::active_capture() == 0) return;
+  shared.drain(shared);
+  if (memprof::detail::capture_state* const state = memprof::detail::state_of(shared))
+    memprof::detail::put_clock_reading(shared, *state);
+}
 
 void annotate(std::uintptr_t address, std::string_view name, std::string_view shape, std::string_view dtype,
               const std::string& category) {
@@ -169,6 +184,7 @@ void bind_captures(nb::module_& module) {
       "The profile of the active capture so far, or of the last one; an empty profile if there is none.");
   module.def(
       "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
+  module.def("_mark_time", mark_time);
   module.def("_begin_torch_operators", torch_library::begin_operators);
   module.def("_end_torch_operators", torch_library::end_operators);
   module.def(

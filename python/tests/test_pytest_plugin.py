@@ -132,7 +132,8 @@ def test_peaks_are_saved_and_compared(run: Run, pytester: pytest.Pytester) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"), [(None, "*cannot read 'baseline.json'*"), ("{}", "*not written by --memprof-save*"), ("[", "*not written*")]
+    ("content", "expected"),
+    [(None, "*cannot read 'baseline.json'*"), ("{}", "*not written by --memprof-save*"), ("[", "*not written*")],
 )
 def test_a_bad_baseline_is_one_line(run: Run, pytester: pytest.Pytester, content: str | None, expected: str) -> None:
     if content is not None:

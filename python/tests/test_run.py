@@ -22,10 +22,10 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(tmp_path: pathlib.Path) -> Run:
     """Runs `train.py`, and leaves `run.json` where the test asks for it."""
 
-    def run_script(text: str, *options: str, arguments: tuple[str, ...] = (), **settings: object) -> subprocess.CompletedProcess[str]:
+    def run_script(text: str, *options: str, arguments: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         (tmp_path / "train.py").write_text(textwrap.dedent(text))
         command = [sys.executable, "-m", "memprof", "run", *options, "train.py", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, **settings)  # type: ignore[call-overload, no-any-return]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
     return run_script
 
@@ -74,14 +74,17 @@ def test_a_script_finds_what_it_would_find_alone(run: Run, tmp_path: pathlib.Pat
 def test_a_module_finds_what_it_would_find_alone(tmp_path: pathlib.Path) -> None:
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
-    (tmp_path / "package" / "train.py").write_text("import sys\nprint(sys.argv, __name__, __package__, __spec__.name, sys.path[0])\n")
+    text = "import sys\nprint(sys.argv, __name__, __package__, __spec__.name, sys.path[0])\n"
+    (tmp_path / "package" / "train.py").write_text(text)
     command = ("-m", "package.train", "--batch-size", "16")
     done = subprocess.run([sys.executable, "-m", "memprof", "run", *command], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == alone(tmp_path, *command).stdout
 
 
-@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('in words')", "raise SystemExit", "os._exit(4)", "raise KeyError('lost')"])
+@pytest.mark.parametrize(
+    "end", ["sys.exit(3)", "sys.exit('in words')", "raise SystemExit", "os._exit(4)", "raise KeyError('lost')"]
+)
 def test_the_exit_status_is_the_scripts_own(run: Run, tmp_path: pathlib.Path, end: str) -> None:
     done = run(HEAD + end, "--profile", "run.json")
     expected = alone(tmp_path, "train.py")
@@ -123,6 +126,19 @@ def test_children_are_recorded_where_that_is_asked_for(run: Run, tmp_path: pathl
     assert done.returncode == 0 and f": peak 5.00 MiB, {os.path.basename(sys.executable)} train.py\n" in done.stderr
     (child,) = tmp_path.glob("run.*.memtrace")
     assert memprof.read(child).space("dram").cumulative_peak == 5 << 20
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_workers_find_the_scripts_functions(run: Run, tmp_path: pathlib.Path, method: str) -> None:
+    text = f"""
+    import multiprocessing
+    def square(number): return number * number
+    if __name__ == "__main__":
+        with multiprocessing.get_context("{method}").Pool(2) as pool:
+            print(pool.map(square, [1, 2, 3]))
+    """
+    done = run(text)
+    assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n"), done.stderr
 
 
 def test_a_script_that_records_nothing_hears_how_it_could(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import json
 import os
@@ -109,6 +110,30 @@ def test_operations_nest_and_have_every_call() -> None:
     assert found["operation_summary"]["full_inference"] == found["operation_summary"]["forward_pass"] == summary
     assert found["operation_summary"]["preprocessing"]["total_memory_delta_mb"] == 0.0
     assert sorted(found["operation_graph"]["full_inference"]["child_operations"]) == ["forward_pass", "preprocessing"]
+
+
+def test_calls_have_their_times_and_show_as_lanes() -> None:
+    def wait(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+
+    initialize_memory_tracker()
+    tracker = get_memory_tracker()
+    before = time.monotonic()
+    with tracker.track_operation("full_inference"):
+        wait(0.02)
+        with tracker.track_operation("forward_pass"):
+            memprof.MemorySpace("dram").allocate(0x1000, 1)
+            wait(0.03)
+    longest = time.monotonic() - before + 2e-6  # both times are cut to microseconds
+    path = stop_memory_tracker()
+    assert path is not None
+    (call,) = document(path)["operation_allocations"]["full_inference"]
+    begin, end = (datetime.datetime.fromisoformat(call[key]).timestamp() for key in ("begin_timestamp", "timestamp"))
+    assert 0.05 - 2e-6 <= end - begin <= longest
+    operation = converted(path).find_operation("full_inference/forward_pass")
+    assert operation is not None and operation.invocations == 1
 
 
 def test_without_a_tracker_its_calls_do_nothing(tmp_path: pathlib.Path) -> None:
@@ -250,20 +275,20 @@ def test_the_command_line_switches_the_tracker_of_a_file() -> None:
     from memprof import _config
 
     def update(enabled: str, file: str = "backend.toml") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "memprof", "config", "update", "--backend-enable-memory-profiling", enabled, "--config", file]
-        return subprocess.run(command, capture_output=True, text=True)
+        command = ["config", "update", "--backend-enable-memory-profiling", enabled, "--config", file]
+        return subprocess.run([sys.executable, "-m", "memprof", *command], capture_output=True, text=True)
 
     backend = pathlib.Path("backend.toml")
     assert update("true").returncode == 0
     assert backend.read_text() == "[[backend]]\nenable_memory_profiling = true\n"
-    backend.write_text('# ours\n[[backend]]\nname = "a"  # first\n[[backend]]\nname = "b"\n[other]\nenable_memory_profiling = 1\n')
+    rest = 'name = "a"  # first\n[[backend]]\nname = "b"\n[other]\nenable_memory_profiling = 1\n'
+    backend.write_text("# ours\n[[backend]]\n" + rest)
     _config.set_enabled("backend.toml", True)
     _config.set_enabled("backend.toml", False)
-    assert backend.read_text() == (
-        '# ours\n[[backend]]\nenable_memory_profiling = false\nname = "a"  # first\n[[backend]]\nname = "b"\n[other]\nenable_memory_profiling = 1\n'
-    )
+    assert backend.read_text() == "# ours\n[[backend]]\nenable_memory_profiling = false\n" + rest
     refused = update("true", "absent/backend.toml")
-    assert refused.returncode == 1 and refused.stderr == "memprof config: cannot change 'absent/backend.toml': No such file or directory\n"
+    assert refused.returncode == 1
+    assert refused.stderr == "memprof config: cannot change 'absent/backend.toml': No such file or directory\n"
 
 
 @needs_toml
@@ -339,6 +364,40 @@ def test_tensors_of_a_torch_that_is_imported_later_and_its_operators_are_recorde
     assert product["count"] == 3 and product["input_shapes"][:3] == [[2048], [8, 512], [512, 2048]]
     assert product["cpu_memory_mb"] == 3 * 8 * 2048 * 4 / MIB
     assert found["operation_summary"]["model_forward"]["invocation_count"] == 1
+
+
+def converted(path: str | os.PathLike[str]) -> memprof.Profile:
+    """What `show`, `report` and `convert` read."""
+    for command in (("show", path), ("report", path, "-o", "page.html"), ("convert", path, "-o", "run.memtrace")):
+        done = subprocess.run([sys.executable, "-m", "memprof", *command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert pathlib.Path("page.html").read_text().startswith("<!DOCTYPE html>")
+    return memprof.read("run.memtrace")
+
+
+def test_the_trackers_file_is_shown_reported_and_converted() -> None:
+    initialize_memory_tracker()
+    memory = memprof.MemorySpace("dram")
+    memory.allocate(0x1000, 3 * MIB)
+    memory_checkpoint("loaded")
+    memory.deallocate(0x1000)
+    path = stop_memory_tracker()
+    assert path is not None
+    found = converted(path)
+    assert [(point.name, point.live_bytes) for point in found.checkpoints] == [("loaded", 3 * MIB), ("END_TRACE", 0)]
+    assert found.space("dram").cumulative_peak == 3 * MIB
+
+
+def test_a_file_of_pies_has_its_totals_as_checkpoints() -> None:
+    sample = SEEDS.parent / "data" / "pie" / "memory_profile_sample.json"
+    if not sample.exists():
+        pytest.skip("pie's own file is not there")
+    found = converted(sample)
+    keys = ("checkpoint_name", "total_bytes", "tensor_count")
+    totals = [tuple(snapshot[key] for key in keys) for snapshot in document(str(sample))["snapshots"]]
+    assert [(point.name, point.live_bytes, point.live_blocks) for point in found.checkpoints] == totals
+    names = {entry["name"] for entry in document(str(sample))["operation_log"]}
+    assert names <= {operation.name for operation in found.operations}
 
 
 # --- tt-train ---

@@ -151,7 +151,7 @@ def check_many(memprof, folder):
 
 def readers(folder):
     """Each subcommand that reads a recording."""
-    for form in ("auto", "torch-snapshot", "rmm", "xplane", "tt-mlir", "ttnn-graph"):
+    for form in ("auto", "torch-snapshot", "rmm", "xplane", "tt-mlir", "ttnn-graph", "session"):
         yield ("import", form, "-o", folder / "out.memtrace")
     yield from (("show",), ("analyze",), ("plot", "-o", folder / "x.png"), ("report", "-o", folder / "x.html"), ("trace",),
                 ("profile", "-o", folder / "x.json"), ("export", "--format", "csv", "-o", folder / "tables"))
@@ -198,12 +198,22 @@ def samples():
                 "allocator_settings": {"max_split_size": -1, "nested": {"a": [1, 0.5, None, True, "x"]}}}
     nodes = [{"counter": 0, "node_type": "capture_start", "params": {}, "connections": [1]},
              {"counter": 1, "node_type": "buffer_allocate", "params": {"type": "L1", "size": "64"}, "connections": [2]}]
+    tensor = {"tensor_id": 512, "size_bytes": 100, "shape": [25], "dtype": "torch.float32", "requires_grad": True, "allocated_by": "f", "purpose": "weight"}
+    session = {"metadata": {"generated_at": "2025-01-13T10:30:00", "num_snapshots": 1},
+               "snapshots": [{"timestamp": "2025-01-13T10:29:45", "checkpoint_name": "a", "total_bytes": 512,
+                              "device_breakdown": {"mps": {"total_bytes": 512, "count": 64, "tensors": [tensor]}}}],
+               "operation_allocations": {"f": [{"memory_delta_mb": 1.000, "pre_total_mb": 64, "timestamp": "2025-01-13T10:29:44"}]},
+               "operation_summary": {"f": {"invocation_count": 100, "total_memory_delta_mb": 1.5, "max_memory_delta_mb": 64}},
+               "tensor_lifecycle": {"512": {"events": [{"event_type": "allocated"}]}},
+               "pytorch_operations": [{"op_name": "aten::mm", "count": 64, "cpu_time_us": 100, "input_shapes": [[1, 2], [2, 1]]}],
+               "operation_log": [{"operation_id": 1, "timestamp": "2025-01-13T10:29:46", "name": "Linear.0"}]}
     state = ("RuntimeTTNN | Executing operation: \"ttnn.add\"(%1) : (tensor<4xf32>) -> tensor<4xf32> loc(\"a\")\n"
              "RuntimeTTNN | Device memory state before operation AnOp\n" +
              "".join(f"RuntimeTTNN | Device {kind} memory state: MemoryView{{numBanks: 2, totalBytesPerBank: 9.000 MB, totalBytesAllocatedPerBank: "
                      "1.000 MB, totalBytesFreePerBank: 8.000 MB, largestContiguousBytesFreePerBank: 8.000 MB}\n" for kind in ("DRAM", "L1", "L1 SMALL", "TRACE")))
     return {"torch-snapshot": [pickle.dumps(snapshot, 4), json.dumps(snapshot).encode()], "ttnn-graph": [json.dumps(nodes).encode()],
-            "rmm": [b"Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00.000001,allocate,0x10,64,0x0\n"], "tt-mlir": [state.encode()]}
+            "rmm": [b"Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00.000001,allocate,0x10,64,0x0\n"], "tt-mlir": [state.encode()],
+            "session": [json.dumps(session).encode()]}
 
 
 def check_formats(memprof, folder):

@@ -13,6 +13,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/toolkit/format/heaptrack/heaptrack.hpp>
+#include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot_reader.hpp>
 #include <memprof/toolkit/format/rmm/log.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_reader.hpp>
@@ -60,14 +61,16 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
 #if MEMPROF_TOOL_PROTOZERO
   if (memprof::xplane_kind_of(file) != memprof::xplane_kind::none) return "xplane";
 #endif
+  if (memprof::is_session(file)) return "session";
   const int first = first_character(file);
   if (first == '{') return "torch-snapshot";
   if (first == '[' && is_ttnn_graph(file)) return "ttnn-graph";
   if (memprof::is_tt_log(file)) return "tt-mlir";
-  memprof::detail::raise("cannot recognise '" + path +
-                         "': expected a memprof trace or profile, a PyTorch memory snapshot (pickle or JSON), an RMM log, a "
-                         "heaptrack recording, an XLA profile, a ttnn graph trace or a log of tt-mlir's runtime (memprof analyze "
-                         "reads logs of tt-train's tracker)");
+  memprof::detail::raise(
+      "cannot recognise '" + path +
+      "': expected a memprof trace or profile, a PyTorch memory snapshot (pickle or JSON), an RMM log, a "
+      "heaptrack recording, an XLA profile, a session of pie's memory profiler, a ttnn graph trace or a log of "
+      "tt-mlir's runtime (memprof analyze reads logs of tt-train's tracker)");
 }
 
 /// The same for a packed file, by its unpacked content.
@@ -89,7 +92,8 @@ class foreign_reader {
     using self = foreign_reader;
     static const std::map<std::string_view, reading_result (self::*)()> readers{
         {"torch-snapshot", &self::read_torch}, {"rmm", &self::read_rmm},    {"heaptrack", &self::read_heaptrack},
-        {"xplane", &self::read_xla},           {"tt-mlir", &self::read_tt}, {"ttnn-graph", &self::read_ttnn}};
+        {"xplane", &self::read_xla},           {"tt-mlir", &self::read_tt}, {"ttnn-graph", &self::read_ttnn},
+        {"session", &self::read_session}};
     check_options(format);
     return (this->*readers.at(format))();
   }
@@ -131,6 +135,13 @@ class foreign_reader {
     const std::string_view last_segment = source.write_to(writer);
     finish(writer, source.damage(), last_segment);
     for (const std::string& each : source.remarks()) remark(each);
+    return {source.damage()};
+  }
+  reading_result read_session() {
+    memprof::session_source source{file_, path_};
+    memprof::trace_writer writer{trace_, with_limit(source.info())};
+    source.write_to(writer);
+    finish(writer, source.damage(), "SESSION");
     return {source.damage()};
   }
   reading_result read_rmm() {

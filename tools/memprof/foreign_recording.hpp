@@ -16,7 +16,8 @@
 namespace memprof_tool {
 
 /// The names of their formats.
-inline const std::vector<std::string> foreign_formats{"torch-snapshot", "rmm", "heaptrack", "xplane", "tt-mlir", "ttnn-graph"};
+inline const std::vector<std::string> foreign_formats{"torch-snapshot", "rmm",        "heaptrack", "xplane",
+                                                      "tt-mlir",        "ttnn-graph", "session"};
 
 /// How another tool's recording is read.
 struct reading_options {

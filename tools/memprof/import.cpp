@@ -26,7 +26,7 @@ void add_import(CLI::App& program, int& status) {
           "FORMAT", asked->reading.format,
           "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), heaptrack (packed "
           "or not), xplane (XLA profile, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), ttnn-graph (JSON of "
-          "GraphProcessor), or auto to detect the format from the content")
+          "GraphProcessor), session (JSON of pie's memory profiler), or auto to detect the format from the content")
       ->required()
       ->check(one_of("format", formats));
   command.add_option("FILE", asked->input, "the other tool's recording")->required();

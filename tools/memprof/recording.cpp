@@ -1,5 +1,7 @@
 #include "recording.hpp"
 
+#include "foreign_recording.hpp"
+#include "growing_trace.hpp"
 #include "progress.hpp"
 #include "text_output.hpp"
 
@@ -9,6 +11,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/format/tenstorrent/tracker_line.hpp>
 #include <memprof/toolkit/format/tenstorrent/tracker_log.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -138,9 +141,22 @@ memprof::profile read_profile(std::FILE* file, const std::string& path) {
   return memprof::read_json(file, path);
 }
 
+std::string read_session(std::FILE* file, const std::string& path, growing_trace& events) {
+  reading_options options;
+  options.format = "session";
+  const std::string damage = read_foreign(file, path, options, events.target(), "").damage;
+  return damage.empty() ? damage : "'" + path + "': " + damage + "; everything before that was read";
+}
+
 recording read_recording(std::FILE* file, const std::string& path, std::uint32_t full_segments, memprof::facets asked) {
   const progress shown{"memprof: reading " + path, file};
   recording result;
+  if (memprof::is_session(file)) {
+    growing_trace events;
+    result.complaint = read_session(file, path, events);
+    result.profile = events.profile(asked);
+    return result;
+  }
   result.is_trace = memprof::is_trace_file(file);
   if (!result.is_trace) {
     result.profile = read_profile(file, path);
@@ -162,7 +178,7 @@ recorded_runs read_runs(const std::string& path) {
   const std::string name = path == "-" ? "standard input" : path;
   const memprof::detail::file_handle file = open_recording(path);
   recorded_runs runs;
-  if (memprof::is_trace_file(file.get())) {
+  if (memprof::is_trace_file(file.get()) || memprof::is_session(file.get())) {
     recording read = read_recording(file.get(), name);
     runs.complaint = std::move(read.complaint);
     runs.profiles.push_back(std::move(read.profile));

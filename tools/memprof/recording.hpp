@@ -37,8 +37,13 @@ struct recording {
   bool has_content = true;  ///< false: even that cannot be read
 };
 
-/// Reads a trace or a JSON profile. Throws `memprof::error` if the file is neither, or has a newer version. The profile of a
-/// trace keeps `full_segments` segments in full; 0: as many as the capture's options say.
+class growing_trace;
+
+/// Reads a session of pie's memory profiler. Returns why `events` has only its beginning; empty if it has all of it.
+[[nodiscard]] std::string read_session(std::FILE* file, const std::string& path, growing_trace& events);
+
+/// Reads a trace, a JSON profile or a session of pie's memory profiler. Throws `memprof::error` if the file is neither, or has a
+/// newer version. The profile of a trace keeps `full_segments` segments in full; 0: as many as the capture's options say.
 [[nodiscard]] recording read_recording(const std::string& path, std::uint32_t full_segments = 0,
                                        memprof::facets asked = memprof::facets::none);
 /// The same for an open file at its beginning.

@@ -2,6 +2,7 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "growing_trace.hpp"
 #include "gzip.hpp"
 #include "help_text.hpp"
 #include "output_file.hpp"
@@ -9,6 +10,7 @@
 #include "say_written.hpp"
 
 #include <memprof/detail/error.hpp>
+#include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/trace/trace_file.hpp>
 
@@ -46,6 +48,15 @@ struct report_arguments {
   options.title = arguments.title;
   options.source = std::filesystem::path{arguments.file}.filename().string();
   options.gzip = gzip;
+  if (memprof::is_session(file.get())) {
+    growing_trace events;
+    const std::string complaint = read_session(file.get(), arguments.file, events);
+    const auto note = [&](const memprof::trace_file_status&, bool, memprof::html_options& page) {
+      if (!complaint.empty()) page.notes.push_back(without_folder(complaint, arguments.file));
+    };
+    (void)memprof::write_html_of_trace_file(events.whole(), arguments.file, output, options, note);
+    return complaint;
+  }
   if (!memprof::is_trace_file(file.get())) {
     const memprof::profile profile = read_profile(file.get(), arguments.file);
     require_something(profile, arguments.file);
@@ -93,7 +104,7 @@ void add_report(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<report_arguments>();
   CLI::App& command = *program.add_subcommand("report", "write a trace or a profile as an interactive HTML page, in one file");
   set_footer(command, "", "", bad_file_text);
-  command.add_option("FILE", arguments->file, "a trace or a JSON profile")->required();
+  command.add_option("FILE", arguments->file, "a trace, a JSON profile or a session of pie's memory profiler")->required();
   command.add_option("-o,--output", arguments->output, "output file (default: FILE with the extension .html)")->type_name("FILE");
   command.add_option("--title", arguments->title, "title of the page (default: the captured program)")->type_name("TEXT");
   command.add_flag("--force", arguments->force, "overwrite a file that is not a memprof page");

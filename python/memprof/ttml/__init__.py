@@ -1,4 +1,4 @@
-"""tt-train's memory tracker: `import memprof.ttml as ttml`, and the rest of a program that uses `ttml.core.utils` stays as it is."""
+"""tt-train's memory tracker: with `import memprof.ttml as ttml`, all else in a program that uses `ttml.core.utils` stays."""
 
 from . import core
 

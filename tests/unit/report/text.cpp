@@ -843,7 +843,7 @@ TEST_CASE("text: the advice for a Python process names no header") {
   const std::string incomplete = to_text(with_blocks);
   CHECK(incomplete.find("300 MiB of heap not recorded: memory of the interpreter") != std::string::npos);
   for (const std::string& text : {empty, incomplete}) {
-    CHECK(text.find("memprof run -- python3 SCRIPT") != std::string::npos);
+    CHECK(text.find("python3 SCRIPT`") != std::string::npos);
     CHECK(text.find("#include") == std::string::npos);
   }
   with_blocks.process.command_line = "./python_like/trainer";

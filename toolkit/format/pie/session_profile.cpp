@@ -30,7 +30,9 @@ session_operations session_operations_of(const profile& run) {
       all.max_delta = spaces++ == 0 && all.calls.empty() ? usage.max_delta : std::max(all.max_delta, usage.max_delta);
       all.has_max = all.has_max && spaces == 1;
       for (const operation_invocation* run_of_it : {&usage.first_invocation, &usage.largest_invocation, &usage.last_invocation}) {
-        const session_call call{run.begin_unix_ns + run_of_it->end_ns, run_of_it->delta};
+        session_call call{run.begin_unix_ns + run_of_it->end_ns, run_of_it->delta};
+        call.begin_unix_ns = run.begin_unix_ns + run_of_it->begin_ns;
+        call.thread = run_of_it->thread;
         const bool is_known = std::any_of(all.calls.begin(), all.calls.end(), [&](const session_call& other) {
           return other.unix_ns == call.unix_ns && other.delta == call.delta;
         });

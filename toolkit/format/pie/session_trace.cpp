@@ -42,7 +42,7 @@ struct session_survey : clock_visitor {
   }
 };
 
-/// Collects the snapshots and calls of a trace in passing. Takes memory for what is live, and 48 bytes for each call.
+/// Collects the snapshots and calls of a trace in passing. Takes memory for what is live, and 64 bytes for each call.
 class session_fold : public replay_handler {
  public:
   session_fold(const profile& run, session_writer& out) : begin_unix_ns_(run.begin_unix_ns), out_(out) {}
@@ -77,11 +77,12 @@ class session_fold : public replay_handler {
       if (still_open < open.depth() && open[still_open].number == call.number) {
         known[still_open++] = call;
       } else {
-        end(at, call);
+        end(at, call, thread);
       }
     }
     known.resize(still_open);
-    for (; known.size() < open.depth(); known.push_back({open[known.size()].number, open[known.size()].operation, now_})) {
+    for (; known.size() < open.depth();
+         known.push_back({open[known.size()].number, open[known.size()].operation, at.now_ns, now_})) {
     }
   }
 
@@ -134,6 +135,7 @@ class session_fold : public replay_handler {
   struct open_call {
     std::uint32_t number;
     std::uint32_t operation;
+    std::int64_t begin_ns;
     totals before;
   };
   /// Orders blocks by size, the largest first, then by age.
@@ -169,10 +171,10 @@ class session_fold : public replay_handler {
     keep_if_larger(largest_[block.operation], described(at, at.space_name(block.space), block));
   }
 
-  void end(const replay_state& at, const open_call& call) {
+  void end(const replay_state& at, const open_call& call, std::uint32_t thread) {
     session_operation& ended = operations_[std::string{name_of(at, call.operation)}];
     ended.add({begin_unix_ns_ + at.now_ns, now_.bytes - call.before.bytes, now_.blocks - call.before.blocks, call.before.bytes,
-               now_.allocated - call.before.allocated, now_.freed - call.before.freed});
+               now_.allocated - call.before.allocated, now_.freed - call.before.freed, begin_unix_ns_ + call.begin_ns, thread});
     const std::uint32_t parent = at.operations()[call.operation].parent;
     if (parent != 0) operations_[std::string{name_of(at, parent)}].children.insert(std::string{name_of(at, call.operation)});
   }

@@ -11,7 +11,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 /// Writes the session profile of a trace whose profile is `run`: a snapshot at each checkpoint and at the end of each segment,
 /// with the blocks live there, and each call of each operation. A call's numbers cover all devices and threads while it ran, as
-/// in the original. Returns what is missing as sentences. Two passes; takes memory for what is live, and 48 bytes for each call.
+/// in the original. Returns what is missing as sentences. Two passes; takes memory for what is live, and 64 bytes for each call.
 std::vector<std::string> write_session(trace_source_view source, const profile& run, byte_sink_view out);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -67,6 +67,10 @@ void put_call(std::string& out, const session_call& call) {
     row.megabytes("post_total_mb", call.before + call.delta);
   }
   row.text("timestamp", iso_time(call.unix_ns));
+  if (call.thread >= 0) {
+    row.text("begin_timestamp", iso_time(call.begin_unix_ns));
+    row.number("thread", call.thread);
+  }
 }
 
 void put_pytorch_operations(std::string& out, const profile& run) {

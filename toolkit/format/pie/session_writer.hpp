@@ -54,6 +54,8 @@ struct session_call {
   std::int64_t before = -1;  ///< live bytes across all devices
   std::int64_t allocated = -1;
   std::int64_t freed = -1;  ///< blocks, like `allocated`
+  std::int64_t begin_unix_ns = 0;
+  std::int64_t thread = -1;  ///< its number; -1: unknown, as is the begin
 };
 
 /// All calls of operations with the same name.

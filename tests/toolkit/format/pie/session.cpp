@@ -130,14 +130,18 @@ TEST_CASE("session: a trace gives each snapshot as it was, and each call with al
                         {"tensors_deallocated", 2},
                         {"pre_total_mb", 2.0},
                         {"post_total_mb", 4.0},
-                        {"timestamp", "2025-01-13T10:30:00.004000+00:00"}};
+                        {"timestamp", "2025-01-13T10:30:00.004000+00:00"},
+                        {"begin_timestamp", "2025-01-13T10:30:00.002000+00:00"},
+                        {"thread", 1}};
   const json of_inner = {{"memory_delta_mb", 5.0},
                          {"tensor_delta", 2},
                          {"tensors_allocated", 2},
                          {"tensors_deallocated", 0},
                          {"pre_total_mb", 2.0},
                          {"post_total_mb", 7.0},
-                         {"timestamp", "2025-01-13T10:30:00.003000+00:00"}};
+                         {"timestamp", "2025-01-13T10:30:00.003000+00:00"},
+                         {"begin_timestamp", "2025-01-13T10:30:00.002000+00:00"},
+                         {"thread", 1}};
   CHECK(session.at("operation_allocations") == json{{"step", json::array({of_step})}, {"inner", json::array({of_inner})}});
   CHECK(
       session.at("operation_summary").at("inner") ==
