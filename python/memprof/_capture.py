@@ -143,6 +143,8 @@ class NoDispatch(Capture):
     _simulation: Simulation | None = None
 
     def __init__(self, *, device: str | os.PathLike[str] = "", raise_out_of_memory: bool = False, **options: Any) -> None:
+        if raise_out_of_memory and not _core._cuda_capacity(os.fspath(device)):
+            raise _core.Error("no_dispatch: raise_out_of_memory needs a device with a limit, as device='gpu-24gb'")
         self._raises = raise_out_of_memory
         super().__init__(device=device, **options)
 

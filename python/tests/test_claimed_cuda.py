@@ -152,6 +152,12 @@ def test_a_full_device_goes_on_by_default(claimed: memprof.Capture) -> None:
     del blocks
 
 
+def test_running_out_of_memory_needs_a_limit() -> None:
+    for device in ("", "cuda"):
+        with pytest.raises(memprof.Error, match="needs a device with a limit"):
+            memprof.no_dispatch(device=device, raise_out_of_memory=True)
+
+
 def test_a_batch_size_is_found_by_running_out_of_memory() -> None:
     def fits(batch: int) -> bool:
         try:
@@ -347,6 +353,23 @@ def test_averages_of_a_model(claimed: memprof.Capture) -> None:
         step(model, optimizer)
         average.update_parameters(model)
     assert average.n_averaged.item() == 2
+
+
+def test_data_parallel_of_one_process(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:
+    import torch.distributed as distributed
+
+    if not distributed.is_available() or not distributed.is_gloo_available():
+        pytest.skip("this torch has no gloo")
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
+    try:
+        model = torch.nn.parallel.DistributedDataParallel(Mixer().cuda())
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(2):
+            step(model, optimizer)
+        # Parameters, gradients and the buckets in which they are sent, and two moments; the workspaces of cuBLAS.
+        assert torch.cuda.memory_allocated() >= 5 * 4 * PARAMETERS + 2 * 8_519_680
+    finally:
+        distributed.destroy_process_group()
 
 
 def test_a_compiled_model_runs_eagerly_and_says_so(claimed: memprof.Capture, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ def two_steps(name: str, device: str = "cpu") -> None:
 
     def closure() -> Any:
         optimizer.zero_grad()
-        loss = model(x).square().mean() / 1e9  # with small gradients, as with none, L-BFGS takes whole steps
+        loss = model(x).square().mean()
         loss.backward()
         return loss
 
@@ -144,7 +144,6 @@ def test_a_real_scope_computes() -> None:
         with memprof.real_scope():
             data = torch.full((300_000,), 2.0)
             assert data.sum().item() == 600_000
-        assert torch.full((300_000,), 2.0).sum().item() == 0
     assert capture.profile.space("cpu").cumulative_peak >= 1_200_000
     with memprof.real_scope():
         assert torch.ones(3).sum().item() == 3
@@ -198,12 +197,14 @@ def test_captures_and_simulations_alternate() -> None:
         assert real(lambda: two_steps("SGD")) == expected
 
 
-def test_estimates_and_unknown_reads_are_in_the_profile() -> None:
+def test_what_is_not_known_is_in_the_profile() -> None:
     with memprof.no_dispatch() as capture:
         torch.rand(300, 300).nonzero()
-        torch.rand(300, 300).sum().item()
-    assert "aten::nonzero" in {row["name"] for row in capture.profile.table("approximations").rows()}
-    assert capture.profile.table("unknown_reads").rows()
+        with memprof.track_operation("until it converges"):
+            bool(torch.rand(300, 300).sum() > 1)
+    assert [row["name"] for row in capture.profile.table("assumed_sizes").rows()] == ["aten::nonzero"]
+    assert [row["operation"] for row in capture.profile.table("unknown_reads").rows()] == ["until it converges"]
+    assert not capture.profile.exact
 
 
 @pytest.mark.parametrize("first", ["memprof", "torch"])

@@ -44,6 +44,8 @@ class ClaimedCuda:
         self._claim_memory()
         self._claim_streams()
         self._claim_tensors()
+        if torch.distributed.is_available():
+            self._claim_data_parallel()
 
     def _set(self, owner: Any, **values: Any) -> None:
         for name, value in values.items():
@@ -204,6 +206,28 @@ class ClaimedCuda:
             is_pinned=lambda self, device=None: False,
             record_stream=lambda self, stream: None,
         )
+
+    def _claim_data_parallel(self) -> None:
+        """Each process sums its gradients alone: a build without CUDA cannot send them, nor time the device."""
+        from torch._C._distributed_c10d import Logger
+
+        kind = torch.nn.parallel.DistributedDataParallel
+        original: Callable[..., None] = kind.__init__
+
+        @functools.wraps(original)
+        def initialize(self: torch.nn.parallel.DistributedDataParallel, *args: Any, **kwargs: Any) -> None:
+            original(self, *args, **kwargs)
+            if any(parameter.is_cuda for parameter in self.parameters()):
+                self.register_comm_hook(None, lambda state, bucket: _reduced_alone(bucket))
+
+        self._set(kind, __init__=initialize)
+        self._set(Logger, set_runtime_stats_and_log=lambda logger: None)
+
+
+def _reduced_alone(bucket: Any) -> torch.futures.Future[torch.Tensor]:
+    done: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=["cuda:0"])
+    done.set_result(bucket.buffer())
+    return done
 
 
 def _check_device(device: Any) -> None:

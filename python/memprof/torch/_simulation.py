@@ -51,7 +51,7 @@ class Simulation:
         original: Callable[..., Any] = torch.compile
 
         def be_eager() -> None:
-            if self._stance is None:
+            if self._stance is None and hasattr(torch.compiler, "set_stance"):  # from torch 2.6 on
                 self._stance = torch.compiler.set_stance("force_eager")  # at once, until its exit
 
         def compile(*args: Any, **kwargs: Any) -> Any:
@@ -60,6 +60,8 @@ class Simulation:
                 was_said = True
                 print("memprof: torch.compile has no effect under no_dispatch: functions run eagerly", file=sys.stderr)
             be_eager()
+            if self._stance is None:
+                return args[0] if args else lambda function: function
             return original(*args, **kwargs)
 
         if "torch._dynamo" in sys.modules:
