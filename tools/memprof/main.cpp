@@ -9,6 +9,7 @@
 #include "fit.hpp"
 #include "help_text.hpp"
 #include "import.hpp"
+#include "leaks.hpp"
 #include "option_values.hpp"
 #include "plot.hpp"
 #include "profile.hpp"
@@ -128,6 +129,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_run(program, status);
   memprof_tool::add_show(program, status);
   memprof_tool::add_report(program, status);
+  memprof_tool::add_leaks(program, status);
   memprof_tool::add_compare(program, status);
   memprof_tool::add_profile(program, status);
   memprof_tool::add_analyze(program, status);

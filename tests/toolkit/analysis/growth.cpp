@@ -1,0 +1,135 @@
+#include <memprof/toolkit/analysis/growth.hpp>
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace memprof_tests::analysis_growth {
+
+using memprof::growth;
+using memprof::growth_kind;
+using memprof::growth_series;
+
+namespace {
+
+growth judged(std::int64_t steps, const std::function<std::int64_t(std::int64_t)>& bytes_at) {
+  growth_series series{steps};
+  for (std::int64_t step = 0; step < steps; ++step) series.add(bytes_at(step), step + 1);
+  return series.judge();
+}
+
+growth_kind kind_of(std::int64_t steps, const std::function<std::int64_t(std::int64_t)>& bytes_at) {
+  return judged(steps, bytes_at).kind;
+}
+
+}  // namespace
+
+TEST_CASE("growth: what is added in every step is a slope, to the byte, for any number of steps") {
+  for (const std::int64_t steps : {8, 9, 15, 16, 63, 64, 65, 100, 511, 512, 513, 1'000, 12'345}) {
+    INFO(steps);
+    const growth found = judged(steps, [](std::int64_t step) { return 1'000 + 256 * step; });
+    CHECK(found.kind == growth_kind::grows);
+    CHECK(found.per_step == 256);
+    CHECK(found.since_step == 0);
+    CHECK(found.first == 1'000);
+    CHECK(found.last == 1'000 + 256 * (steps - 1));
+  }
+}
+
+TEST_CASE("growth: with too few steps there is no verdict") {
+  for (std::int64_t steps = 0; steps < growth_series::least_steps; ++steps)
+    CHECK(kind_of(steps, [](std::int64_t step) { return 100 * step; }) == growth_kind::level);
+}
+
+TEST_CASE("growth: what began later, is rare or small grows too") {
+  for (const std::int64_t steps : {100, 1'000, 10'000}) {
+    INFO(steps);
+    const growth late = judged(steps, [&](std::int64_t step) { return step < steps / 2 ? 50 : 50 + (step - steps / 2) * 8; });
+    CHECK(late.kind == growth_kind::grows);
+    CHECK(late.since_step >= steps / 2 - steps / 8);
+    CHECK(late.since_step <= steps / 2);
+    CHECK(kind_of(steps, [&](std::int64_t step) { return 1'000'000'000 + step; }) == growth_kind::grows);
+  }
+  CHECK(kind_of(1'000, [](std::int64_t step) { return step / 100 * 64; }) == growth_kind::grows);
+}
+
+TEST_CASE("growth: state made lazily before it begins does not count as its begin") {
+  const growth found =
+      judged(1'000, [](std::int64_t step) { return (step < 10 ? 0 : 5'000) + (step < 600 ? 0 : (step - 600) * 16); });
+  CHECK(found.kind == growth_kind::grows);
+  CHECK(found.since_step >= 600 - 16);
+  CHECK(found.since_step <= 600);
+}
+
+TEST_CASE("growth: a table that doubles when it is full grows, wherever the run ends") {
+  for (std::int64_t steps = 300; steps < 1'300; steps += 37) {
+    INFO(steps);
+    CHECK(kind_of(steps, [](std::int64_t step) {
+            std::int64_t capacity = 1;
+            while (capacity < step + 1) capacity *= 2;
+            return capacity * 4;
+          }) == growth_kind::grows);
+  }
+}
+
+TEST_CASE("growth: what fills up and stops, levels off") {
+  for (const std::int64_t steps : {64, 100, 1'000}) {
+    INFO(steps);
+    CHECK(kind_of(steps, [&](std::int64_t step) { return std::min(step, steps / 3) * 1'000; }) == growth_kind::levels_off);
+    CHECK(kind_of(steps, [&](std::int64_t step) { return std::min(step, steps / 2) * 1'000; }) == growth_kind::levels_off);
+    CHECK(kind_of(steps, [](std::int64_t step) { return step == 0 ? 0 : 777; }) == growth_kind::levels_off);
+    CHECK(kind_of(steps, [&](std::int64_t step) {  // random keys of a cache
+            return static_cast<std::int64_t>(1e6 * (1 - std::exp(-8.0 * static_cast<double>(step) / static_cast<double>(steps))));
+          }) == growth_kind::levels_off);
+  }
+}
+
+TEST_CASE("growth: what is emptied from time to time is level, wherever the run ends") {
+  for (std::int64_t steps = 100; steps < 1'000; steps += 23) {
+    for (const std::int64_t period : {2, 10, 45, 90}) {
+      INFO(steps << " of " << period);
+      CHECK(kind_of(steps, [&](std::int64_t step) { return step % period * 1'000; }) != growth_kind::grows);
+    }
+  }
+}
+
+TEST_CASE("growth: a leak below what comes and goes is found") {
+  CHECK(kind_of(1'000, [](std::int64_t step) { return step % 10 * 1'000 + step * 64; }) == growth_kind::grows);
+  std::mt19937 random{20261125};
+  CHECK(kind_of(1'000, [&](std::int64_t step) { return static_cast<std::int64_t>(random() % 50'000) + step * 64; }) ==
+        growth_kind::grows);
+}
+
+TEST_CASE("growth: noise, and queues that fill and empty at random, are no trend") {
+  std::mt19937 random{7};
+  for (int round = 0; round < 200; ++round) {
+    INFO(round);
+    CHECK(kind_of(500, [&](std::int64_t) { return static_cast<std::int64_t>(random() % 100'000); }) != growth_kind::grows);
+    std::int64_t queued = 10'000;
+    CHECK(kind_of(2'000, [&](std::int64_t) {
+            queued = std::clamp<std::int64_t>(queued + static_cast<std::int64_t>(random() % 2'001) - 1'000, 0, 20'000);
+            return queued;
+          }) != growth_kind::grows);
+  }
+}
+
+TEST_CASE("growth: constant bytes in one call are the same as in many, and the greatest values do not overflow") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+  growth_series at_once{1'000'000};
+  at_once.add(5, 400'000);
+  at_once.add(most, 1'000'000);
+  const growth found = at_once.judge();
+  CHECK(found.kind == growth_kind::levels_off);
+  CHECK(found.last == most);
+  CHECK(found.first == 5);
+  growth_series beyond{10};
+  beyond.add(1, 1'000);  // more steps than there are
+  CHECK(beyond.judge().kind == growth_kind::level);
+}
+
+}  // namespace memprof_tests::analysis_growth

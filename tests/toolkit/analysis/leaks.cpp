@@ -1,0 +1,392 @@
+#include <memprof/toolkit/analysis/leaks.hpp>
+
+#include <memprof/memprof.hpp>
+#include <memprof/report/text/display_width.hpp>
+#include <memprof/toolkit/analysis/leaks_json.hpp>
+#include <memprof/toolkit/analysis/leaks_text.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace memprof_tests::analysis_leaks {
+
+using Catch::Matchers::ContainsSubstring;
+using memprof::find_leaks;
+using memprof::leak_report;
+
+namespace {
+
+using byte_vector = std::vector<char, memprof::allocator<char>>;
+
+/// A block whose bytes nobody writes.
+class buffer {
+ public:
+  buffer() = default;
+  explicit buffer(std::size_t size) : block_{memprof::allocator<char>{}.allocate(size)}, size_{size} {}
+  buffer(buffer&& other) noexcept : block_{std::exchange(other.block_, nullptr)}, size_{other.size_} {}
+  buffer& operator=(buffer&& other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~buffer() {
+    if (block_ != nullptr) memprof::allocator<char>{}.deallocate(block_, size_);
+  }
+
+ private:
+  char* block_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+buffer allocated_in(const char* operation, std::size_t bytes) {
+  const auto scope = memprof::track_operation(operation);
+  return buffer(bytes);
+}
+
+/// Runs a program under a capture. What it holds at the end lives in itself.
+leak_report leaks_of(const std::function<void()>& program) {
+  memprof::trace events;
+  auto capture = memprof::begin_capture({.trace = &events});
+  program();
+  capture.end();
+  return find_leaks(events, capture.profile());
+}
+
+/// What a training step does besides.
+void compute(int step) {
+  const buffer activations = allocated_in("forward", 40'000 + static_cast<std::size_t>(step % 7) * 1'000);
+  const buffer gradients = allocated_in("backward", 20'000);
+}
+
+/// A training of so many steps, in each of which `body(step)` is called. Owns what bodies keep.
+struct program {
+  const char* name;
+  int steps;
+  std::function<std::function<void(int)>()> make;  ///< the body, with what it keeps
+};
+
+template <class Kept, class Body>
+std::function<std::function<void(int)>()> keeping(Body body) {
+  return [body] {
+    auto kept = std::make_shared<Kept>();
+    return [body, kept](int step) { body(*kept, step); };
+  };
+}
+
+leak_report run(const program& each) {
+  const std::function<void(int)> body = each.make();
+  return leaks_of([&] {
+    for (int step = 0; step < each.steps; ++step) {
+      compute(step);
+      body(step);
+      memprof::snapshot("STEP");
+    }
+  });
+}
+
+using buffers = std::list<buffer>;
+
+/// Each leaks by "leak", and nothing else leaks.
+std::vector<program> leaking_programs() {
+  return {
+      {"a block in every step", 100, keeping<buffers>([](auto& kept, int) { kept.push_back(allocated_in("leak", 256)); })},
+      {"a byte in every step", 1'000, keeping<buffers>([](auto& kept, int) { kept.push_back(allocated_in("leak", 1)); })},
+      {"in the fewest steps", 8, keeping<buffers>([](auto& kept, int) { kept.push_back(allocated_in("leak", 256)); })},
+      {"in 5,000 steps", 5'000, keeping<buffers>([](auto& kept, int) { kept.push_back(allocated_in("leak", 16)); })},
+      {"a block in 100 steps", 1'000, keeping<buffers>([](auto& kept, int step) {
+         if (step % 100 == 50) kept.push_back(allocated_in("leak", 4'096));
+       })},
+      {"a block in 7 steps", 200, keeping<buffers>([](auto& kept, int step) {
+         if (step % 7 == 3) kept.push_back(allocated_in("leak", 64));
+       })},
+      {"the graph of a loss that a list keeps", 150, keeping<buffers>([](auto& kept, int) {
+         kept.push_back(allocated_in("leak", 4));
+         for (int node = 0; node < 5; ++node) kept.push_back(allocated_in("leak", 1'000));
+       })},
+      {"a cache of keys and values that grows by a copy", 120,
+       keeping<buffer>([](auto& kept, int step) { kept = allocated_in("leak", static_cast<std::size_t>(step + 1) * 512); })},
+      {"a log of numbers whose vector doubles", 1'100, keeping<byte_vector>([](auto& kept, int) {
+         const auto scope = memprof::track_operation("leak");
+         kept.insert(kept.end(), 8, 'x');
+       })},
+      {"from the middle of the run on", 400, keeping<buffers>([](auto& kept, int step) {
+         if (step >= 200) kept.push_back(allocated_in("leak", 128));
+       })},
+      {"in one branch of a worker", 64, keeping<buffers>([](auto& kept, int step) {
+         std::thread{[&] {
+           const buffer work = allocated_in("work", 3'000);
+           if (step % 3 == 0) kept.push_back(allocated_in("leak", 700));
+         }}.join();
+       })},
+      {"two for one that is freed", 300, keeping<buffers>([](auto& kept, int) {
+         kept.push_back(allocated_in("leak", 100));
+         kept.push_back(allocated_in("leak", 100));
+         kept.pop_front();
+       })},
+      {"below a queue that comes and goes", 600, keeping<buffers>([](auto& kept, int step) {
+         kept.push_back(allocated_in("leak", 200));
+         static buffer queue;
+         queue = step % 10 == 9 ? buffer{} : allocated_in("queue", static_cast<std::size_t>(step % 10 + 1) * 5'000);
+       })},
+      {"of random sizes", 300, keeping<std::pair<std::mt19937, buffers>>([](auto& kept, int) {
+         kept.second.push_back(allocated_in("leak", kept.first() % 1'000));
+       })},
+      {"after state that is made in the first steps", 300, keeping<std::pair<buffers, buffers>>([](auto& kept, int step) {
+         if (step < 3) kept.first.push_back(allocated_in("state", 100'000));
+         kept.second.push_back(allocated_in("leak", 32));
+       })},
+      {"keys of a map that are never looked up again", 256,
+       keeping<std::map<int, buffer>>([](auto& kept, int step) { kept[step * 17] = allocated_in("leak", 90); })},
+  };
+}
+
+/// None of these leaks.
+std::vector<program> sound_programs() {
+  return {
+      {"nothing kept", 100, keeping<buffers>([](auto&, int) {})},
+      {"optimizer state made in the first step", 100, keeping<buffers>([](auto& kept, int step) {
+         if (step == 0) kept.push_back(allocated_in("adam", 1'000'000));
+       })},
+      {"state made lazily in the first ten steps", 200, keeping<buffers>([](auto& kept, int step) {
+         if (step < 10) kept.push_back(allocated_in("lazy", 10'000));
+       })},
+      {"a cache of the last 50", 400, keeping<std::deque<buffer>>([](auto& kept, int) {
+         kept.push_back(allocated_in("cache", 500));
+         if (kept.size() > 50) kept.pop_front();
+       })},
+      {"a cache of random keys", 800, keeping<std::pair<std::mt19937, std::map<int, buffer>>>([](auto& kept, int) {
+         for (int hit = 0; hit < 10; ++hit) {
+           const int key = static_cast<int>(kept.first() % 500);
+           if (kept.second.find(key) == kept.second.end()) kept.second[key] = allocated_in("cache", 300);
+         }
+       })},
+      {"a pool that warms up over a third of the run", 300, keeping<buffers>([](auto& kept, int step) {
+         if (step < 100 && step % 4 == 0) kept.push_back(allocated_in("pool", 8'000));
+       })},
+      {"a table that doubles and is then large enough", 1'000, keeping<byte_vector>([](auto& kept, int step) {
+         const auto scope = memprof::track_operation("table");
+         if (step < 300) kept.insert(kept.end(), 8, 'x');
+       })},
+      {"a log that is written out every 100 steps", 1'000, keeping<buffers>([](auto& kept, int step) {
+         kept.push_back(allocated_in("log", 100));
+         if (step % 100 == 99) kept.clear();
+       })},
+      {"the same, and the run ends before it is", 1'090, keeping<buffers>([](auto& kept, int step) {
+         kept.push_back(allocated_in("log", 100));
+         if (step % 100 == 99) kept.clear();
+       })},
+      {"gradients accumulated over 4 steps", 200, keeping<buffers>([](auto& kept, int step) {
+         kept.push_back(allocated_in("accumulate", 10'000));
+         if (step % 4 == 3) kept.clear();
+       })},
+      {"an epoch's data, read anew in each of 5", 500, keeping<buffers>([](auto& kept, int step) {
+         if (step % 100 == 0) kept.clear();
+         kept.push_back(allocated_in("data", 1'000));
+       })},
+      {"batches of random length", 400, keeping<std::pair<std::mt19937, buffer>>([](auto& kept, int) {
+         kept.second = allocated_in("batch", kept.first() % 100'000);
+       })},
+      {"a queue between threads", 500, keeping<std::pair<std::mt19937, buffers>>([](auto& kept, int) {
+         for (int item = 0; item < 3; ++item) {
+           if (kept.first() % 2 == 0 && kept.second.size() < 30) {
+             kept.second.push_back(allocated_in("queue", 2'000));
+           } else if (!kept.second.empty()) {
+             kept.second.pop_front();
+           }
+         }
+       })},
+      {"one large block replaced by a larger one twice", 300, keeping<buffer>([](auto& kept, int step) {
+         if (step == 50 || step == 200) kept = allocated_in("resize", static_cast<std::size_t>(step) * 10'000);
+       })},
+      {"memory that is only freed", 200, keeping<buffers>([](auto& kept, int step) {
+         if (step == 0) {
+           for (int each = 0; each < 200; ++each) kept.push_back(allocated_in("data", 1'000));
+         }
+         kept.pop_back();
+       })},
+      {"a checkpoint kept every 250 steps, the last two", 1'000, keeping<buffers>([](auto& kept, int step) {
+         if (step % 250 != 249) return;
+         kept.push_back(allocated_in("checkpoint", 50'000));
+         if (kept.size() > 2) kept.pop_front();
+       })},
+      {"too few steps to tell", 7, keeping<buffers>([](auto& kept, int) { kept.push_back(allocated_in("list", 256)); })},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("leaks: each of the programs that leak is found, with its owner and no other") {
+  for (const program& each : leaking_programs()) {
+    INFO(each.name);
+    const leak_report found = run(each);
+    CHECK(found.segment == "STEP");
+    CHECK(found.steps == each.steps);
+    REQUIRE(found.growing.size() == 1);
+    CHECK(found.growing[0].operation == "leak");
+    CHECK(found.growing[0].space == "cpu");
+    CHECK(found.growing[0].trend.per_step > 0);
+  }
+}
+
+TEST_CASE("leaks: no program that only looks like it leaks") {
+  for (const program& each : sound_programs()) {
+    INFO(each.name);
+    const leak_report found = run(each);
+    INFO((found.growing.empty() ? std::string{} : found.growing[0].operation));
+    CHECK(found.growing.empty());
+  }
+}
+
+TEST_CASE("leaks: growth per step, its begin, its blocks and their steps are exact") {
+  std::list<buffer> kept;
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 640; ++step) {
+      compute(step);
+      if (step == 20) kept.push_back(allocated_in("cache", 5'000));
+      kept.push_back(allocated_in("log_metrics", 256));
+      memprof::snapshot("FORWARD");
+      memprof::snapshot("BACKWARD");
+    }
+  });
+  CHECK(found.segment == "BACKWARD");  // the last of equals: it ends a step
+  REQUIRE(found.growing.size() == 1);
+  const memprof::growing_owner& owner = found.growing[0];
+  CHECK(owner.operation == "log_metrics");
+  CHECK(owner.trend.per_step == 256);
+  CHECK(owner.trend.since_step == 0);
+  CHECK(owner.trend.first == 256);
+  CHECK(owner.trend.last == 640 * 256);
+  CHECK(owner.end_blocks == 640);
+  CHECK(owner.oldest_step == 0);
+  CHECK(owner.newest_step == 639);
+  CHECK(owner.oldest_bytes == 256);
+  REQUIRE(found.levelled.size() == 1);
+  CHECK(found.levelled[0].operation == "cache");
+  CHECK(found.levelled[0].trend.last == 5'000);
+  REQUIRE(found.spaces.size() == 1);
+  CHECK(found.spaces[0].last == 640 * 256 + 5'000);
+  CHECK(found.spaces[0].per_step == 256);
+  const std::string text = to_text(found, 1'000, {.columns = 80});
+  CHECK_THAT(text, ContainsSubstring("cpu grows by 256 B per step, all of it from log_metrics, since step 1\n"));
+  CHECK_THAT(text, ContainsSubstring("1,000 more steps: 415 KiB of cpu instead of 165 KiB"));
+}
+
+TEST_CASE("leaks: without steps, the run is divided by its allocations") {
+  std::list<buffer> kept;
+  const leak_report found = leaks_of([&] {
+    for (int round = 0; round < 2'560; ++round) {
+      const buffer work = allocated_in("work", 1'000);
+      kept.push_back(allocated_in("leak", 10));
+    }
+  });
+  CHECK(found.is_by_count);
+  CHECK(found.steps == 256);
+  REQUIRE(found.growing.size() == 1);
+  CHECK(found.growing[0].operation == "leak");
+  CHECK(found.growing[0].trend.per_step == 100);
+  CHECK_THAT(to_text(found, 10), ContainsSubstring("256 parts of equally many allocations"));
+}
+
+TEST_CASE("leaks: what is reserved and in no block grows by itself") {
+  const leak_report found = leaks_of([] {
+    const memprof::memory_space device{"gpu"};
+    const memprof::event_sink sink;
+    std::uint64_t address = 0x10000;
+    for (int step = 0; step < 100; ++step) {
+      sink.allocate(device, 0x10U, 4'000);
+      sink.reserve(device, address, 2 << 20);
+      sink.release(device, address, 1 << 20);
+      address += 2 << 20;
+      sink.deallocate(device, 0x10U);
+      memprof::snapshot("STEP");
+    }
+  });
+  REQUIRE(found.growing.size() == 1);
+  CHECK(found.growing[0].operation == memprof::reserved_beyond_blocks);
+  CHECK(found.growing[0].space == "gpu");
+  CHECK(found.growing[0].trend.per_step == 1 << 20);
+}
+
+TEST_CASE("leaks: a space that is first used late had no bytes before") {
+  std::list<buffer> kept;
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 100; ++step) {
+      if (step >= 40) kept.push_back(allocated_in("late", 64));
+      memprof::snapshot("STEP");
+    }
+  });
+  REQUIRE(found.growing.size() == 1);
+  CHECK(found.growing[0].trend.first == 0);
+  CHECK(found.growing[0].trend.since_step >= 32);
+  CHECK(found.growing[0].trend.since_step <= 40);
+}
+
+TEST_CASE("leaks text: no line is wider than asked, and further owners are counted") {
+  std::vector<std::list<buffer>> kept(60);
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 40; ++step) {
+      for (std::size_t owner = 0; owner < kept.size(); ++owner) {
+        const std::string name = std::string(owner * 3, 'a') + std::to_string(owner) + "\x1b[31m";
+        if (owner < 30 || step < 5) kept[owner].push_back(allocated_in(name.c_str(), 100 + owner));
+      }
+      memprof::snapshot("STEP");
+    }
+  });
+  CHECK(found.growing.size() == 30);
+  CHECK(found.levelled.size() == 30);
+  for (const std::size_t columns : {60U, 80U, 100U}) {
+    for (const bool shows_all : {false, true}) {
+      const std::string text = to_text(found, 1, {.columns = columns}, shows_all);
+      std::istringstream lines{text};
+      for (std::string line; std::getline(lines, line);) CHECK(memprof::detail::display_width(line) <= columns);
+      CHECK(text.find('\x1b') == std::string::npos);
+      if (!shows_all) CHECK_THAT(text, ContainsSubstring("10 others: --all lists them"));
+    }
+  }
+}
+
+TEST_CASE("leaks JSON: its keys are those of the schema") {
+  std::list<buffer> kept;
+  const nlohmann::ordered_json document = to_json(leaks_of([&] {
+    for (int step = 0; step < 80; ++step) {
+      if (step == 0) kept.push_back(allocated_in("state", 100));
+      kept.push_back(allocated_in("leak", 10));
+      memprof::snapshot("STEP");
+    }
+  }));
+  std::ifstream file{MEMPROF_SOURCE_DIR "/docs/leaks.schema.json"};
+  const nlohmann::json schema = nlohmann::json::parse(file);
+  const auto check_keys = [](const auto& object, const nlohmann::json& definition) {
+    std::vector<std::string> keys;
+    for (const auto& member : object.items()) {
+      INFO(member.key());
+      CHECK(definition.at("properties").at(member.key()).contains("description"));
+      keys.push_back(member.key());
+    }
+    CHECK(definition.at("required").get<std::vector<std::string>>() == keys);
+  };
+  check_keys(document, schema);
+  check_keys(document["spaces"][0], schema.at("definitions").at("space"));
+  check_keys(document["grows"][0], schema.at("definitions").at("owner"));
+  CHECK(document["grows"][0]["bytes_per_step"] == 10);
+  CHECK(document["levels_off"].empty());  // made before the first step ended, it never grew
+  CHECK(schema["properties"]["version"]["const"] == memprof::leaks_json_version);
+}
+
+}  // namespace memprof_tests::analysis_leaks

@@ -1,0 +1,179 @@
+#include <memprof/config.hpp>
+#include <memprof/profile/operation_path.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/growth.hpp>
+#include <memprof/toolkit/analysis/leaks.hpp>
+#include <memprof/toolkit/format/trace_replay.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+void step_count::on_segment_end(const replay_state& at, label name) {
+  const std::string_view text = at.names.text(name);
+  auto found = names_.find(text);
+  if (found == names_.end()) {
+    found = names_.emplace(std::string{text}, counted{}).first;
+    found->second.order = static_cast<std::int64_t>(names_.size());
+  }
+  ++found->second.count;
+}
+
+std::string step_count::segment() const {
+  std::string best;
+  counted most{1, 0};
+  for (const auto& [name, each] : names_) {
+    if (each.count == 1 || std::pair{each.count, each.order} < std::pair{most.count, most.order}) continue;
+    most = each;
+    best = name;
+  }
+  return best;
+}
+
+std::int64_t step_count::count_of(const std::string& segment) const {
+  const auto found = names_.find(segment);
+  return found == names_.end() ? 0 : found->second.count;
+}
+
+leak_fold::leak_fold(std::string segment, std::int64_t steps, std::int64_t allocations_per_step)
+    : segment_{std::move(segment)}, steps_{steps}, allocations_per_step_{allocations_per_step} {}
+
+leak_fold::row_state& leak_fold::row_of(std::uint8_t space, std::uint32_t operation) {
+  const std::uint64_t key = std::uint64_t{operation} << 8 | space;
+  const auto [found, is_new] = row_of_key_.try_emplace(key, rows_.size());
+  if (is_new) rows_.push_back({space, operation, 0, growth_series{steps_}});
+  return rows_[found->second];
+}
+
+void leak_fold::change(std::uint8_t space, std::uint32_t operation, std::int64_t bytes) {
+  row_state& row = row_of(space, operation);
+  row.series.add(row.live, step_);
+  row.live += bytes;
+  spaces_[space].live += bytes;
+  spaces_[space].is_used = true;
+}
+
+void leak_fold::on_allocation(const replay_state&, const replayed_block& block) {
+  change(block.space, block.operation, static_cast<std::int64_t>(block.bytes));
+  spaces_[block.space].allocated = block.ordinal;
+  if (allocations_per_step_ != 0 && ++allocations_ % allocations_per_step_ == 0 && step_ < steps_) end_step();
+}
+
+void leak_fold::on_deallocation(const replay_state&, const replayed_block& block, std::uint32_t) {
+  change(block.space, block.operation, -static_cast<std::int64_t>(block.bytes));
+}
+
+void leak_fold::on_segment_end(const replay_state& at, label name) {
+  if (allocations_per_step_ == 0 && at.names.text(name) == segment_) end_step();
+}
+
+void leak_fold::on_allocator_event(const replay_state&, const event& happened, std::uint32_t) {
+  if (happened.kind != event_kind::reserve && happened.kind != event_kind::release) return;
+  space_state& space = spaces_[happened.space];
+  space.is_used = true;
+  if (space.reserved == nullptr) space.reserved = std::make_unique<reserved_ledger>();
+  (void)(happened.kind == event_kind::reserve ? space.reserved->reserve(happened.address, happened.bytes)
+                                              : space.reserved->release(happened.address, happened.bytes));
+}
+
+void leak_fold::end_step() {
+  ++step_;
+  for (space_state& space : spaces_) {
+    if (!space.is_used) continue;
+    if (space.totals.empty()) space.totals.assign(2, growth_series{steps_});
+    // A space that was first used in a later step had no bytes before.
+    space.totals[0].add(0, step_ - 1);
+    space.totals[1].add(0, step_ - 1);
+    space.totals[0].add(space.live, step_);
+    space.totals[1].add(space.reserved == nullptr ? 0 : std::max<std::int64_t>(0, space.reserved->current() - space.live), step_);
+    space.allocated_at_end.resize(static_cast<std::size_t>(step_ - 1));
+    space.allocated_at_end.push_back(space.allocated);
+  }
+}
+
+void leak_fold::note_live(const replayed_block& block) {
+  row_state& row = row_of(block.space, block.operation);
+  const auto bytes = static_cast<std::int64_t>(block.bytes);
+  if (row.blocks == 0 || block.ordinal < row.oldest) {
+    row.oldest = block.ordinal;
+    row.oldest_bytes = bytes;
+  }
+  if (row.blocks == 0 || block.ordinal > row.newest) {
+    row.newest = block.ordinal;
+    row.newest_bytes = bytes;
+  }
+  ++row.blocks;
+}
+
+std::int64_t leak_fold::step_of(const space_state& space, std::uint64_t ordinal) const {
+  return std::lower_bound(space.allocated_at_end.begin(), space.allocated_at_end.end(), ordinal) - space.allocated_at_end.begin();
+}
+
+growing_owner leak_fold::found_in(const replay_state& at, const row_state& row) const {
+  growing_owner found;
+  found.space = at.space_name(row.space);
+  std::vector<std::uint32_t> path;
+  for (std::uint32_t node = row.operation; node != 0; node = at.operations()[node].parent) path.push_back(node);
+  std::reverse(path.begin(), path.end());
+  for (const std::uint32_t node : path) append_operation(found.operation, at.names.text(at.operations()[node].name));
+  found.end_blocks = row.blocks;
+  if (row.blocks == 0) return found;
+  found.oldest_step = step_of(spaces_[row.space], row.oldest);
+  found.newest_step = step_of(spaces_[row.space], row.newest);
+  found.oldest_bytes = row.oldest_bytes;
+  found.newest_bytes = row.newest_bytes;
+  return found;
+}
+
+leak_report leak_fold::made(const replay_state& at, const profile& of) {
+  leak_report report;
+  report.segment = segment_;
+  report.steps = steps_;
+  report.is_by_count = allocations_per_step_ != 0;
+  std::array<double, any_space + 1> per_step{};
+  const auto add = [&](growing_owner owner, const growth& trend, std::size_t space) {
+    if (trend.kind == growth_kind::level) return;
+    owner.trend = trend;
+    if (trend.kind == growth_kind::grows) per_step[space] += trend.per_step;
+    (trend.kind == growth_kind::grows ? report.growing : report.levelled).push_back(std::move(owner));
+  };
+  for (row_state& row : rows_) {
+    row.series.add(row.live, steps_);
+    if (const growth trend = row.series.judge(); trend.kind != growth_kind::level) add(found_in(at, row), trend, row.space);
+  }
+  for (std::size_t index = 0; index < any_space; ++index) {
+    const space_state& space = spaces_[index];
+    if (!space.is_used) continue;
+    const std::string name{at.space_name(static_cast<std::uint8_t>(index))};
+    const space_profile* const known = of.find_space(name);
+    leak_report::space_row& row = report.spaces.emplace_back();
+    row.name = name;
+    row.capacity = known == nullptr || known->capacity_is_per_core ? 0 : known->capacity;
+    if (space.totals.empty()) continue;
+    row.last = space.totals[0].judge().last;
+    growing_owner idle;
+    idle.space = name;
+    idle.operation = reserved_beyond_blocks;
+    if (space.reserved != nullptr) add(std::move(idle), space.totals[1].judge(), index);
+    row.per_step = per_step[index];
+  }
+  std::stable_sort(report.growing.begin(), report.growing.end(),
+                   [](const auto& left, const auto& right) { return left.trend.per_step > right.trend.per_step; });
+  std::stable_sort(report.levelled.begin(), report.levelled.end(),
+                   [](const auto& left, const auto& right) { return left.trend.last > right.trend.last; });
+  return report;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI

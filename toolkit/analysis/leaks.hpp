@@ -1,0 +1,169 @@
+#pragma once
+
+#include <memprof/ledger/facet/reserved.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/growth.hpp>
+#include <memprof/toolkit/format/trace_replay.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+/// @file
+/// Who grows from step to step, told apart from what fills up and stops.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The owner of bytes that an allocator reserves and no block uses: fragmentation.
+inline constexpr std::string_view reserved_beyond_blocks = "(reserved, but in no block)";
+
+/// One owner whose bytes at the ends of the steps grew.
+struct growing_owner {
+  std::string space;
+  std::string operation;  ///< its path; empty: outside every operation; or `reserved_beyond_blocks`
+  growth trend;
+  std::int64_t end_blocks = 0;    ///< live at the end of the run
+  std::int64_t oldest_step = -1;  ///< in which the oldest of them was allocated, from 0; -1: no block
+  std::int64_t newest_step = -1;  ///< the same for the newest
+  std::int64_t oldest_bytes = 0;  ///< its size
+  std::int64_t newest_bytes = 0;
+};
+
+/// The growth of a run.
+struct leak_report {
+  std::string segment;       ///< the name of the segments whose ends are the steps' ends; empty: none repeats, see `is_by_count`
+  std::int64_t steps = 0;    ///< their number
+  bool is_by_count = false;  ///< no segment's name repeats: the steps are equal parts of the run's allocations
+  std::vector<growing_owner> growing;   ///< `grows`, most bytes per step first
+  std::vector<growing_owner> levelled;  ///< `levels_off`, most bytes at the last step first
+  struct space_row {
+    std::string name;
+    std::int64_t last = 0;      ///< bytes live at the last step
+    std::int64_t capacity = 0;  ///< bytes; 0: no limit is known
+    double per_step = 0;        ///< the sum of `growing`
+  };
+  std::vector<space_row> spaces;
+
+  /// Whether there were enough steps for a verdict.
+  [[nodiscard]] bool is_long_enough() const noexcept { return steps >= growth_series::least_steps; }
+};
+
+namespace detail {
+
+/// Counts the segments of each name, and allocations.
+class step_count : public replay_handler {
+ public:
+  void on_segment_end(const replay_state& at, label name);
+  void on_allocation(const replay_state&, const replayed_block&) { ++allocations_; }
+
+  /// The name that ends most segments, the last of equals; empty if none repeats.
+  [[nodiscard]] std::string segment() const;
+  [[nodiscard]] std::int64_t count_of(const std::string& segment) const;
+  [[nodiscard]] std::int64_t allocations() const noexcept { return allocations_; }
+
+ private:
+  struct counted {
+    std::int64_t count = 0;
+    std::int64_t order = 0;
+  };
+  std::map<std::string, counted, std::less<>> names_;
+  std::int64_t allocations_ = 0;
+};
+
+/// Reads the bytes of every owner at the end of each step.
+class leak_fold : public replay_handler {
+ public:
+  leak_fold(std::string segment, std::int64_t steps, std::int64_t allocations_per_step);
+
+  void on_allocation(const replay_state& at, const replayed_block& block);
+  void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t);
+  void on_segment_end(const replay_state& at, label name);
+  void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t);
+
+  /// After the last event. `for_each_live(space, visit)` visits the live blocks of a space.
+  template <class ForEachLive>
+  [[nodiscard]] leak_report report(const replay_state& at, const profile& of, ForEachLive&& for_each_live) {
+    for (std::size_t space = 0; space < any_space; ++space) {
+      if (spaces_[space].is_used)
+        for_each_live(static_cast<std::uint8_t>(space), [&](const replayed_block& block) { note_live(block); });
+    }
+    return made(at, of);
+  }
+
+ private:
+  struct row_state {
+    std::uint8_t space = 0;
+    std::uint32_t operation = 0;
+    std::int64_t live = 0;
+    growth_series series;
+    std::int64_t blocks = 0;   ///< live at the end
+    std::uint64_t oldest = 0;  ///< the ordinals of the oldest and newest of them
+    std::uint64_t newest = 0;
+    std::int64_t oldest_bytes = 0;
+    std::int64_t newest_bytes = 0;
+  };
+  struct space_state {
+    bool is_used = false;
+    std::uint64_t allocated = 0;  ///< the ordinal of the last block
+    std::int64_t live = 0;
+    std::unique_ptr<reserved_ledger> reserved;    ///< null: nothing was reserved
+    std::vector<std::uint64_t> allocated_at_end;  ///< `allocated` at the end of each step
+    std::vector<growth_series> totals;            ///< of live bytes and, if it reserves, of what is reserved beyond them
+  };
+
+  [[nodiscard]] row_state& row_of(std::uint8_t space, std::uint32_t operation);
+  void change(std::uint8_t space, std::uint32_t operation, std::int64_t bytes);
+  void end_step();
+  void note_live(const replayed_block& block);
+  [[nodiscard]] std::int64_t step_of(const space_state& space, std::uint64_t ordinal) const;
+  [[nodiscard]] growing_owner found_in(const replay_state& at, const row_state& row) const;
+  [[nodiscard]] leak_report made(const replay_state& at, const profile& of);
+
+  std::string segment_;
+  std::int64_t steps_;
+  std::int64_t allocations_per_step_;  ///< 0: segments end the steps
+  std::int64_t allocations_ = 0;
+  std::int64_t step_ = 0;  ///< steps that have ended
+  std::array<space_state, any_space + 1> spaces_{};
+  std::vector<row_state> rows_;
+  std::unordered_map<std::uint64_t, std::size_t> row_of_key_;
+};
+
+}  // namespace detail
+
+/// Finds who grows in a trace, whose profile is `of`. Three passes, the first for the clock; memory for operations, live blocks
+/// and 8 bytes a step and space.
+template <trace_source Source>
+[[nodiscard]] leak_report find_leaks(const Source& source, const profile& of) {
+  constexpr std::int64_t parts_without_steps = 256;
+  clock_visitor times;
+  source.visit(times);
+  detail::step_count counted;
+  trace_replay counting{counted, times.clock};
+  source.visit(counting);
+  const std::string segment = counted.segment();
+  std::int64_t steps = counted.count_of(segment);
+  std::int64_t per_step = 0;
+  if (segment.empty()) {
+    per_step = std::max<std::int64_t>(1, counted.allocations() / parts_without_steps);
+    steps = counted.allocations() / per_step;
+  }
+  detail::leak_fold fold{segment, steps, per_step};
+  trace_replay replay{fold, times.clock};
+  source.visit(replay);
+  return fold.report(replay.state(), of, [&](std::uint8_t space, auto&& visit) { replay.for_each_live(space, visit); });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

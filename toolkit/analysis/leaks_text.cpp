@@ -1,0 +1,159 @@
+#include <memprof/config.hpp>
+#include <memprof/report/text/marked_text.hpp>
+#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/section_text.hpp>
+#include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/growth.hpp>
+#include <memprof/toolkit/analysis/leaks.hpp>
+#include <memprof/toolkit/analysis/leaks_text.hpp>
+#include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+namespace {
+
+constexpr std::size_t most_owners = 20;
+
+std::string_view step_word(const leak_report& of) { return of.is_by_count ? "part" : "step"; }
+
+/// Step `step`, which counts from 0, as people count.
+std::string step_text(std::int64_t step) { return grouped(step + 1); }
+
+std::string_view name_of(const growing_owner& owner) {
+  return owner.operation.empty() ? outside_every_operation : owner.operation;
+}
+
+void add_verdict(marked_text& line, const leak_report& of) {
+  if (!of.is_long_enough()) {
+    line.add("not known", emphasis::caution).add(": ");
+    line.add_count(of.steps, of.is_by_count ? "allocation is" : "step is", of.is_by_count ? "allocations are" : "steps are");
+    line.add(" too few, " + std::to_string(growth_series::least_steps) + " are needed").end_line();
+    return;
+  }
+  if (of.growing.empty()) {
+    line.add("none", emphasis::strong).add(": nothing grows from ").add(step_word(of)).add(" to ").add(step_word(of)).end_line();
+    return;
+  }
+  for (const leak_report::space_row& space : of.spaces) {
+    const auto is_here = [&](const growing_owner& owner) { return owner.space == space.name; };
+    const auto first = std::find_if(of.growing.begin(), of.growing.end(), is_here);
+    if (first == of.growing.end()) continue;
+    const auto count = std::count_if(of.growing.begin(), of.growing.end(), is_here);
+    line.add_name(space.name).add(" grows by ").add(short_bytes(space.per_step), emphasis::alarm);
+    line.add(" per ").add(step_word(of)).add(", ");
+    line.add(count == 1 ? "all of it from " : "most of it from ").add_name(name_of(*first));
+    line.add(", since ").add(step_word(of)).add(" ").add(step_text(first->trend.since_step)).end_line();
+  }
+}
+
+/// What will be live, and when a space is full.
+void add_forecast(marked_text& line, const leak_report& of, std::int64_t more_steps) {
+  for (const leak_report::space_row& space : of.spaces) {
+    if (space.per_step <= 0) continue;
+    const double later = static_cast<double>(space.last) + space.per_step * static_cast<double>(more_steps);
+    line.add_count(more_steps).add(" more ").add(step_word(of)).add(more_steps == 1 ? "" : "s").add(": ");
+    line.add(short_bytes(later)).add(" of ").add_name(space.name).add(" instead of ").add_bytes(space.last);
+    if (space.capacity > space.last) {
+      const double steps = static_cast<double>(space.capacity - space.last) / space.per_step;
+      line.add("; its ").add_bytes(space.capacity).add(" are full in ");
+      constexpr double most = 9e18;
+      line.add(grouped(static_cast<std::int64_t>(std::min(steps, most)))).add(" ").add(step_word(of)).add("s", emphasis::none);
+    }
+    line.end_line();
+  }
+}
+
+void add_steps(marked_text& line, const leak_report& of) {
+  line.add_count(of.steps);
+  if (of.is_by_count) {
+    line.add(" parts of equally many allocations, as no name of a segment repeats: memprof::snapshot(\"STEP\") marks steps");
+  } else {
+    line.add(of.steps == 1 ? " end" : " ends")
+        .add(" of ")
+        .add_name(of.segment)
+        .add("; what comes and goes between them does not count");
+  }
+  line.end_line();
+}
+
+void add_block(marked_text& cell, std::int64_t bytes, std::int64_t step) {
+  cell.next_cell();
+  if (step < 0) {
+    cell.add("-");
+  } else {
+    cell.add_bytes(bytes).add(", ").add(step_text(step));
+  }
+}
+
+summary_section table_of(const leak_report& of, const std::vector<growing_owner>& owners, bool are_growing, bool shows_all) {
+  summary_section section;
+  section.is_wide = true;
+  section.table.has_titles = true;
+  const std::string step{step_word(of)};
+  section.table.titles = are_growing
+                             ? "Grows\tper " + step + "\tlast\tblocks\tsince " + step + "\toldest, " + step + "\tnewest, " + step
+                             : "Grew, and stopped\tlast\tblocks\tfrom " + step + "\tto " + step;
+  section.table.alignment = are_growing ? "lrrrrrr" : "lrrrr";
+  marked_text& rows = section.table.rows;
+  const bool has_spaces = of.spaces.size() > 1;
+  const std::size_t shown = shows_all || owners.size() <= most_owners + 1 ? owners.size() : most_owners;
+  for (std::size_t index = 0; index < shown; ++index) {
+    const growing_owner& owner = owners[index];
+    rows.add_name(name_of(owner));
+    if (has_spaces) rows.add(" of ", emphasis::faint).add_name(owner.space, emphasis::faint);
+    if (are_growing) rows.next_cell().add(signed_short_bytes(owner.trend.per_step), emphasis::strong);
+    rows.next_cell().add_bytes(owner.trend.last).next_cell().add_count(owner.end_blocks);
+    rows.next_cell().add(step_text(owner.trend.since_step));
+    if (are_growing) {
+      add_block(rows, owner.oldest_bytes, owner.oldest_step);
+      add_block(rows, owner.newest_bytes, owner.newest_step);
+    } else {
+      rows.next_cell().add(step_text(owner.trend.until_step));
+    }
+    rows.end_line();
+  }
+  if (shown < owners.size()) {
+    const auto others = static_cast<std::int64_t>(owners.size() - shown);
+    section.further_lines.add_count(others, "other", "others").add(": --all lists them").end_line();
+  }
+  return section;
+}
+
+}  // namespace
+}  // namespace detail
+
+std::string to_text(const leak_report& of, std::int64_t more_steps, const text_options& options, bool shows_all) {
+  using namespace detail;
+  constexpr std::size_t max_lines_each = 4;
+  std::string text;
+  const auto add = [&](const summary_section& section) {
+    append_section(text, section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored);
+  };
+  const auto add_lines = [&](std::string_view heading, auto&& write) {
+    summary_section section;
+    section.heading = heading;
+    write(section.lines);
+    add(section);
+  };
+  add_lines("Leaks", [&](marked_text& lines) { add_verdict(lines, of); });
+  add_lines("Steps", [&](marked_text& lines) { add_steps(lines, of); });
+  add_lines("After", [&](marked_text& lines) { add_forecast(lines, of, more_steps); });
+  for (const bool are_growing : {true, false}) {
+    const std::vector<growing_owner>& owners = are_growing ? of.growing : of.levelled;
+    if (owners.empty()) continue;
+    text += '\n';
+    add(table_of(of, owners, are_growing, shows_all));
+  }
+  return text;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
