@@ -673,7 +673,8 @@ TEST_CASE("process memory: a program that allocates nothing under capture hears 
                                                                     "operator new is recorded, but was not called"));
 }
 
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
+#if __GLIBC_PREREQ(2, 33)
 /// Stands before that of the C library.
 extern "C" struct mallinfo2 mallinfo2() noexcept {
   static const auto real = reinterpret_cast<struct mallinfo2 (*)()>(::dlsym(RTLD_NEXT, "mallinfo2"));
@@ -684,4 +685,5 @@ extern "C" struct mallinfo2 mallinfo2() noexcept {
   }
   return real();
 }
+#endif
 #endif
