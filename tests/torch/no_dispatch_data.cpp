@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
@@ -88,6 +89,21 @@ TEST_CASE("torch no_dispatch: data of the program's own is read where it lies") 
   CHECK((tensor * 2)[3].item<float>() == 8.0F);
   CHECK(tensor.clone()[2].item<float>() == 3.0F);
   CHECK(estimates_of(capture.profile()).empty());
+}
+
+TEST_CASE("torch no_dispatch: a part of a large tensor has its nominal value, and takes no memory for the rest") {
+  for (const torch::Device device : {torch::Device{torch::kCPU}, torch::Device{torch::kCUDA}}) {
+    INFO(device);
+    auto capture = begin_no_dispatch({.device = {"cuda"}});
+    const std::int64_t before = resident_bytes();
+    const auto large = torch::randn({1 << 20, 1 << 10}, device);  // 4 GiB
+    const auto number = large.max().item<float>();
+    CHECK(large[5].max().item<float>() == number);
+    CHECK(std::abs(large[5].slice(0, 0, 10).sum().item<float>() - 10 * number) < 1e-4);
+    CHECK((large[5] + large[6]).max().item<float>() == 2 * number);
+    CHECK(torch::isfinite(large[7].clone()).all().item<bool>());
+    CHECK(resident_bytes() - before < 64 << 20);
+  }
 }
 
 TEST_CASE("torch no_dispatch: terabytes take no memory, whatever reads them") {

@@ -68,6 +68,21 @@ TEST_CASE("torch no_dispatch: what follows from unknown numbers agrees with itse
   CHECK(torch::ones({100, 1000}, torch::kBool).all().item<bool>());
 }
 
+TEST_CASE("torch no_dispatch: a part that is written leaves the rest of a tensor as it was") {
+  auto capture = begin_no_dispatch();
+  const auto numbers = unknown_numbers();
+  const auto number = numbers.max().item<float>();
+  auto squares = numbers.square();
+  squares.slice(0, 0, 50).fill_(2);
+  CHECK(std::abs(squares.slice(0, 50).max().item<float>() - number * number) < 1e-6);
+  auto gathered = torch::zeros({200, 1000});  // as optimizers do with gradients
+  gathered.slice(0, 0, 100).copy_(numbers);
+  CHECK(gathered.abs().max().item<float>() == number);
+  auto mask = numbers > 0;
+  mask.slice(0, 0, 20).fill_(false);
+  CHECK(mask.nonzero().size(0) == 40'000);
+}
+
 TEST_CASE("torch no_dispatch: a loss that is not known falls from step to step") {
   auto capture = begin_no_dispatch();
   torch::nn::Linear layer(1000, 100);

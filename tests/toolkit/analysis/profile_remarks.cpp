@@ -60,6 +60,14 @@ TEST_CASE("profile remarks: libraries whose events are missing are named, with w
         "what /opt/plugin.so allocated is missing: it has a registry of its own; link the executable with -rdynamic");
 }
 
+TEST_CASE("profile remarks: numbers that rest on what a simulated run assumed are said to, not to lack events") {
+  memprof::profile profile = faultless();
+  profile.exact = false;
+  profile.provenance.assumed = true;
+  CHECK(remarks_of(profile) ==
+        std::vector<std::string>{"the profile is not exact: the bytes rest on values or sizes that the simulated run assumed"});
+}
+
 TEST_CASE("profile remarks: the first allocation beyond the capacity is one, the capacity alone is none") {
   memprof::profile profile = faultless();
   profile.segments = {{"FORWARD_PASS", 0, 0}};

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/vector.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/profile/trace_profile.hpp>
@@ -110,6 +111,20 @@ TEST_CASE("facts: rows of a part that is missing are counted, and the profile is
   const memprof::profile profile = memprof::build_profile_of(fold);
   CHECK(profile.anomalies.missing_fact_rows == 5);
   CHECK_FALSE(profile.exact);
+}
+
+TEST_CASE("facts: a profile whose numbers rest on what its source assumed is not exact") {
+  const auto profile_with = [](std::int64_t assumed) {
+    memprof::source_limit limit;
+    limit.assumed = assumed;
+    memprof::trace_fold fold;
+    fold.facts({memprof::to_table(memprof::vector<memprof::source_limit>{limit}), 0});
+    return memprof::build_profile_of(fold);
+  };
+  CHECK_FALSE(profile_with(1).exact);
+  CHECK(profile_with(1).provenance.assumed);
+  CHECK(profile_with(0).exact);
+  CHECK_FALSE(profile_with(0).provenance.assumed);
 }
 
 TEST_CASE("facts: rows and tables beyond the limits are counted") {

@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 /// @file
@@ -222,24 +223,27 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
 
   const bool suits_values = facts.has_values && facts.is_small && facts.is_dense && plan.has_cpu_kernel &&
                             (rule == nullptr || rule->use != rule_use::always);
-  if (suits_values && !facts.is_on_cuda && run_on_values(call, plan, keys)) return;
   const std::vector<at::Tensor> written = facts.writes ? written_tensors(call, plan) : std::vector<at::Tensor>{};
+  const bool runs_on_values = suits_values && !facts.is_on_cuda;
+  if (runs_on_values && !facts.writes && run_on_values(call, plan, keys)) return;
   const likely_result shares{call, plan};
-  const bool computes_bytes = runs_small_kernel(plan, facts, rule);
-  if (computes_bytes) for_each_tensor(call, plan, [](const at::Tensor& tensor, const argument_role&) { materialize(tensor); });
+  if (runs_on_values && facts.writes && run_on_values(call, plan, keys)) {
+    return shares.give_to_results(call, written);  // a part of an unknown tensor may have been written
+  }
+  const bool computes_bytes = runs_small_kernel(plan, facts, rule) && materialize_arguments(call, plan);
   if (facts.is_on_cuda && (suits_values || computes_bytes)) {
     if (const auto computed = compute_for_cuda(call, plan, keys)) {
       simulate_memory(call, plan, facts, keys);
       take_over_values(call, *computed, suits_values);
       for (const at::Tensor& tensor : written) suits_values ? keep_values(tensor) : discard_values(tensor);
-      if (!suits_values) shares.give_to_results(call, written);
-      return;
+      return shares.give_to_results(call, written);
     }
   }
-  const nominal_result nominal{call, plan};
+  std::optional<nominal_result> nominal;
+  if (!computes_bytes || facts.is_on_cuda) nominal.emplace(call, plan);
   simulate_memory(call, plan, facts, keys);
   for (const at::Tensor& tensor : written) forget_values(tensor);
-  nominal.give_to_results(call, computes_bytes && !facts.is_on_cuda);
+  if (nominal.has_value()) nominal->give_to_results(call);
   shares.give_to_results(call, written);
 }
 

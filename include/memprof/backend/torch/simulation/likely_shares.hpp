@@ -259,10 +259,12 @@ class likely_result {
   }
 
   void give_to_results(torch_call& call, const std::vector<at::Tensor>& written) const {
-    for (const at::Tensor& tensor : written) {
-      if (fake_block* const block = unknown_block(tensor)) set(*block, std::nullopt, 0);
+    if (rules_ == nullptr) {
+      for (const at::Tensor& tensor : written) {
+        if (fake_block* const block = unknown_block(tensor)) set(*block, std::nullopt, 0);
+      }
+      return;
     }
-    if (rules_ == nullptr) return;
     std::size_t index = 0;
     for_each_result(call, [&](const c10::IValue& result) {
       const std::size_t place = index++;
@@ -270,7 +272,11 @@ class likely_result {
       if (block == nullptr) return;
       const bool has_choices = rules_->choice == nullptr || rules_->choice->result == place;
       const double joined = std::max(1.0, elements_ / static_cast<double>(std::max<std::int64_t>(1, result.toTensor().numel())));
-      set(*block, share_.has_value() ? std::optional{std::min(1.0, *share_ * joined)} : std::nullopt, has_choices ? choices_ : 0);
+      std::optional<double> share = share_.has_value() ? std::optional{std::min(1.0, *share_ * joined)} : std::nullopt;
+      const double part = static_cast<double>(result.toTensor().nbytes()) / static_cast<double>(block->bytes);
+      // Of the rest of the block, what was known before, if anything was.
+      if (share.has_value() && part < 1) share = block->share.load(std::memory_order_relaxed) * (1 - part) + *share * part;
+      set(*block, share, has_choices ? choices_ : 0);
     });
   }
 

@@ -62,7 +62,7 @@ bool with_element_type(c10::ScalarType dtype, Use use) {
   return block.data != nullptr && block.bytes <= max_valued_bytes(dtype) && !block.lacks_bytes.load(std::memory_order_relaxed);
 }
 
-/// Call before a kernel computes from whatever bytes a small tensor has: gives it those of its nominal value, if it has none yet.
+/// Gives a small tensor the bytes of its nominal value, if no kernel has computed any.
 inline void materialize(const at::Tensor& tensor) {
   fake_block* const block = is_dense(tensor) ? block_of(*tensor.storage().unsafeGetStorageImpl()) : nullptr;
   if (block == nullptr || !block->lacks_bytes.exchange(false, std::memory_order_relaxed) || block->data == nullptr) return;
@@ -105,6 +105,18 @@ inline void materialize(const at::Tensor& tensor) {
     number = static_cast<double>(element);
   });
   return number;
+}
+
+/// Call before a kernel computes from whatever bytes the arguments have. False if some have none: views of large tensors.
+[[nodiscard]] inline bool materialize_arguments(const torch_call& call, const operator_plan& plan) {
+  bool have_all = true;
+  for_each_tensor(call, plan, [&](const at::Tensor& tensor, const argument_role& role) {
+    materialize(tensor);
+    const fake_block* const block = is_dense(tensor) ? block_of(*tensor.storage().unsafeGetStorageImpl()) : nullptr;
+    const bool has = role.is_overwritten || block == nullptr || has_bytes(*block, tensor.scalar_type()) || has_values(tensor);
+    have_all = have_all && has;
+  });
+  return have_all;
 }
 
 /// A call as the functions below see it: the nominal values of its arguments.
@@ -228,29 +240,34 @@ class nominal_result {
     }
   }
 
-  /// `are_computed`: kernels have computed the bytes of small results from those of small arguments.
-  void give_to_results(torch_call& call, bool are_computed) const {
+  void give_to_results(torch_call& call) const {
     bool is_first = true;
     for_each_result(call, [&](const c10::IValue& result) {
-      if (result.isTensor()) give_to(result.toTensor(), std::exchange(is_first, false), are_computed);
+      if (result.isTensor()) give_to(result.toTensor(), std::exchange(is_first, false));
     });
   }
 
  private:
-  void give_to(const at::Tensor& result, bool is_first, bool are_computed) const {
+  void give_to(const at::Tensor& result, bool is_first) const {
     if (!result.defined() || !is_dense(result)) return;
     fake_block* const block = block_of(*result.storage().unsafeGetStorageImpl());
     if (block == nullptr || block->has_values.load(std::memory_order_relaxed)) return;
     const c10::ScalarType dtype = result.scalar_type();
     const bool is_number = c10::isFloatingType(dtype);
     const bool is_listed = value_.has_value() && (is_first || is_number);
-    if (is_listed) {
-      const double joined = std::max(1.0, elements_ / static_cast<double>(std::max<std::int64_t>(1, result.numel())));
-      block->nominal.store(*value_ * std::pow(joined, exponent_), std::memory_order_relaxed);
+    const bool is_whole = result.nbytes() == block->bytes;
+    // A part of a block says nothing of the rest, unless that is zeros, to be filled part by part.
+    const bool is_filled = is_number && nominal_number(*block) == 0;
+    if (is_listed && (is_whole || is_filled)) {
+      const double joined = elements_ / static_cast<double>(std::max<std::int64_t>(1, result.numel()));
+      block->nominal.store(joined > 1 ? *value_ * std::pow(joined, exponent_) : *value_, std::memory_order_relaxed);
     }
     // Integers that no operator of the list has made stay zeros, which are valid indices.
-    if (are_computed || !(is_listed || is_number) || result.nbytes() != block->bytes) return;
-    block->lacks_bytes.store(true, std::memory_order_relaxed);
+    if ((is_listed || is_number) && is_whole && block->bytes <= max_valued_bytes(dtype)) {
+      constexpr std::size_t most_filled = 1024;  // a program may read it through a pointer
+      block->lacks_bytes.store(true, std::memory_order_relaxed);
+      if (block->bytes <= most_filled) materialize(result);
+    }
   }
 
   std::optional<double> value_;

@@ -74,7 +74,8 @@ inline void keep_values(const at::Tensor& tensor) {
   if (block == nullptr) return;
   const bool covers = tensor.is_non_overlapping_and_dense() && tensor.nbytes() == tensor.storage().nbytes();
   const bool has = covers || block->has_values.load(std::memory_order_relaxed);
-  if (!has || block->bytes > max_valued_bytes(tensor.scalar_type())) return forget_values(*block);
+  if (block->bytes > max_valued_bytes(tensor.scalar_type())) return forget_values(*block);
+  if (!has) return;  // what else is in the block stays unknown
   block->has_values.store(true, std::memory_order_relaxed);
   block->lacks_bytes.store(false, std::memory_order_relaxed);
 }
