@@ -181,7 +181,10 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
 int run(const run_arguments& arguments) {
   const std::string& name = arguments.command.front();
   const std::filesystem::path program = find_program(name);
-  if (program.empty()) return refuse(name, "there is no such program", not_found);
+  if (program.empty()) {
+    const bool is_script = name.ends_with(".py") && std::filesystem::exists(name);
+    return refuse(name, is_script ? "it is a script: memprof run -- python3 " + name : "there is no such program", not_found);
+  }
   std::filesystem::path library;
   if (!records_itself()) {
     library = preload_library();

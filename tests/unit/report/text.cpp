@@ -835,7 +835,7 @@ TEST_CASE("text: the advice for a Python process names no header") {
   reading.unrecorded_heap_bytes = 300 * mib;
   profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
   const std::string empty = to_text(profile);
-  CHECK(empty.find("No allocations recorded.\nThe program imported no torch") != std::string::npos);
+  CHECK(empty.find("No allocations recorded.\nNo tensor of PyTorch") != std::string::npos);
   memprof::profile with_blocks = training();
   with_blocks.spaces[0].name = "cpu";
   with_blocks.process.command_line = profile.process.command_line;

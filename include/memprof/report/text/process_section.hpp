@@ -125,7 +125,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   });
   if (!has_readings) return {};
   if (is_python(source)) {
-    return "The program imported no torch, and neither memprof.track nor a memprof.MemorySpace named a block.\n"
+    return "No tensor of PyTorch was allocated on the CPU, and no block was named by memprof.track or a memprof.MemorySpace.\n"
            "`memprof run -- python3 SCRIPT` records every malloc.\n";
   }
   if (!records_operator_new) {
