@@ -1,8 +1,10 @@
 #include "captures.hpp"
 #include "models.hpp"
 
+#include <memprof/backend/torch/simulation/device_usage.hpp>
 #include <memprof/trace/device_presets.hpp>
 
+#include <c10/util/Exception.h>
 #include <torch/torch.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -118,6 +120,42 @@ TEST_CASE("torch no_dispatch: fused attention on CUDA holds no scores") {
   CHECK(capture.profile().space("cuda:0").cumulative_current - before == 2 * 8 * 4096 * (64 * 2 + 4) + 3 * 8);
   output.sum().backward();
   CHECK(q.grad().sizes() == q.sizes());
+}
+
+TEST_CASE("torch no_dispatch: the fake device knows what is live, and has been") {
+  memprof::detail::device_usage& usage = memprof::detail::fake_device_usage;
+  torch::Tensor earlier;
+  {
+    auto capture = begin_no_dispatch({.device = {"cuda"}});
+    earlier = torch::empty({1000}, torch::kCUDA);
+    CHECK(usage.live() == 4000);
+  }
+  auto capture = begin_no_dispatch({.device = {"cuda"}});
+  CHECK(usage.live() == 0);
+  const auto kept = torch::empty({100}, torch::kCUDA);
+  torch::empty({200}, torch::kCUDA);
+  earlier.reset();  // counts no longer
+  CHECK(usage.live() == 400);
+  CHECK(usage.live() == capture.profile().space("cuda:0").cumulative_current);
+  CHECK(usage.peak() == 1200);
+  CHECK(usage.reserved() == 1200);
+  usage.reset_peak();
+  CHECK(usage.peak() == 400);
+  CHECK(usage.reserved() == 1200);
+  usage.reset_reserved();
+  CHECK(usage.reserved() == 400);
+  CHECK((usage.allocated() == 1200 && usage.allocations() == 2 && usage.deallocations() == 1));
+}
+
+TEST_CASE("torch no_dispatch: a fake device with a limit runs out of memory, and goes on when there is some") {
+  auto capture = begin_no_dispatch({.device = {"cuda"}});
+  memprof::detail::fake_device_usage.set_limit(2048);
+  const auto options = torch::TensorOptions(torch::kCUDA).dtype(torch::kByte);
+  auto first = torch::empty({1024}, options);
+  CHECK_THROWS_AS(torch::empty({1025}, options), c10::OutOfMemoryError);  // rounded to 512, as a GPU's blocks are
+  CHECK_NOTHROW(torch::empty({1024}, options));
+  first.reset();
+  CHECK_NOTHROW(torch::empty({2048}, options));
 }
 
 }  // namespace memprof_tests::torch_no_dispatch_cuda
