@@ -134,8 +134,8 @@ class NoDispatch(Capture):
     """A capture that runs a PyTorch program without its memory and its kernels (NO_DISPATCH).
 
     Every tensor is in the profile with its true size and lifetime, but takes no memory. Small tensors hold what the program computes;
-    all others read as zeros. If `device` is a GPU's preset, a file that describes one, or "cuda" for one without a limit, the program
-    finds that CUDA device (`torch.cuda`). Where it is full, the program goes on, or with `raise_out_of_memory` gets
+    what is read of others is a guess. If `device` is a GPU's preset, a file that describes one, or "cuda" for one without a limit,
+    the program finds that CUDA device (`torch.cuda`). Where it is full, the program goes on, or with `raise_out_of_memory` gets
     `torch.OutOfMemoryError`. Other parameters are those of `Capture`.
     """
 
@@ -153,13 +153,16 @@ class NoDispatch(Capture):
             from .torch._simulation import Simulation
 
             self._simulation = Simulation()
+        begun: _core._Capture | None = None
         try:
             begun = _core._Capture(no_dispatch=True, **options)
+            if self._simulation is not None:
+                self._simulation.claim(options["device"])
         except BaseException:
+            if begun is not None:
+                begun.end("END_TRACE")
             self._undo()
             raise
-        if self._simulation is not None:
-            self._simulation.claim(options["device"])
         if self._raises:
             _core._limit_device(_core._cuda_capacity(options["device"]) or 0)
         return begun

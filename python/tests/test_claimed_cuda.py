@@ -263,7 +263,9 @@ def test_an_optimizer_steps(claimed: memprof.Capture, name: str) -> None:
     assert space.cumulative_peak > 2 * 4 * 2 * 256 * 256  # weights and gradients
 
 
-@pytest.mark.parametrize("options", [dict(foreach=True), dict(foreach=False), dict(fused=True), dict(capturable=True), dict(amsgrad=True)])
+@pytest.mark.parametrize(
+    "options", [dict(foreach=True), dict(foreach=False), dict(fused=True), dict(capturable=True), dict(amsgrad=True)]
+)
 def test_variants_of_adam(claimed: memprof.Capture, options: dict[str, bool]) -> None:
     model = Mixer().cuda()
     optimizer = torch.optim.AdamW(model.parameters(), **options)
@@ -313,7 +315,11 @@ def test_gradients_are_accumulated_and_clipped(claimed: memprof.Capture) -> None
 def test_checkpointing_keeps_less(claimed: memprof.Capture, use_reentrant: bool) -> None:
     from torch.utils.checkpoint import checkpoint
 
-    layers = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(1024, 256)) for _ in range(4)).cuda()
+    def layer() -> Any:
+        up, down = torch.nn.Linear(256, 1024), torch.nn.Linear(1024, 256)
+        return torch.nn.Sequential(up, torch.nn.GELU(), torch.nn.Dropout(0.1), down)
+
+    layers = torch.nn.ModuleList(layer() for _ in range(4)).cuda()
 
     def peak(recomputes: bool) -> int:
         torch.cuda.reset_peak_memory_stats()
@@ -333,16 +339,16 @@ def test_checkpointing_keeps_less(claimed: memprof.Capture, use_reentrant: bool)
 def test_schedulers(claimed: memprof.Capture) -> None:
     model = Mixer().cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1.0)
-    scheduler = torch.optim.lr_scheduler.SequentialLR(
-        optimizer, [torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=2), torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)], [2]
-    )
+    kinds = torch.optim.lr_scheduler
+    parts = [kinds.LinearLR(optimizer, 0.5, total_iters=2), kinds.CosineAnnealingLR(optimizer, 10)]
+    scheduler = kinds.SequentialLR(optimizer, parts, [2])
     rates = []
     for _ in range(3):
         rates += scheduler.get_last_lr()
         step(model, optimizer)
         scheduler.step()
     assert rates == [0.5, 0.75, 1.0]
-    torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer).step(step(model, optimizer).item())
+    kinds.ReduceLROnPlateau(optimizer).step(step(model, optimizer).item())
 
 
 def test_averages_of_a_model(claimed: memprof.Capture) -> None:
@@ -495,9 +501,11 @@ def test_generation_ends(claimed: memprof.Capture) -> None:
 
 
 def test_convolutions(claimed: memprof.Capture) -> None:
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.LazyLinear(10)).cuda()
-    loss = torch.nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32, device="cuda")), torch.randint(0, 10, (8,), device="cuda"))
-    loss.backward()
+    nn = torch.nn
+    layers = [nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(10)]
+    model = nn.Sequential(*layers).cuda()
+    scores, labels = model(torch.randn(8, 3, 32, 32, device="cuda")), torch.randint(0, 10, (8,), device="cuda")
+    nn.functional.cross_entropy(scores, labels).backward()
     assert model[5].weight.shape == (10, 16 * 15 * 15)
 
 
@@ -562,7 +570,9 @@ def test_an_unchanged_script(tmp_path: pathlib.Path) -> None:
         "model = torch.nn.Sequential(torch.nn.Linear(4096, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)).to(device)\n"
         "optimizer = torch.optim.AdamW(model.parameters())\n"
         "for step in range(2):\n"
-        "    loss = torch.nn.functional.cross_entropy(model(torch.randn(64, 4096, device=device)), torch.randint(0, 10, (64,), device=device))\n"
+        "    x, labels = torch.randn(64, 4096, device=device), torch.randint(0, 10, (64,), device=device)\n"
+        "    loss = torch.nn.functional.cross_entropy(model(x), labels)\n"
+        "    del x, labels\n"
         "    optimizer.zero_grad()\n"
         "    loss.backward()\n"
         "    optimizer.step()\n"
@@ -571,6 +581,6 @@ def test_an_unchanged_script(tmp_path: pathlib.Path) -> None:
     )
     program = "import memprof, runpy, sys\nwith memprof.no_dispatch(device='gpu-80gb'): runpy.run_path(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", program, script], capture_output=True, text=True)
-    # Parameters and two moments, the loss, the last batch is gone; two workspaces of cuBLAS.
+    # Parameters and two moments, the loss; two workspaces of cuBLAS.
     parameters = 4096 * 4096 + 4096 + 4096 * 10 + 10
     assert done.stdout == f"cuda {3 * 4 * parameters + 4 + 2 * 8_519_680}\n", done.stderr

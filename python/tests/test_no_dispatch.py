@@ -190,6 +190,14 @@ def test_a_device_that_does_not_exist_leaves_nothing_replaced() -> None:
     assert (torch.compile, torch.cuda.is_available) == before
 
 
+def test_a_device_that_cannot_be_claimed_leaves_nothing_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.compile, torch.cuda.is_available
+    monkeypatch.delattr(torch, "Event")
+    with pytest.raises(memprof.Error, match="needs torch 2.5"):
+        memprof.no_dispatch(device="gpu-24gb")
+    assert (torch.compile, torch.cuda.is_available) == before and not memprof.is_capturing()
+
+
 def test_captures_and_simulations_alternate() -> None:
     expected = real(lambda: two_steps("SGD"))
     for _ in range(2):

@@ -34,6 +34,8 @@ class Simulation:
         """Call once libtorch has the device. Does nothing if it is not a CUDA device."""
         capacity = _core._cuda_capacity(device)
         if capacity is not None:
+            if not hasattr(torch, "Event"):
+                raise _core.Error(f"no_dispatch: a CUDA device needs torch 2.5 or later; this is {torch.__version__}")
             from ._claimed_cuda import ClaimedCuda
 
             ClaimedCuda(device, capacity, self._patches)
