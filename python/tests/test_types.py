@@ -34,12 +34,16 @@ def test_a_user_sees_types(tmp_path: pathlib.Path) -> None:
         "    reveal_type(capture.profile.space('cpu').live_at_peak.largest_blocks[0].category)\n"
         "    reveal_type(capture.trace.fit(1).reserved)\n"
         "memprof.capture(device=3)\n"
+        "with memprof.no_dispatch(device='gpu-24gb', raise_out_of_memory=True) as planned:\n"
+        "    reveal_type(planned.profile.mode)\n"
+        "memprof.no_dispatch(device=3)\n"
     )
     found = mypy(tmp_path, "user.py")
     assert "Literal['other'] | Literal['parameter']" in found or "Literal['other', 'parameter'" in found
     assert 'Revealed type is "int"' in found or 'Revealed type is "builtins.int"' in found
     assert 'incompatible type "int"' in found
-    assert "Found 1 error" in found
+    assert "Literal['normal'] | Literal['no_dispatch']" in found or "Literal['normal', 'no_dispatch']" in found
+    assert "Found 2 errors" in found
 
 
 def test_the_extension_has_the_stable_abi_where_python_has_one() -> None:
