@@ -605,6 +605,27 @@ class phantom_addresses {
 #if !defined(MEMPROF_SINGLE_HEADER_3)
 #define MEMPROF_SINGLE_HEADER_3
 
+// ---- <memprof/detail/cancellation_guard.hpp>
+#include <pthread.h>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Puts off the calling thread's cancellation until the end of the scope. A call of the profiler may not be the point where a
+/// thread is cancelled: it would be one that the program does not have without it, and unwinding out of `noexcept` ends the
+/// process.
+class [[nodiscard]] cancellation_guard {
+ public:
+  cancellation_guard() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  cancellation_guard(const cancellation_guard&) = delete;
+  cancellation_guard& operator=(const cancellation_guard&) = delete;
+  ~cancellation_guard() { ::pthread_setcancelstate(before_, nullptr); }
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/detail/signal_guard.hpp>
 #include <csignal>
 
@@ -621,15 +642,11 @@ class [[nodiscard]] signal_guard {
     ::sigfillset(&held);
     constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
     for (const int fault : faults) ::sigdelset(&held, fault);
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_before_);  // the C library does not let its signal be blocked
     ::pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   signal_guard(const signal_guard&) = delete;
   signal_guard& operator=(const signal_guard&) = delete;
-  ~signal_guard() {
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    ::pthread_setcancelstate(cancel_state_before_, nullptr);
-  }
+  ~signal_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
   /// Runs the handlers of signals that have come meanwhile.
   void let_through() const noexcept {
@@ -639,7 +656,7 @@ class [[nodiscard]] signal_guard {
   }
 
  private:
-  int cancel_state_before_ = PTHREAD_CANCEL_ENABLE;
+  cancellation_guard cancellation_;  // the C library does not let its signal be blocked
   sigset_t before_;
 };
 
@@ -7106,6 +7123,7 @@ struct provenance {
   std::string section;        ///< the file's name for them; empty: none
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about this many
   bool planned = false;       ///< planned by a compiler for its output; nothing was measured
+  bool assumed = false;       ///< they rest on values or sizes that a simulated run assumed: see the facts
   /// Names of fields, of any struct, that the source does not report; they keep their defaults.
   vector<std::string> absent;
   vector<std::string> remarks;  ///< what is missing or inconsistent in the source, one sentence each
@@ -7123,7 +7141,8 @@ struct profile {
   std::string device;  ///< the name of `capture_options::device`; empty: none given
   /// False if events were dropped, reentrant or untracked: totals may then be too small, and live bytes also too large, because
   /// frees of live blocks may be among the missing events. Also false if several memory spaces share one row, in which blocks at
-  /// equal addresses cannot be told apart. Whoever makes a profile has to claim that it is exact.
+  /// equal addresses cannot be told apart, and if the numbers rest on what a simulated run assumed. Whoever makes a profile has
+  /// to claim that it is exact.
   bool exact = false;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the start of the capture
@@ -11119,11 +11138,13 @@ template <class Ledger, class Rows>
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Why numbers recorded by another program are not exact measurements. A profile's `provenance` combines all rows.
+/// Why numbers are not exact measurements: another program recorded them, or a simulated run had to assume what they rest on. A
+/// profile's `provenance` combines all rows.
 struct source_limit {
   std::string remark;         ///< a sentence without its full stop; empty: none
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about this many
   std::int64_t planned = 0;   ///< not 0: the numbers were planned by a compiler, not measured
+  std::int64_t assumed = 0;   ///< not 0: they rest on values or sizes that were assumed, so the profile is not exact
 
   static constexpr std::string_view table = "source_limits";
   template <class Row, class Visitor>
@@ -11131,6 +11152,7 @@ struct source_limit {
     visit("remark", row.remark);
     visit("rounding", row.rounding);
     visit("planned", row.planned);
+    visit("assumed", row.assumed);
   }
 };
 
@@ -11150,6 +11172,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   for_each_fact<source_limit>(facts, [&](source_limit& limit) {
     made.rounding = std::max(made.rounding, limit.rounding);
     made.planned = made.planned || limit.planned != 0;
+    made.assumed = made.assumed || limit.assumed != 0;
     if (!limit.remark.empty() && made.remarks.size() < max_remarks) made.remarks.push_back(std::move(limit.remark));
   });
   return made;
@@ -11240,7 +11263,7 @@ template <class Fold, class Facts>
   result.facts = std::forward<Facts>(facts);
   result.provenance = detail::provenance_of(result.facts);
   result.anomalies.missing_fact_rows = static_cast<std::int64_t>(std::min<std::uint64_t>(fold.missing_fact_rows(), INT64_MAX));
-  if (fold.missing_fact_rows() != 0) result.exact = false;
+  if (fold.missing_fact_rows() != 0 || result.provenance.assumed) result.exact = false;
   return result;
 }
 /// The same of a trace of which more will come.
@@ -13149,9 +13172,8 @@ class trace_fold {
   }
   void space(const space_definition& space) noexcept {
     space_names_[space.id] = space.name;
-    if (!events_) begin({});
-    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
-    if (space.memory != 0) (void)events_->place(space.id, space.memory);
+    if (events_) return define(space);
+    if (!early_spaces_.push_back(space)) begin({});  // and this one has no limit
   }
   void facts(fact_part&& part) { facts_.add(std::move(part)); }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
@@ -13203,7 +13225,8 @@ class trace_fold {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
+    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes() +
+           early_spaces_.bytes();
   }
 
  private:
@@ -13213,12 +13236,19 @@ class trace_fold {
                        full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations},
         info.begin_stamp);
     if (work_limit_) events_->limit_work(*work_limit_);
+    for (std::size_t index = 0; index < early_spaces_.size(); ++index) define(early_spaces_[index]);
+    early_spaces_.clear();
+  }
+  void define(const space_definition& space) noexcept {
+    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
+    if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
 
   const detail::label_table* borrowed_names_ = nullptr;
   detail::label_table own_names_;
   detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
+  detail::page_array<space_definition> early_spaces_;  ///< those before the capture's information, without which no ledger begins
   detail::fact_tables facts_;
   std::optional<std::uint64_t> work_limit_;
   std::uint32_t full_segments_ = 0;
@@ -16311,6 +16341,12 @@ class handler_watch {
 /// That of the active capture.
 inline constinit handler_watch process_handlers{};
 
+/// Whether this thread runs a signal handler on its alternate stack, which may have no more than SIGSTKSZ bytes: 8,192.
+[[nodiscard]] inline bool is_on_alternate_stack() noexcept {
+  stack_t alternate{};
+  return ::sigaltstack(nullptr, &alternate) != 0 || (alternate.ss_flags & SS_ONSTACK) != 0;
+}
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/status_file.hpp>
@@ -16356,6 +16392,7 @@ class status_file {
     close();
     if (state_.load(std::memory_order_acquire) != 0) return;  // a thread still reads the last one
     const errno_guard kept;
+    const signal_guard whole;
     number_ = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (number_ < 0) return;
     process_ = ::getpid();
@@ -16369,6 +16406,7 @@ class status_file {
 
   /// The text, in `text`; empty if there is none.
   [[nodiscard]] std::string_view read(char (&text)[most_bytes]) noexcept {
+    const signal_guard whole;  // a handler that leaves by `siglongjmp`, or cancellation, would leave a reader behind
     std::uint32_t state = state_.load(std::memory_order_relaxed);
     do {
       if ((state & (is_open | is_closing)) != is_open) return {};
@@ -16419,6 +16457,7 @@ class status_file {
 
   void close_now() noexcept {
     const errno_guard kept;
+    const signal_guard whole;
     char text[most_bytes];
     if (!is_lost_.load(std::memory_order_relaxed) && process_in(text_of(text)) == process_in_file_) ::close(number_);
     number_ = -1;
@@ -16510,10 +16549,12 @@ inline constinit std::atomic<std::uint64_t> thread_without_handlers{0};
 }
 
 /// Asks `malloc` for the sums over all its arenas. It holds an arena's lock while it walks through the free blocks there, some 20
-/// to 50 ns each. Never under a lock of the profiler, for which a signal handler may wait that interrupted `malloc`.
+/// to 50 ns each, meanwhile without signals: a handler that leaves by `siglongjmp` would leave it locked. Never under a lock of
+/// the profiler, for which a signal handler may wait that interrupted `malloc`.
 inline void add_heap([[maybe_unused]] process_reading& reading) noexcept {
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 33)
+  const signal_guard whole;
   const struct mallinfo2 found = ::mallinfo2();
   reading.heap = static_cast<std::int64_t>(found.uordblks + found.hblkhd);
   reading.free_heap = static_cast<std::int64_t>(found.fordblks);
@@ -17573,6 +17614,7 @@ inline constinit void* reachable_backends = nullptr;
 /// Completes the trace file of the capture that has ended. Waits for the disk without the registry's lock, but with the backends'
 /// lock, so that no other thread begins or discards a capture meanwhile.
 inline void finish_file(registry& shared) noexcept {
+  const cancellation_guard whole;  // it waits for a thread
   if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
   capture_state* const state = state_of(shared);
   if (state == nullptr || !state->file.finish()) return;
@@ -17824,11 +17866,8 @@ inline void write_process_memory(capture_state& state) noexcept {
   state.file.commit();
 }
 
-/// Reads the process's memory at a snapshot, if the schedule allows. `snapshot_reader` points here while a capture is active.
-inline void read_process_at_snapshot() noexcept {
-  registry& shared = abi_1::process_registry;
-  if (!is_outside(abi_1::this_thread)) return;
-  if (!process_schedule.claim(monotonic_ns())) return;
+/// Reads the process's memory at a snapshot. Its frame has a buffer of 4 KiB, so it is not part of its caller's.
+[[gnu::noinline]] inline void read_process_and_keep(registry& shared) noexcept {
   const errno_guard kept;
   const capture_moment before = moment_before_reading(shared);
   const std::int64_t reading_ns = monotonic_ns();  // a drain is no cost of reading: it would come sooner or later
@@ -17840,6 +17879,15 @@ inline void read_process_at_snapshot() noexcept {
   shared.drain(shared);
   keep_reading(shared, *state, reading, before);
   write_process_memory(*state);
+}
+
+/// The same, if the schedule and the stack allow. `snapshot_reader` points here while a capture is active.
+inline void read_process_at_snapshot() noexcept {
+  if (!is_outside(abi_1::this_thread)) return;
+  const std::int64_t now_ns = monotonic_ns();
+  if (!process_schedule.claim(now_ns)) return;
+  if (is_on_alternate_stack()) return process_schedule.finish(now_ns, now_ns);  // the next snapshot may read
+  read_process_and_keep(abi_1::process_registry);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -19617,34 +19665,6 @@ struct answer_topic {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/profile/fact/approximated_operation.hpp>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// An operation whose memory a simulated run only estimated.
-struct approximated_operation {
-  std::string name;
-  std::string cause;
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;  ///< total size of the blocks allocated on an estimate
-
-  bool operator==(const approximated_operation&) const = default;
-
-  static constexpr std::string_view table = "approximations";
-  template <class Row, class Visitor>
-  static void columns(Row& row, Visitor&& visit) {
-    visit("name", row.name);
-    visit("cause", row.cause);
-    visit("count", row.count);
-    visit("bytes", row.bytes);
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
 // ---- <memprof/profile/fact/missing_source.hpp>
 #include <string>
 #include <string_view>
@@ -19663,33 +19683,6 @@ struct missing_source {
   static void columns(Row& row, Visitor&& visit) {
     visit("source", row.source);
     visit("reason", row.reason);
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/profile/fact/unknown_read.hpp>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// A value that the program read in a simulated run and that the simulation does not know. The program got the result for zeros,
-/// and may have taken another path than in a real run.
-struct unknown_read {
-  std::string name;       ///< name of the reading operator, such as "aten::item"; empty: the program read the memory directly
-  std::string operation;  ///< the program's innermost operation around it; empty: none
-  std::int64_t count = 0;
-
-  bool operator==(const unknown_read&) const = default;
-
-  static constexpr std::string_view table = "unknown_reads";
-  template <class Row, class Visitor>
-  static void columns(Row& row, Visitor&& visit) {
-    visit("name", row.name);
-    visit("operation", row.operation);
-    visit("count", row.count);
   }
 };
 
@@ -19906,14 +19899,23 @@ namespace memprof::inline MEMPROF_ABI::detail {
   section.lines.end_line();
 }
 
+/// Whether the process was Python's interpreter, whose programs include no headers.
+[[nodiscard, gnu::cold]] inline bool is_python(const profile& source) noexcept {
+  std::string_view program = source.process.command_line;
+  program = program.substr(0, program.find(' '));
+  return program.substr(program.rfind('/') + 1).starts_with("python");
+}
+
 /// What was not recorded, and how to record it.
-[[gnu::cold]] inline void add_unrecorded_heap(marked_text& line, const process_account& of) {
+[[gnu::cold]] inline void add_unrecorded_heap(marked_text& line, const profile& source, const process_account& of) {
   if (of.is_heap_known()) {
     line.add_bytes(of.reading.unrecorded_heap_bytes).add(" of heap not recorded: ");
   } else {
     line.add_bytes(of.other_anonymous).add(" not recorded: ");
   }
-  if (of.reading.records_operator_new == 0) {
+  if (is_python(source)) {
+    line.add("memory of the interpreter and of its modules: `memprof run -- python3 SCRIPT` records every malloc");
+  } else if (of.reading.records_operator_new == 0) {
     line.add("add #include <memprof/backend/malloc.hpp> to one .cpp file, which records malloc and operator new");
   } else if (of.is_heap_known()) {
     line.add(
@@ -19935,6 +19937,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
     records_operator_new = records_operator_new || reading.records_operator_new != 0;
   });
   if (!has_readings) return {};
+  if (is_python(source)) {
+    return "No tensor of PyTorch was allocated on the CPU, and no block was named by memprof.track or a memprof.MemorySpace.\n"
+           "`memprof run -- python3 SCRIPT` records every malloc.\n";
+  }
   if (!records_operator_new) {
     return "Nothing in this program records its allocations. Add to one .cpp file, for operator new:\n"
            "  #include <memprof/backend/new_delete.hpp>\n"
@@ -19946,6 +19952,212 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
   return "operator new is recorded, but was not called during the capture:\n"
          "  hold the guard until the work is done: auto capture = memprof::begin_capture();\n";
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/fact/approximated_operation.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// An operation whose memory a simulated run only estimated.
+struct approximated_operation {
+  std::string name;
+  std::string cause;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< total size of the blocks allocated on an estimate
+
+  bool operator==(const approximated_operation&) const = default;
+
+  static constexpr std::string_view table = "approximations";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("name", row.name);
+    visit("cause", row.cause);
+    visit("count", row.count);
+    visit("bytes", row.bytes);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/fact/assumed_size.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Results of an operator whose sizes depend on data that a simulated run did not have. The profile is then not exact.
+struct assumed_size {
+  std::string name;       ///< of the operator, such as "aten::nonzero"
+  std::string operation;  ///< the program's innermost operation around it; empty: none
+  std::string cause;      ///< what the sizes depend on, and what was assumed
+  std::int64_t count = 0;
+  std::int64_t assumed = 0;  ///< rows or elements that were assumed, over all calls
+  std::int64_t most = 0;     ///< the most that there can be, over all calls; 0: unknown
+  std::int64_t bytes = 0;    ///< what the calls allocated with the assumed sizes
+
+  bool operator==(const assumed_size&) const = default;
+
+  static constexpr std::string_view table = "assumed_sizes";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("name", row.name);
+    visit("operation", row.operation);
+    visit("cause", row.cause);
+    visit("count", row.count);
+    visit("assumed", row.assumed);
+    visit("most", row.most);
+    visit("bytes", row.bytes);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/fact/unknown_read.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// A value that the program read in a simulated run and that the simulation does not know. The program got a stand-in,
+/// and may have taken another path than in a real run: a profile with one that `steers` is not exact.
+struct unknown_read {
+  std::string name;       ///< name of the reading operator, such as "aten::item"; empty: the program read the memory directly
+  std::string operation;  ///< the program's innermost operation around it; empty: none
+  std::int64_t count = 0;
+  std::int64_t steers = 0;  ///< not 0: a truth value or an integer, by which programs decide; 0: a number, which most only print
+
+  bool operator==(const unknown_read&) const = default;
+
+  static constexpr std::string_view table = "unknown_reads";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("name", row.name);
+    visit("operation", row.operation);
+    visit("count", row.count);
+    visit("steers", row.steers);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/report/text/simulation_guesses.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+/// @file
+/// What a simulated run had to guess: scratch memory of kernels, sizes that depend on data, values that the program read.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What a simulated run had to guess.
+[[gnu::cold]] inline void add_estimates(marked_text& lines, const profile& source) {
+  std::int64_t operators = 0;
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;
+  approximated_operation most;
+  for_each_fact<approximated_operation>(source.facts, [&](approximated_operation& row) {
+    calls = add_saturating(calls, row.count);
+    bytes = add_saturating(bytes, row.bytes);
+    if (++operators == 1 || row.bytes > most.bytes) most = std::move(row);
+  });
+  if (operators == 0) return;
+  lines.add_count(calls, "call", "calls").add(" of ").add_count(operators, "operator", "operators").add(" estimated (");
+  lines.add_bytes(bytes).add(operators > 1 ? "), most by " : "): ");
+  lines.add_name(most.name).add(" (").add_name(most.cause).add(")").end_line();
+}
+
+/// An operator, and the operation around it if there is one.
+[[gnu::cold]] inline void add_place(marked_text& line, const std::string& name, const std::string& operation) {
+  line.add_name(name.empty() ? "the program" : name);
+  if (!operation.empty()) line.add(" in ").add_name(operation);
+}
+
+/// Reads of values that a simulated run did not know, of one kind, and the most frequent reader.
+struct unknown_reads_of_kind {
+  std::int64_t count = 0;
+  unknown_read most;
+
+  [[gnu::cold]] void add(unknown_read& row) {
+    count = add_saturating(count, row.count);
+    if (most.count == 0 || row.count > most.count) most = std::move(row);
+  }
+  [[gnu::cold]] void write_to(marked_text& lines, const char* one, const char* many, const char* consequence) const {
+    if (count == 0) return;
+    lines.add_count(count, one, many).add(" unknown to the simulation (");
+    add_place(lines, most.name, most.operation);
+    lines.add(count == most.count ? ")" : " and others)").add(consequence).end_line();
+  }
+};
+
+/// What a simulated run had to assume: sizes that depend on data, and values that the program read.
+struct assumptions {
+  std::int64_t sizes = 0;  ///< calls with such sizes
+  std::int64_t size_bytes = 0;
+  assumed_size most;               ///< the row that can be wrong by the most bytes
+  unknown_reads_of_kind steering;  ///< truth values and integers
+  unknown_reads_of_kind numbers;
+
+  [[nodiscard]] bool decide() const noexcept { return sizes != 0 || steering.count != 0; }
+};
+
+/// How many bytes more the calls of a row would have allocated with the greatest sizes, about; 0 if those are unknown.
+[[nodiscard, gnu::cold]] inline std::int64_t bytes_too_few(const assumed_size& row) noexcept {
+  if (row.assumed <= 0 || row.most <= row.assumed) return 0;
+  const double times = static_cast<double>(row.most - row.assumed) / static_cast<double>(row.assumed);
+  const double bytes = static_cast<double>(row.bytes) * times;
+  return bytes < 9e18 ? std::llround(bytes) : INT64_MAX;
+}
+
+[[nodiscard, gnu::cold]] inline assumptions assumptions_of(const profile& source) {
+  assumptions found;
+  for_each_fact<assumed_size>(source.facts, [&](assumed_size& row) {
+    const auto range = [](const assumed_size& of) { return std::max(of.bytes, bytes_too_few(of)); };
+    if (found.sizes == 0 || range(row) > range(found.most)) found.most = row;
+    found.sizes = add_saturating(found.sizes, row.count);
+    found.size_bytes = add_saturating(found.size_bytes, row.bytes);
+  });
+  for_each_fact<unknown_read>(source.facts,
+                              [&](unknown_read& row) { (row.steers != 0 ? found.steering : found.numbers).add(row); });
+  return found;
+}
+
+/// The assumption that can be wrong by the most, and by how much: a size before a value, whose effect is unknown.
+[[gnu::cold]] inline void add_deciding_assumption(marked_text& line, const assumptions& of) {
+  if (of.sizes == 0) {
+    if (of.steering.count == 0) {
+      line.add("rests on what the simulation assumed");
+      return;
+    }
+    add_place(line, of.steering.most.name, of.steering.most.operation);
+    line.add(" read what the simulation had to assume; how far the numbers are off is unknown");
+    return;
+  }
+  add_place(line, of.most.name, of.most.operation);
+  line.add(" assumed ").add_count(of.most.assumed);
+  if (of.most.most != 0) line.add(" of at most ").add_count(of.most.most);
+  line.add(" results, at most ").add_bytes(of.most.bytes).add(" too many");
+  if (const std::int64_t few = bytes_too_few(of.most); few != 0) line.add(" or ").add_bytes(few).add(" too few");
+}
+
+[[gnu::cold]] inline void add_assumptions(marked_text& lines, const assumptions& of) {
+  if (of.sizes != 0) {
+    lines.add_count(of.sizes, "call", "calls").add(" with sizes that depend on unknown data (").add_bytes(of.size_bytes);
+    lines.add("), most by ");
+    add_place(lines, of.most.name, of.most.operation);
+    lines.add(": ").add_name(of.most.cause).end_line();
+  }
+  of.steering.write_to(lines, "read of a truth value or integer", "reads of truth values or integers",
+                       ": the program may take another path");
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -19989,9 +20201,9 @@ inline constexpr counted_event altered_events[] = {
     {&event_anomalies::unbalanced_scopes, "operation", "operations", " without a begin or end"},
     {&event_anomalies::too_deep_scopes, "operation", "operations", " nested deeper than 256: counted as part of the 256th"},
     {&event_anomalies::other_segments, "segment", "segments",
-     " without a row of their own: give the phases of each step the same names"},
+     " without a separate row: give the phases of each step the same names"},
     {&event_anomalies::other_operations, "operation", "operations",
-     " without a row of their own: keep growing numbers out of their names, or set a higher limit"},
+     " without a separate row: keep growing numbers out of their names, or set a higher limit"},
     {&event_anomalies::other_names, "event", "events",
      " with names beyond the limit of 65,536 per process: keep growing numbers out of names"},
 };
@@ -20063,7 +20275,7 @@ struct tally_of_spaces {
   });
   if (const std::optional<process_account> process = process_account_of(source);
       process && (has_unrecorded_heap(*process) || process->is_incomplete)) {
-    add_unrecorded_heap(lines, *process);
+    add_unrecorded_heap(lines, source, *process);
     lines.end_line();
   }
   add_counted_events(lines, source.anomalies, std::begin(lost_events), std::end(lost_events));
@@ -20088,36 +20300,6 @@ struct tally_of_spaces {
   if (modules == 0) return;
   lines.add_count(modules, "library", "libraries").add(" not recorded (").add_name(first_module);
   lines.add(modules > 1 ? ", ...)" : ")").add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)").end_line();
-}
-
-/// What a simulated run had to guess.
-[[gnu::cold]] inline void add_estimates(marked_text& lines, const profile& source) {
-  std::int64_t operators = 0;
-  std::int64_t calls = 0;
-  std::int64_t bytes = 0;
-  approximated_operation most;
-  for_each_fact<approximated_operation>(source.facts, [&](approximated_operation& row) {
-    calls = add_saturating(calls, row.count);
-    bytes = add_saturating(bytes, row.bytes);
-    if (++operators == 1 || row.bytes > most.bytes) most = std::move(row);
-  });
-  if (operators != 0) {
-    lines.add_count(calls, "call", "calls").add(" of ").add_count(operators, "operator", "operators").add(" estimated (");
-    lines.add_bytes(bytes).add(operators > 1 ? "), most by " : "): ");
-    lines.add_name(most.name).add(" (").add_name(most.cause).add(")").end_line();
-  }
-  std::int64_t kinds_of_reads = 0;
-  std::int64_t reads = 0;
-  unknown_read most_read;
-  for_each_fact<unknown_read>(source.facts, [&](unknown_read& row) {
-    reads = add_saturating(reads, row.count);
-    if (++kinds_of_reads == 1 || row.count > most_read.count) most_read = std::move(row);
-  });
-  if (kinds_of_reads == 0) return;
-  lines.add_count(reads, "read", "reads").add(" of values unknown to the simulation (read as zeros");
-  if (!most_read.name.empty()) lines.add(", by ").add_name(most_read.name);
-  if (!most_read.operation.empty()) lines.add(" in ").add_name(most_read.operation);
-  lines.add(")").end_line();
 }
 
 /// Anomalies that change no total on their own but that a careful reader should know of.
@@ -20148,16 +20330,21 @@ struct tally_of_spaces {
 /// What is known of the numbers as a whole.
 struct accuracy {
   bool is_lossy = false;
+  bool has_losses = false;  ///< that are named
   bool is_estimated = false;
   bool has_anomalies = false;  ///< of any kind, these two included
 };
 
-[[gnu::cold]] inline void add_accuracy(marked_text& line, const profile& source, const accuracy& of) {
+[[gnu::cold]] inline void add_accuracy(marked_text& line, const profile& source, const accuracy& of, const assumptions& guessed) {
   const std::string events = source.cost.events == 0 ? "" : grouped(source.cost.events, "event", "events");
   const auto add_events = [&](const char* separator, const char* rest) {
     if (!events.empty()) line.add(separator).add(events).add(rest);
   };
-  if (!source.exact) {
+  if (!source.exact && !of.has_losses && (source.provenance.assumed || guessed.decide())) {
+    line.add("not exact", emphasis::alarm).add(": ");
+    add_deciding_assumption(line, guessed);
+    add_events("; ", ", none lost");
+  } else if (!source.exact) {
     line.add("not exact", emphasis::alarm).add(": totals may be too small, live bytes and peaks too small or too large");
     if (!of.has_anomalies) line.add("; the profile does not say why");
   } else if (of.is_lossy) {
@@ -20188,14 +20375,18 @@ struct accuracy {
   accuracy of;
   marked_text anomalies;
   add_losses(anomalies, source);
-  of.is_lossy = !source.exact || !anomalies.empty();
-  const std::size_t size_of_losses = anomalies.text().size();
+  of.has_losses = !anomalies.empty();
+  of.is_lossy = !source.exact || of.has_losses;
+  const assumptions guessed = assumptions_of(source);
+  add_assumptions(anomalies, guessed);
+  const std::size_t size_before_estimates = anomalies.text().size();
   add_estimates(anomalies, source);
-  of.is_estimated = anomalies.text().size() != size_of_losses;
+  of.is_estimated = anomalies.text().size() != size_before_estimates;
+  guessed.numbers.write_to(anomalies, "read of a number", "reads of numbers", ": nothing changes if they are only printed");
   for (const std::string& remark : source.provenance.remarks) anomalies.add(on_one_line(remark)).end_line();
   add_anomalies(anomalies, source);
   of.has_anomalies = !anomalies.empty();
-  add_accuracy(section.lines, source, of);
+  add_accuracy(section.lines, source, of, guessed);
   section.lines.end_line();
   const std::string_view all = anomalies.text();
   const auto kinds = static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));
@@ -21078,8 +21269,16 @@ inline constexpr std::size_t least_end = 6;
   return slash == name.npos ? name : name.substr(slash + 1);
 }
 
-/// Whether a frame is one of the standard library, of libtorch or of an allocator, rather than of the program.
+/// Whether a frame is a function of Python's interpreter: "PyNumber_Add", "_PyType_Lookup", without a file.
+[[nodiscard]] constexpr bool is_interpreter_frame(std::string_view frame) noexcept {
+  if (frame.starts_with('_')) frame.remove_prefix(1);
+  return frame.starts_with("Py") && frame.find('_') != frame.npos && frame.find_first_of(" :(") == frame.npos;
+}
+
+/// Whether a frame is one of the standard library, of libtorch, of Python's interpreter or of an allocator, rather than of the
+/// program.
 [[nodiscard]] constexpr bool is_library_frame(std::string_view frame) noexcept {
+  if (is_interpreter_frame(frame)) return true;
   constexpr std::array<std::string_view, 6> begins{"std::", "__gnu_cxx::", "operator new", "at::", "c10::", "torch::"};
   return std::any_of(begins.begin(), begins.end(), [&](std::string_view begin) { return frame.starts_with(begin); });
 }
@@ -23707,6 +23906,86 @@ inline constexpr std::string_view reductions_on_cuda[] = {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/backend/torch/simulation/device_usage.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+/// @file
+/// What simulated tensors take on the fake CUDA device at this moment, for programs that ask: `torch.cuda.memory_allocated()`.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The usage in one capture. Thread-safe; the numbers of a moment when no thread allocates agree with each other.
+class device_usage {
+ public:
+  /// Begins a capture, without a limit.
+  void begin() noexcept {
+    capture_.fetch_add(1, std::memory_order_relaxed);
+    for (std::atomic<std::int64_t>* const number :
+         {&live_, &peak_, &reserved_, &allocated_, &allocations_, &deallocations_, &limit_}) {
+      number->store(0, std::memory_order_relaxed);
+    }
+  }
+  /// Requests that exceed so many bytes fail; 0: none do.
+  void set_limit(std::int64_t bytes) noexcept { limit_.store(bytes, std::memory_order_relaxed); }
+
+  /// The number of the capture: blocks of an earlier one do not count when they are freed.
+  [[nodiscard]] std::uint32_t capture() const noexcept { return capture_.load(std::memory_order_relaxed); }
+
+  void allocate(std::int64_t bytes) noexcept {
+    const std::int64_t live = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    raise_to(peak_, live);
+    raise_to(reserved_, live);
+    allocated_.fetch_add(bytes, std::memory_order_relaxed);
+    allocations_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void deallocate(std::int64_t bytes) noexcept {
+    live_.fetch_sub(bytes, std::memory_order_relaxed);
+    deallocations_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void reset_peak() noexcept { peak_.store(live(), std::memory_order_relaxed); }
+  void reset_reserved() noexcept { reserved_.store(live(), std::memory_order_relaxed); }
+
+  /// What is left of the limit if a request of `bytes`, rounded up to 512 as CUDA's caching allocator does, exceeds it; otherwise
+  /// -1.
+  [[nodiscard]] std::int64_t left_if_too_little(std::int64_t bytes) const noexcept {
+    const std::int64_t limit = limit_.load(std::memory_order_relaxed);
+    if (limit == 0) return -1;
+    const std::int64_t left = std::max<std::int64_t>(limit - live(), 0);
+    return (bytes + 511) / 512 * 512 > left ? left : -1;
+  }
+
+  [[nodiscard]] std::int64_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t live() const noexcept { return live_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
+  /// The most that was live since the capture began, or `reset_reserved`: what a caching allocator holds at least.
+  [[nodiscard]] std::int64_t reserved() const noexcept { return reserved_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t allocated() const noexcept { return allocated_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t allocations() const noexcept { return allocations_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t deallocations() const noexcept { return deallocations_.load(std::memory_order_relaxed); }
+
+ private:
+  static void raise_to(std::atomic<std::int64_t>& number, std::int64_t least) noexcept {
+    std::int64_t known = number.load(std::memory_order_relaxed);
+    while (known < least && !number.compare_exchange_weak(known, least, std::memory_order_relaxed)) {
+    }
+  }
+
+  std::atomic<std::uint32_t> capture_{0};
+  std::atomic<std::int64_t> limit_{0};
+  std::atomic<std::int64_t> live_{0};
+  std::atomic<std::int64_t> peak_{0};
+  std::atomic<std::int64_t> reserved_{0};
+  std::atomic<std::int64_t> allocated_{0};
+  std::atomic<std::int64_t> allocations_{0};
+  std::atomic<std::int64_t> deallocations_{0};
+};
+
+[[gnu::visibility("default")]] inline constinit device_usage fake_device_usage{};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/backend/torch/simulation/exact_shape_functions.hpp>
 #include <algorithm>
 #include <iterator>
@@ -23898,74 +24177,6 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
   return std::binary_search(std::begin(exact_shape_functions_of_plain_tensors), std::end(exact_shape_functions_of_plain_tensors),
                             name);
 }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/backend/torch/simulation/unknown_reads.hpp>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
-/// @file
-/// Values that the program reads but the simulation does not know, through `item()` or a comparison that controls a loop: the
-/// program may take another path than in a real run. The profile therefore lists them, with the operation that read them.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The unknown reads of a capture. Thread-safe; grows with the number of different operations.
-class unknown_reads {
- public:
-  [[nodiscard]] static unknown_reads& instance() {
-    const recording_suppressor hidden;
-    static auto* const all = new unknown_reads;
-    return *all;
-  }
-
-  void begin() {
-    const recording_suppressor hidden;
-    const lock_guard guard{lock_};
-    counts_.clear();
-  }
-
-  /// Call when the current thread reads such a value.
-  void add() {
-    const std::pair<label, label> reader{outermost_operator(), event_sink{}.innermost_name()};
-    const recording_suppressor hidden;
-    const lock_guard guard{lock_};
-    ++counts_[reader];
-  }
-
-  /// A row for each reader. Takes the registry's lock.
-  [[nodiscard]] std::vector<unknown_read> rows() const {
-    const lock_guard guard{lock_};
-    std::vector<unknown_read> result;
-    for (const auto& [reader, count] : counts_) {
-      const auto& [operation, scope] = reader;
-      result.push_back({text_of(operation), text_of(scope), count});
-    }
-    return result;
-  }
-
- private:
-  [[nodiscard]] static std::string text_of(label name) {
-    return name == 0 ? std::string{} : std::string{event_sink{}.text_of(name)};
-  }
-
-  /// The libtorch operator that the program called; 0 if there is none.
-  [[nodiscard]] static label outermost_operator() noexcept {
-    const torch_thread* const self = this_torch_thread();
-    if (self == nullptr) return 0;
-    std::uint32_t first = self->open_count;
-    while (first != 0 && self->open[first - 1].end == nullptr) --first;  // a scope with its own end is the program's
-    while (first != self->open_count && self->open[first].scope.name == 0) ++first;
-    return first == self->open_count ? 0 : self->open[first].scope.name;
-  }
-
-  mutable futex_lock lock_;
-  std::map<std::pair<label, label>, std::int64_t> counts_;
-};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -24741,6 +24952,47 @@ template <class Fold>
            (static_cast<double>(tree.size()) + static_cast<double>(events.options().largest_blocks)) * named;
   return total;
 }
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/trace_bounds.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Bounds for reading a possibly malicious trace file on this thread: beyond half a gigabyte and a few seconds, its cost is
+/// proportional to the size of the unpacked trace. Counts while it lives.
+class trace_bounds {
+ public:
+  /// `path`: the file's name, for messages.
+  explicit trace_bounds(const std::filesystem::path& path) : path_(path) {}
+
+  /// Call before the first record.
+  static void limit(trace_fold& fold) noexcept { fold.limit_work(std::uint64_t{1} << 30); }
+
+  /// Throws `memprof::error` if the trace, or its profile, takes more. Call after the last record.
+  void require(trace_fold& fold) const {
+    fold.events().settle_spaces();
+    if (budget_.is_exhausted()) refuse("too much memory");
+    if (fold.events().is_overworked()) refuse("too long");
+    if (max_bytes_of_profile(fold) > static_cast<double>(fixed_bytes + each_byte * budget_.input())) refuse("too much memory");
+  }
+
+ private:
+  static constexpr std::size_t fixed_bytes = std::size_t{1} << 29;
+  static constexpr std::size_t each_byte = 128;  // a live block takes at most 171, and about five in the trace
+
+  [[noreturn]] void refuse(std::string_view what) const {
+    raise_about_file("read", path_, "it would take " + std::string{what} + ", more than any trace of its size: it is damaged");
+  }
+
+  std::filesystem::path path_;
+  page_budget budget_{fixed_bytes, each_byte};
+};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -25603,11 +25855,9 @@ enum class facets : std::uint8_t { none, all };
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/fold_trace.hpp>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <string>
 
 /// @file
 /// Implements <memprof/profile/trace_profile.hpp>.
@@ -25642,27 +25892,15 @@ MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
 
 namespace detail {
 
-/// Reads a possibly malicious trace. Beyond half a gigabyte and a few seconds, its cost is proportional to the size of the
-/// unpacked trace; otherwise an error is raised.
+/// Reads a possibly malicious trace.
 template <class Read>
 [[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, std::uint32_t full_segments, facets asked,
                                             Read&& read) {
-  constexpr std::size_t fixed_bytes = std::size_t{1} << 29;
-  constexpr std::size_t each_byte = 128;  // a live block takes at most 171, and about five in the trace
-  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
-  const auto refuse = [&](const char* what) {
-    raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
-  };
-  page_budget budget{fixed_bytes, each_byte};
+  const trace_bounds bounds{path};
   trace_fold fold;
-  fold.limit_work(fixed_steps);
+  trace_bounds::limit(fold);
   fold.keep_full_segments(full_segments);
-  return folded_profile(fold, asked, read, [&] {
-    fold.events().settle_spaces();
-    if (budget.is_exhausted()) refuse("too much memory");
-    if (fold.events().is_overworked()) refuse("too long");
-    if (max_bytes_of_profile(fold) > static_cast<double>(fixed_bytes + each_byte * budget.input())) refuse("too much memory");
-  });
+  return folded_profile(fold, asked, read, [&] { bounds.require(fold); });
 }
 
 }  // namespace detail
@@ -26057,11 +26295,11 @@ inline constexpr name_list later_fields<event_anomalies>{"missing_events",   "to
                                                          "other_operations", "other_names",     "missing_fact_rows"};
 
 template <>
-inline constexpr name_list field_names<provenance>{"format",   "file",    "line",   "section",
-                                                   "rounding", "planned", "absent", "remarks"};
+inline constexpr name_list field_names<provenance>{"format",  "file",    "line",   "section", "rounding",
+                                                   "planned", "assumed", "absent", "remarks"};
 
 template <>
-inline constexpr name_list later_fields<provenance>{"planned"};
+inline constexpr name_list later_fields<provenance>{"planned", "assumed"};
 
 template <>
 inline constexpr name_list field_names<profile>{
@@ -27822,6 +28060,7 @@ MEMPROF_SEPARABLE bool is_session_active(std::uint32_t number) noexcept {
 
 /// Ends the capture, has the thread write the profile, and restores the previous handlers. Under `session_lock`.
 inline void finish_session() noexcept {
+  const cancellation_guard whole;  // it waits for a thread, or writes files
   running_session* const ending = current_session.load();
   if (ending == nullptr || !is_of_this_process()) return;
   finish_capture(ending->capture, end_segment_name);

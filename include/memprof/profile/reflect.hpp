@@ -211,8 +211,8 @@ inline constexpr name_list later_fields<event_anomalies>{"missing_events",   "to
                                                          "other_operations", "other_names",     "missing_fact_rows"};
 
 template <>
-inline constexpr name_list field_names<provenance>{"format",   "file",    "line",   "section",
-                                                   "rounding", "planned", "assumed", "absent", "remarks"};
+inline constexpr name_list field_names<provenance>{"format",  "file",    "line",   "section", "rounding",
+                                                   "planned", "assumed", "absent", "remarks"};
 
 template <>
 inline constexpr name_list later_fields<provenance>{"planned", "assumed"};

@@ -8,7 +8,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Why numbers are not exact measurements: another program recorded them, or a simulated run had to assume what they rest on. A profile's `provenance` combines all rows.
+/// Why numbers are not exact measurements: another program recorded them, or a simulated run had to assume what they rest on. A
+/// profile's `provenance` combines all rows.
 struct source_limit {
   std::string remark;         ///< a sentence without its full stop; empty: none
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about this many
