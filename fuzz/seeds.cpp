@@ -1,6 +1,6 @@
 // seeds FOLDER: writes the seeds for fuzzing: payloads of short traces with everything in them to FOLDER, short logs of tt-mlir's
-// runtime to FOLDER_tt_log, heaptrack recordings in each version of their format to FOLDER_heaptrack, and those of PyTorch and
-// ttnn to FOLDER_torch_snapshot and FOLDER_ttnn_graph.
+// runtime to FOLDER_tt_log, heaptrack recordings in each version of their format to FOLDER_heaptrack, and those of PyTorch, ttnn
+// and pie to FOLDER_torch_snapshot, FOLDER_ttnn_graph and FOLDER_session.
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/folded_head.hpp>
@@ -136,8 +136,20 @@ constexpr const char* ttnn_json = R"json([{"counter": 0, "node_type": "capture_s
 {"counter": 9, "node_type": "buffer_deallocate", "params": {"size": 0, "type": "L1"}, "connections": [4]},
 {"counter": 10, "node_type": "function_end", "params": {"name": "ttnn::add"}, "connections": []}] )json";
 
+/// A session with every section.
+constexpr const char* session_json = R"json({"metadata": {"generated_at": "2025-01-13T10:30:00", "num_snapshots": 2}, "snapshots": [
+{"timestamp": "2025-01-13T10:29:45", "checkpoint_name": "loaded", "total_bytes": 300, "device_breakdown": {"mps": {"total_bytes": 300,
+"count": 2, "tensors": [{"tensor_id": 1, "size_bytes": 100, "shape": [5, 5], "dtype": "torch.float32", "requires_grad": true,
+"allocated_by": "f", "purpose": "weight"}, {"size_mb": 0.0001, "shape": null, "operation": "g", "purpose": "kv_cache"}]}}},
+{"timestamp": "2025-01-13T10:29:50.5+01:00", "device_breakdown": {"mps": {"total_mb": 1.5, "tensors": []}, "cpu": {}}}],
+"operation_allocations": {"f": [{"memory_delta_mb": 1.0, "pre_total_mb": 2.0, "timestamp": "2025-01-13T10:29:44",
+"begin_timestamp": "2025-01-13T10:29:43", "thread": 1}, {"timestamp": "2025-01-13T10:29:43.5"}]}, "operation_summary": {"f":
+{"invocation_count": 20, "total_memory_delta_mb": 6410.0, "max_memory_delta_mb": -1}}, "operation_graph": {"f": {"child_operations": []}},
+"tensor_lifecycle": {"1": {"events": [{"timestamp": "x"}]}}, "pytorch_operations": [{"op_name": "aten::mm", "count": 1, "cpu_time_us":
+8.5, "input_shapes": [[1, 2], [2]]}], "operation_log": [{"timestamp": "2025-01-13T10:29:46", "name": "Linear.0"}]} )json";
+
 // clang-format on
-/// PyTorch snapshots and ttnn graphs; the last byte is not part of the file.
+/// PyTorch snapshots and ttnn graphs, whose last byte is not part of the file, and a session.
 void write_foreign_seeds(const std::string& prefix, const memprof::trace& source) {
   const std::filesystem::path snapshots = prefix + "_torch_snapshot";
   std::filesystem::create_directories(snapshots);
@@ -149,6 +161,9 @@ void write_foreign_seeds(const std::string& prefix, const memprof::trace& source
   std::filesystem::create_directories(graphs);
   for (const char model : {'\1', '\2'})
     std::ofstream{graphs / (model == '\1' ? "one_core" : "per_core"), std::ios::binary} << ttnn_json << model;
+  const std::filesystem::path sessions = prefix + "_session";
+  std::filesystem::create_directories(sessions);
+  std::ofstream{sessions / "json", std::ios::binary} << session_json;
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ class session_parts {
   }
   const auto [year, month, day, hour, minute, second] = parts;
   if (text[4] != '-' || text[7] != '-' || (text[10] != 'T' && text[10] != ' ') || text[13] != ':' || text[16] != ':' ||
-      month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
+      year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
     return std::nullopt;
   // Days since 1970 of a date of the Gregorian calendar: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
   const std::int64_t shifted_year = month <= 2 ? year - 1 : year;
@@ -318,8 +318,16 @@ class session_snapshots {
     return -1 - static_cast<std::int64_t>(place);
   }
 
+  [[nodiscard]] space_id space_of(const std::string& device) {
+    constexpr std::size_t most = any_space - 1;  // a trace has "cpu" in any case
+    const auto known = spaces_.find(device);
+    if (known != spaces_.end()) return known->second;
+    if (spaces_.size() == most) raise_about_file("read", path_, "it has more than " + std::to_string(most) + " devices");
+    return spaces_[device] = writer_.space(device, 0, false, device == "cpu" ? host_memory_name : std::string_view{});
+  }
+
   void free_gone(const std::string& device, const device_blocks& before, device_blocks& now) {
-    const space_id space = writer_.space(device, 0, false, device == "cpu" ? host_memory_name : std::string_view{});
+    const space_id space = space_of(device);
     for (const auto& [number, known] : before) {
       const auto same = now.find(number);
       if (same != now.end() && same->second.is_like(known)) {
@@ -331,7 +339,7 @@ class session_snapshots {
   }
 
   void allocate_new(const std::string& device, device_blocks& blocks) {
-    const space_id space = writer_.space(device, 0, false, device == "cpu" ? host_memory_name : std::string_view{});
+    const space_id space = space_of(device);
     for (auto& [number, made] : blocks) {
       if (made.address != 0) continue;
       count_bytes(allocated_, made.bytes);
@@ -347,6 +355,7 @@ class session_snapshots {
 
   trace_writer& writer_;
   const std::filesystem::path& path_;
+  std::map<std::string, space_id> spaces_;
   std::map<std::string, device_blocks> live_;
   std::int64_t allocated_ = 0;
   std::uint64_t next_address_ = 0x1000;

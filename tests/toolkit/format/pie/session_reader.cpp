@@ -238,6 +238,7 @@ TEST_CASE("session reader: times may have a zone") {
   CHECK(begin_of("2025-01-13T12:30:00+02:00") == 1'736'764'200'000'000'000);
   CHECK(begin_of("2000-02-29T00:00:00Z") == 951'782'400'000'000'000);
   CHECK(begin_of("2000-13-29T00:00:00") == 0);
+  CHECK(begin_of("9025-01-13T10:30:00") == 0);  // beyond 64 bits of nanoseconds
   CHECK(begin_of("yesterday") == 0);
 }
 
@@ -256,6 +257,11 @@ TEST_CASE("session reader: what is no session, or has no snapshot, is an error t
                        MessageMatches(ContainsSubstring("no snapshot")));
   CHECK_THROWS_MATCHES(read(R"({"metadata": {"num_snapshots": 0},, "snapshots": []})"), memprof::error,
                        MessageMatches(ContainsSubstring("byte 34: invalid JSON")));
+  std::string devices;
+  for (int device = 0; device < 255; ++device)
+    devices += (device == 0 ? "\"" : ", \"") + std::to_string(device) + R"(": {"total_bytes": 1})";
+  CHECK_THROWS_MATCHES(read(R"({"metadata": {"num_snapshots": 1}, "snapshots": [{"device_breakdown": {)" + devices + "}}]}"),
+                       memprof::error, MessageMatches(ContainsSubstring("session.json") && ContainsSubstring("254 devices")));
   CHECK_THROWS_MATCHES(read(R"({"metadata": {"num_snapshots": 0}, "snapshots": )" + std::string(100, '[')), memprof::error,
                        MessageMatches(ContainsSubstring("nested too deeply")));
 }
