@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/estimated_call.hpp>
-#include <memprof/backend/torch/simulation/likely_shares.hpp>
+#include <memprof/backend/torch/simulation/likely_result.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
 #include <memprof/backend/torch/simulation/nominal_values.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
