@@ -193,8 +193,9 @@ def test_a_program_that_ends_leaves_its_file() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_a_program_that_leaves_its_file(number: signal.Signals) -> None:
-    # A launcher may have this process ignore SIGINT, which children inherit.
-    text = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\ninitialize_memory_tracker()\n"
+    # A launcher may have this process ignore SIGINT and SIGHUP, which children inherit.
+    text = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    text += "initialize_memory_tracker()\n"
     server = program(text + "memory.allocate(0x1000, 1 << 20)\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)")
     assert server.stdout is not None and server.stdout.readline() == "ready\n"
     server.send_signal(number)

@@ -266,6 +266,9 @@ std::optional<verdict> judge::compare(const operator_call& call, knowledge known
       const at::Tensor& made = copied[next++];
       const bool is_known = known == knowledge::values || (known == knowledge::indices && c10::isIntegralType(spec.dtype, true));
       c10::Storage storage = memprof::detail::fake_storage(made.storage().nbytes(), c10::kCPU, is_known);
+      // As in programs: numbers that nobody knows have nominal values, not zeros.
+      memprof::detail::fake_block* const block = memprof::detail::block_of(*storage.unsafeGetStorageImpl());
+      if (block != nullptr && !is_known && c10::isFloatingType(spec.dtype)) block->lacks_bytes.store(true);
       if (is_known && storage.nbytes() != 0) std::memcpy(storage.mutable_data(), made.storage().data(), storage.nbytes());
       return memprof::detail::tensor_over(std::move(storage), made.dtype(), made.sizes(), made.strides(), made.storage_offset());
     });
