@@ -24,7 +24,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,17 +142,7 @@ void add_compare(CLI::App& program, int& status) {
   command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
       ->check(whole_number(60, 1000));
-  command.callback([arguments, &status] {
-    try {
-      status = run_compare(*arguments);
-    } catch (const memprof::error& fault) {
-      print_error("compare", fault.what());
-      status = bad_input;
-    } catch (const std::bad_alloc&) {
-      print_error("compare", "out of memory while reading");
-      status = bad_input;
-    }
-  });
+  command.callback([arguments, &status] { status = run_reported("compare", [&] { return run_compare(*arguments); }); });
 }
 
 }  // namespace memprof_tool

@@ -7,6 +7,7 @@
 #include <memprof/report/text/text_format.hpp>
 
 #include <cstdio>
+#include <new>
 #include <string>
 
 namespace memprof_tool {
@@ -23,6 +24,19 @@ inline int print_whole(const char* subcommand, const std::string& text) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return success;
   print_error(subcommand, "cannot write to the standard output");
   return failed;
+}
+
+/// Runs a subcommand and returns its exit status; a failure is reported.
+template <class Action>
+[[nodiscard]] int run_reported(const char* subcommand, Action&& action) {
+  try {
+    return action();
+  } catch (const memprof::error& fault) {
+    print_error(subcommand, fault.what());
+  } catch (const std::bad_alloc&) {
+    print_error(subcommand, "out of memory while reading");
+  }
+  return bad_input;
 }
 
 /// Runs one of several steps. A failure is reported and goes to `status`, so that the remaining steps still run.

@@ -39,7 +39,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <new>
 #include <set>
 #include <string>
 #include <system_error>
@@ -242,17 +241,8 @@ void add_waterfall(CLI::App& program, int& status) {
   arguments->training.add(command);
   command.add_option("--device", arguments->training.device, "device of the estimate: a preset, a JSON file or a size (80GB)")
       ->type_name("NAME|FILE|SIZE");
-  command.callback([arguments, &command, &status] {
-    try {
-      status = run_waterfall(*arguments, command);
-    } catch (const memprof::error& fault) {
-      print_error("waterfall", fault.what());
-      status = bad_input;
-    } catch (const std::bad_alloc&) {
-      print_error("waterfall", "out of memory while reading");
-      status = bad_input;
-    }
-  });
+  command.callback(
+      [arguments, &command, &status] { status = run_reported("waterfall", [&] { return run_waterfall(*arguments, command); }); });
 }
 
 }  // namespace memprof_tool

@@ -8,12 +8,13 @@
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <toolkit/analysis/schema_keys.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -341,17 +342,7 @@ TEST_CASE("comparison JSON: its keys are those of the schema") {
     });
   };
   const nlohmann::ordered_json document = to_json(compared(program(10), program(20)));
-  std::ifstream file{MEMPROF_SOURCE_DIR "/docs/comparison.schema.json"};
-  const nlohmann::json schema = nlohmann::json::parse(file);
-  const auto check_keys = [](const auto& object, const nlohmann::json& definition) {
-    std::vector<std::string> keys;
-    for (const auto& member : object.items()) {
-      INFO(member.key());
-      CHECK(definition.at("properties").at(member.key()).contains("description"));
-      keys.push_back(member.key());
-    }
-    CHECK(definition.at("required").get<std::vector<std::string>>() == keys);
-  };
+  const nlohmann::json schema = read_schema("comparison.schema.json");
   const nlohmann::json& definitions = schema.at("definitions");
   check_keys(document, schema);
   check_keys(document["before"], definitions.at("run"));

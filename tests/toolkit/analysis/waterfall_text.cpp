@@ -5,11 +5,12 @@
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
 
+#include <toolkit/analysis/schema_keys.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -159,17 +160,7 @@ TEST_CASE("waterfall JSON: rows sum to parts and parts to peaks, and the keys ar
   CHECK(sums == std::vector<std::int64_t>{3000, 3500, 3500});
   CHECK(document["columns"][0]["file"].is_null());
 
-  std::ifstream file{MEMPROF_SOURCE_DIR "/docs/waterfall.schema.json"};
-  const nlohmann::json schema = nlohmann::json::parse(file);
-  const auto check_keys = [](const auto& object, const nlohmann::json& definition) {
-    std::vector<std::string> keys;
-    for (const auto& member : object.items()) {
-      INFO(member.key());
-      CHECK(definition.at("properties").at(member.key()).contains("description"));
-      keys.push_back(member.key());
-    }
-    CHECK(definition.at("required").get<std::vector<std::string>>() == keys);
-  };
+  const nlohmann::json schema = read_schema("waterfall.schema.json");
   const nlohmann::json& definitions = schema.at("definitions");
   check_keys(document, schema);
   check_keys(document["columns"][0], definitions.at("column"));
