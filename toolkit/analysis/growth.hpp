@@ -34,8 +34,8 @@ struct growth {
   std::int64_t last = 0;        ///< bytes at the last step
 };
 
-/// The bytes of one owner at the end of each step, in bounded memory: the run is divided into at most 64 parts of equally many
-/// steps, each with the least and the most bytes at the end of its steps. The least, so that what comes and goes between steps
+/// The bytes of one owner at the end of each step, in bounded memory: the run is divided into at most 64 parts with as many steps
+/// each, and a part keeps the least and the most bytes at the ends of its steps. Judged by the least, memory that is freed again
 /// does not count.
 ///
 /// `judge` looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in

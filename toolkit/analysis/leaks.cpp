@@ -139,6 +139,7 @@ leak_report leak_fold::made(const replay_state& at, const profile& of) {
   leak_report report;
   report.segment = segment_;
   report.steps = steps_;
+  report.exact = of.exact;
   report.is_by_count = allocations_per_step_ != 0;
   std::array<double, any_space + 1> per_step{};
   const auto add = [&](growing_owner owner, const growth& trend, std::size_t space) {

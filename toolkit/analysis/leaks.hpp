@@ -22,7 +22,7 @@
 #include <vector>
 
 /// @file
-/// Who grows from step to step, told apart from what fills up and stops.
+/// Who grows from step to step, and who has filled up and stopped.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -45,6 +45,7 @@ struct growing_owner {
 struct leak_report {
   std::string segment;       ///< the name of the segments whose ends are the steps' ends; empty: none repeats, see `is_by_count`
   std::int64_t steps = 0;    ///< their number
+  bool exact = false;        ///< as in `profile`: without, lost frees may look like leaks
   bool is_by_count = false;  ///< no segment's name repeats: the steps are equal parts of the run's allocations
   std::vector<growing_owner> growing;   ///< `grows`, most bytes per step first
   std::vector<growing_owner> levelled;  ///< `levels_off`, most bytes at the last step first

@@ -53,6 +53,7 @@ nlohmann::ordered_json to_json(const leak_report& of) {
           {"version", leaks_json_version},
           {"steps", of.steps},
           {"segment", detail::name_or_null(of.segment)},
+          {"exact", of.exact},
           {"enough_steps", of.is_long_enough()},
           {"spaces", spaces},
           {"grows", detail::owner_values(of.growing)},

@@ -28,6 +28,9 @@ std::string_view step_word(const leak_report& of) { return of.is_by_count ? "par
 /// Step `step`, which counts from 0, as people count.
 std::string step_text(std::int64_t step) { return grouped(step + 1); }
 
+/// Bytes per step. A rare leak has less than one.
+std::string rate_text(double per_step) { return per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step); }
+
 std::string_view name_of(const growing_owner& owner) {
   return owner.operation.empty() ? outside_every_operation : owner.operation;
 }
@@ -48,7 +51,7 @@ void add_verdict(marked_text& line, const leak_report& of) {
     const auto first = std::find_if(of.growing.begin(), of.growing.end(), is_here);
     if (first == of.growing.end()) continue;
     const auto count = std::count_if(of.growing.begin(), of.growing.end(), is_here);
-    line.add_name(space.name).add(" grows by ").add(short_bytes(space.per_step), emphasis::alarm);
+    line.add_name(space.name).add(" grows by ").add(rate_text(space.per_step), emphasis::alarm);
     line.add(" per ").add(step_word(of)).add(", ");
     line.add(count == 1 ? "all of it from " : "most of it from ").add_name(name_of(*first));
     line.add(", since ").add(step_word(of)).add(" ").add(step_text(first->trend.since_step)).end_line();
@@ -75,12 +78,12 @@ void add_forecast(marked_text& line, const leak_report& of, std::int64_t more_st
 void add_steps(marked_text& line, const leak_report& of) {
   line.add_count(of.steps);
   if (of.is_by_count) {
-    line.add(" parts of equally many allocations, as no name of a segment repeats: memprof::snapshot(\"STEP\") marks steps");
+    line.add(" parts with as many allocations each, as no segment's name repeats: memprof::snapshot(\"STEP\") marks steps");
   } else {
     line.add(of.steps == 1 ? " end" : " ends")
         .add(" of ")
         .add_name(of.segment)
-        .add("; what comes and goes between them does not count");
+        .add("; memory that is freed again does not count");
   }
   line.end_line();
 }
@@ -110,7 +113,7 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
     const growing_owner& owner = owners[index];
     rows.add_name(name_of(owner));
     if (has_spaces) rows.add(" of ", emphasis::faint).add_name(owner.space, emphasis::faint);
-    if (are_growing) rows.next_cell().add(signed_short_bytes(owner.trend.per_step), emphasis::strong);
+    if (are_growing) rows.next_cell().add("+" + rate_text(owner.trend.per_step), emphasis::strong);
     rows.next_cell().add_bytes(owner.trend.last).next_cell().add_count(owner.end_blocks);
     rows.next_cell().add(step_text(owner.trend.since_step));
     if (are_growing) {
@@ -147,6 +150,10 @@ std::string to_text(const leak_report& of, std::int64_t more_steps, const text_o
   add_lines("Leaks", [&](marked_text& lines) { add_verdict(lines, of); });
   add_lines("Steps", [&](marked_text& lines) { add_steps(lines, of); });
   add_lines("After", [&](marked_text& lines) { add_forecast(lines, of, more_steps); });
+  add_lines("Accuracy", [&](marked_text& lines) {
+    if (!of.exact)
+      lines.add("not exact", emphasis::caution).add(": lost frees look like leaks; memprof show names the reason").end_line();
+  });
   for (const bool are_growing : {true, false}) {
     const std::vector<growing_owner>& owners = are_growing ? of.growing : of.levelled;
     if (owners.empty()) continue;

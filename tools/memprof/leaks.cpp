@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 
@@ -83,7 +82,7 @@ void add_leaks(CLI::App& program, int& status) {
   set_footer(
       command,
       "A step ends where the segments of the most frequent name end; without such a name, the run is divided into parts of "
-      "equally many allocations. Only what never goes away again counts.",
+      "with as many allocations each. Memory that is freed again does not count.",
       "", bad_file_text);
   command.add_option("FILE", arguments->file, "a trace")->required();
   command
@@ -96,17 +95,7 @@ void add_leaks(CLI::App& program, int& status) {
   command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
       ->check(whole_number(60, 1000));
-  command.callback([arguments, &status] {
-    try {
-      status = run_leaks(*arguments);
-    } catch (const memprof::error& fault) {
-      print_error("leaks", fault.what());
-      status = bad_input;
-    } catch (const std::bad_alloc&) {
-      print_error("leaks", "out of memory while reading");
-      status = bad_input;
-    }
-  });
+  command.callback([arguments, &status] { status = run_reported("leaks", [&] { return run_leaks(*arguments); }); });
 }
 
 }  // namespace memprof_tool

@@ -248,8 +248,8 @@ struct profile {
   std::string device;  ///< the name of `capture_options::device`; empty: none given
   /// False if events were dropped, reentrant or untracked: totals may then be too small, and live bytes also too large, because
   /// frees of live blocks may be among the missing events. Also false if several memory spaces share one row, in which blocks at
-  /// equal addresses cannot be told apart, and if the numbers rest on what a simulated run assumed. Whoever makes a profile has
-  /// to claim that it is exact.
+  /// equal addresses cannot be told apart, or if a simulated run had to assume values or sizes that decide. A profile is not
+  /// exact unless its maker says so.
   bool exact = false;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the start of the capture

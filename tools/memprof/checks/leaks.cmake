@@ -11,7 +11,7 @@ file(WRITE ${SCRATCH}/log.csv "${log}")
 execute_process(COMMAND ${PROGRAM} import rmm log.csv -o run.memtrace WORKING_DIRECTORY ${SCRATCH} COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
 
 run(0 run.memtrace --after 1000 --width 100)
-expect("${output}" "gpu grows by 200 B per part, all of it from (outside every operation)" "256 parts of equally many allocations"
+expect("${output}" "gpu grows by 200 B per part, all of it from (outside every operation)" "256 parts with as many allocations each"
   "1,000 more parts: 245 KiB of gpu instead of 50.0 KiB") # 51,200 + 1,000 * 200 bytes
 run(0 run.memtrace --json --json-out leaks.json)
 string(JSON per_step GET "${output}" grows 0 bytes_per_step)
