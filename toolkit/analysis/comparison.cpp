@@ -38,6 +38,7 @@ compared_run run_without_moment(std::string title, const profile& source, const 
   run.peak = space.cumulative_peak;
   run.reserved = space.reserved.peak;
   if (!is_device_name(space.name)) run.process = process_account_of(source);
+  for (const space_profile& each : source.spaces) run.spaces.push_back({each.name, each.cumulative_peak, 0});
   for (const segments_of_name& each : segments_by_family(segments_by_name(source, space)))
     run.phases.push_back({each.name, each.peak_live_bytes.greatest});
   std::stable_sort(run.phases.begin(), run.phases.end(),
@@ -165,7 +166,7 @@ bool comparison::is_equal() const {
       return row.before == row.after && row.blocks_before == row.blocks_after;
     });
   };
-  return is_same(operations) && is_same(categories) && is_same(sizes);
+  return before.space == after.space && other_spaces.empty() && is_same(operations) && is_same(categories) && is_same(sizes);
 }
 
 namespace detail {
@@ -301,7 +302,19 @@ comparison compare_runs(std::vector<compared_run> before, std::vector<compared_r
     const auto size_of = [](const compared_bytes& held) { return std::to_string(held.least_size); };
     result.sizes = rows_of(sums_of(result.before, size_of), sums_of(result.after, size_of));
   }
-  for (std::vector<comparison_row>* const rows : {&result.operations, &result.categories, &result.sizes}) sort_rows(*rows);
+  const auto spaces_of = [](const compared_run& run) {
+    owner_sums sums;
+    for (const owned_bytes& each : run.spaces) {
+      if (each.owner != run.space) sums[each.owner] = {each.bytes, 0, 0, {}};
+    }
+    return sums;
+  };
+  for (comparison_row& row : rows_of(spaces_of(result.before), spaces_of(result.after))) {
+    if (row.change() != 0 && row.owner != result.before.space && row.owner != result.after.space)
+      result.other_spaces.push_back(std::move(row));
+  }
+  for (std::vector<comparison_row>* const rows : {&result.operations, &result.categories, &result.sizes, &result.other_spaces})
+    sort_rows(*rows);
   return result;
 }
 

@@ -54,6 +54,7 @@ struct compared_run {
   std::vector<compared_bytes> held;
   std::vector<owned_bytes> by_category;
   bool has_sizes = false;                  ///< whether `held` has size classes, as from a trace
+  std::vector<owned_bytes> spaces;         ///< the peaks of all memory spaces
   std::vector<phase_peak> phases;          ///< of all names, greatest first
   std::int64_t peak = 0;                   ///< of the space over the whole run
   std::int64_t reserved = 0;               ///< the most bytes reserved by its allocator; 0: it reserves none
@@ -98,13 +99,17 @@ struct comparison {
   std::vector<comparison_row> operations;
   std::vector<comparison_row> categories;
   std::vector<comparison_row> sizes;  ///< the owner is the least size of a class, in bytes
-  number_range runs_before;           ///< `bytes` of all runs of that side
+  /// Peaks of the memory spaces that are not compared and differ, the greatest change first. A space that a run lacks has 0.
+  std::vector<comparison_row> other_spaces;
+  number_range runs_before;  ///< `bytes` of all runs of that side
   number_range runs_after;
 
   [[nodiscard]] std::int64_t change() const noexcept { return after.bytes - before.bytes; }
-  /// Whether the moments are in segments of one name and in one operation.
-  [[nodiscard]] bool is_same_moment() const { return before.segment == after.segment && before.operation == after.operation; }
-  /// Whether nothing differs: every operation held the same bytes in as many blocks.
+  /// Whether the moments are in one space, in segments of one name and in one operation.
+  [[nodiscard]] bool is_same_moment() const {
+    return before.space == after.space && before.segment == after.segment && before.operation == after.operation;
+  }
+  /// Whether nothing differs: every operation held the same bytes in as many blocks, and all other spaces have the same peaks.
   [[nodiscard]] bool is_equal() const;
   /// Whether every run of one side has more than every run of the other. Only with several runs on a side is it more than chance.
   [[nodiscard]] bool are_ranges_apart() const noexcept {

@@ -76,6 +76,7 @@ nlohmann::ordered_json to_json(const comparison& of) {
                                                                                 : nlohmann::ordered_json(nullptr)},
           {"before", detail::run_value(of.before, of.runs_before)},
           {"after", detail::run_value(of.after, of.runs_after)},
+          {"other_spaces", detail::row_values(of.other_spaces, "space", owner)},
           {"unchanged_bytes", unchanged},
           {"operations", detail::row_values(of.operations, "operation", owner)},
           {"categories", detail::row_values(of.categories, "category", owner)},

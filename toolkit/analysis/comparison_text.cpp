@@ -54,7 +54,8 @@ void add_run(marked_text& line, const compared_run& run) {
 
 /// "+8.3 %", or nothing if it cannot be said.
 std::string signed_share(std::int64_t change, std::int64_t whole) {
-  const std::string share = whole == 0 ? std::string{} : short_percent(change, whole);
+  if (whole == 0 || std::abs(change) / whole >= 100) return {};  // a percentage of next to nothing says nothing
+  const std::string share = short_percent(change, whole);
   if (share.empty() || share.front() == '<' || share == "0.0 %" || share == "-0.0 %") return {};
   return (change > 0 ? "+" : "") + share;
 }
@@ -73,11 +74,20 @@ void add_reason(marked_text& line, const comparison& of) {
   const std::size_t differing = count_of_differing(of.operations);
   if (change == 0) {
     line.add(after).add(" equals ").add(before);
-    if (of.is_equal()) {
-      line.add(": every operation holds the same bytes").end_line();
-      return;
+    const auto has_blocks_that_differ = [](const std::vector<comparison_row>& rows) {
+      return std::any_of(rows.begin(), rows.end(), [](const comparison_row& row) {
+        return row.what != owner_change::equal || row.blocks_before != row.blocks_after;
+      });
+    };
+    if (differing != 0) {
+      line.add(", but not in who holds it: ");
+    } else if (has_blocks_that_differ(of.operations) || has_blocks_that_differ(of.sizes)) {
+      line.add(", but not in the number or size of its blocks");
+    } else if (has_blocks_that_differ(of.categories)) {
+      line.add(", but not in its categories");
+    } else {
+      line.add(": every operation holds the same bytes");
     }
-    line.add(differing == 0 ? ", but not in the number or size of its blocks" : ", but not in who holds it: ");
   } else {
     line.add(after).add(" is ").add_total(std::abs(change), emphasis::strong);
     line.add(change > 0 ? " more than " : " less than ").add(before);
@@ -121,6 +131,15 @@ void add_rank(marked_text& line, const compared_run& in, const std::string& segm
 
 /// Whether it is the same peak, or another that was lower before.
 void add_moment(marked_text& line, const comparison& of) {
+  if (of.before.space != of.after.space) {
+    line.add("two memory spaces", emphasis::caution)
+        .add(": ")
+        .add_name(of.before.space)
+        .add(" before, ")
+        .add_name(of.after.space);
+    line.add(" after").end_line();
+    return;
+  }
   if (of.before.moment != compared_moment::peak || of.before.segment.empty() || of.after.segment.empty()) return;
   if (of.is_same_moment()) {
     line.add("the same peak: in ").add_name(of.after.segment);
@@ -160,6 +179,19 @@ void add_noise(marked_text& line, const comparison& of) {
     line.add("within the noise: the ranges overlap", emphasis::caution);
   }
   line.end_line();
+}
+
+/// The other memory spaces whose peaks differ.
+void add_other_spaces(marked_text& line, const comparison& of) {
+  constexpr std::size_t most = 3;
+  for (std::size_t index = 0; index < std::min(of.other_spaces.size(), most); ++index) {
+    const comparison_row& row = of.other_spaces[index];
+    line.add_name(row.owner).add(" differs too", emphasis::caution).add(": peak ").add_bytes(row.before).add(" before, ");
+    line.add_bytes(row.after).add(" after (--space ").add_name(row.owner).add(")").end_line();
+  }
+  if (of.other_spaces.size() > most)
+    line.add_count(static_cast<std::int64_t>(of.other_spaces.size() - most), "other space differs", "other spaces differ")
+        .end_line();
 }
 
 /// Reserved bytes, divided into the peak of the blocks and what is reserved above it.
@@ -280,6 +312,7 @@ std::string to_text(const comparison& of, const text_options& options, bool show
   });
   add_lines("Change", [&](marked_text& lines) { add_reason(lines, of); });
   add_lines("Moment", [&](marked_text& lines) { add_moment(lines, of); });
+  add_lines("Spaces", [&](marked_text& lines) { add_other_spaces(lines, of); });
   add_lines("Noise", [&](marked_text& lines) { add_noise(lines, of); });
   add_lines("Reserved", [&](marked_text& lines) { add_reserved(lines, of); });
   add_lines("Process", [&](marked_text& lines) { add_process(lines, of); });

@@ -12,14 +12,10 @@ namespace memprof::inline MEMPROF_ABI {
 namespace {
 
 constexpr std::int64_t most_parts = 64;
-constexpr std::int64_t steps_per_part = 8;  ///< in a short run, whose parts are as few as 8
 constexpr std::size_t least_rises = 4;
 constexpr std::size_t parts_of_four = 8;  ///< the fewest that are judged
 
-std::size_t parts_of(std::int64_t steps) {
-  const std::int64_t few = std::min(steps, growth_series::least_steps);
-  return static_cast<std::size_t>(std::clamp(steps / steps_per_part, few, most_parts));
-}
+std::size_t parts_of(std::int64_t steps) { return static_cast<std::size_t>(std::clamp<std::int64_t>(steps, 0, most_parts)); }
 
 /// The parts in which a series that never falls rises.
 std::vector<std::size_t> rises_of(const std::vector<std::int64_t>& kept) {
@@ -30,19 +26,15 @@ std::vector<std::size_t> rises_of(const std::vector<std::int64_t>& kept) {
   return rises;
 }
 
-/// Where the last stretch begins in which no rise is far from the one before.
+/// Where the last stretch begins: behind the last gap between rises that is far wider than all gaps after it.
 std::size_t begin_of_growth(const std::vector<std::size_t>& rises) {
-  std::vector<std::size_t> gaps;
-  for (std::size_t index = 1; index < rises.size(); ++index) gaps.push_back(rises[index] - rises[index - 1]);
-  if (gaps.empty()) return 0;
-  std::vector<std::size_t> sorted = gaps;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
-  const std::size_t most = 4 * std::max<std::size_t>(1, sorted[sorted.size() / 2]);
-  std::size_t begin = 0;
-  for (std::size_t index = 0; index < gaps.size(); ++index) {
-    if (gaps[index] > most) begin = index + 1;
+  std::size_t widest_after = 0;
+  for (std::size_t index = rises.size() - 1; index > 0; --index) {
+    const std::size_t gap = rises[index] - rises[index - 1];
+    if (widest_after != 0 && gap > 4 * widest_after) return index;
+    widest_after = std::max(widest_after, gap);
   }
-  return begin;
+  return 0;
 }
 
 /// The last stretch of growth in a series of parts.
@@ -52,7 +44,17 @@ struct stretch {
   std::size_t last = 0;   ///< the part of its last rise
   std::size_t parts = 0;
   std::int64_t bytes = 0;
+  bool is_noisy = false;  ///< it also falls, or is no more than there was before
 };
+
+/// What there is to say of bytes that rise and fall, but have no trend: whether most of the rise was over before the last
+/// quarter.
+growth_kind kind_of_noise(const std::vector<std::int64_t>& least, const std::vector<std::int64_t>& kept) {
+  constexpr std::size_t fewest = 32;
+  const auto [low, high] = std::minmax_element(least.begin(), least.end());
+  const std::int64_t settled = kept[kept.size() * 3 / 4] - kept.front();
+  return kept.size() >= fewest && settled >= (*high - *low) / 2 ? growth_kind::levels_off : growth_kind::level;
+}
 
 /// `least` and `most`: the bytes of each part.
 stretch stretch_of(const std::vector<std::int64_t>& least, const std::vector<std::int64_t>& most) {
@@ -62,34 +64,43 @@ stretch stretch_of(const std::vector<std::int64_t>& least, const std::vector<std
   found.parts = kept.size();
   const std::vector<std::size_t> rises = rises_of(kept);
   if (rises.empty()) return found;
-  found.kind = growth_kind::levels_off;
   const std::size_t begin = begin_of_growth(rises);
   found.start = rises[begin] - 1;
   found.last = rises.back();
   found.bytes = kept.back() - kept[found.start];
-  if (rises.size() - begin < least_rises) return found;
-
-  std::size_t widest = 1;
-  for (std::size_t index = begin + 1; index < rises.size(); ++index) widest = std::max(widest, rises[index] - rises[index - 1]);
-  if (found.parts - 1 - found.last > 2 * widest) return found;
-  const std::size_t middle = found.start + (found.parts - found.start) / 2;
-  if (kept.back() - kept[middle] < (kept[middle] - kept[found.start]) / 2) return found;
 
   std::int64_t risen = 0;
   std::int64_t fallen = 0;
-  for (std::size_t part = found.start + 1; part < found.parts; ++part) {
+  std::int64_t fallen_before = 0;
+  for (std::size_t part = 1; part < found.parts; ++part) {
     const std::int64_t change = least[part] - least[part - 1];
-    (change > 0 ? risen : fallen) += change;
+    if (change < 0) (part <= found.start ? fallen_before : fallen) -= change;
+    if (change > 0 && part > found.start) risen += change;
   }
+  const auto before = most.begin() + static_cast<std::ptrdiff_t>(found.start);
+  const std::int64_t record = before == most.begin() ? 0 : *std::max_element(most.begin(), before);
+  found.is_noisy = fallen != 0 || fallen_before >= found.bytes || kept.back() <= record;
+
+  std::size_t widest = 1;
+  for (std::size_t index = begin + 1; index < rises.size(); ++index) widest = std::max(widest, rises[index] - rises[index - 1]);
+  const bool is_at_end = found.parts - 1 - found.last <= (widest == 1 ? 1 : 2 * widest);
+  const std::size_t middle = found.start + (found.parts - found.start) / 2;
+  const bool is_even = kept.back() - kept[middle] >= (kept[middle] - kept[found.start]) / 2;
+  const bool is_often = rises.size() - begin >= least_rises;
   const std::size_t span = found.parts - 1 - found.start;
-  if (fallen == 0) {
-    const auto before = most.begin() + static_cast<std::ptrdiff_t>(found.start);
-    const std::int64_t record = before == most.begin() ? 0 : *std::max_element(most.begin(), before);
-    if (span * 8 < found.parts || kept.back() <= record) return found;
-  } else if (span * 4 < found.parts * 3 || risen / 8 < -fallen) {
-    return found;
+  const bool is_long = found.is_noisy ? span * 4 >= found.parts * 3 && risen / 8 >= fallen : span * 8 >= found.parts;
+  if (is_at_end && is_even && is_often && is_long && (!found.is_noisy || fallen != 0)) {
+    found.kind = growth_kind::grows;
+  } else if (found.is_noisy) {
+    found.kind = kind_of_noise(least, kept);
+  } else {
+    // One rise is state that was made once; many that become smaller are a cache that is nearly full.
+    const bool is_open = is_often ? is_even : rises.size() - begin > 1;
+    found.kind = !is_at_end         ? growth_kind::levels_off
+                 : is_open          ? growth_kind::unclear
+                 : rises.size() > 1 ? growth_kind::levels_off
+                                    : growth_kind::level;
   }
-  found.kind = growth_kind::grows;
   return found;
 }
 
@@ -138,7 +149,7 @@ growth growth_series::judge() const {
   };
   const stretch fine = stretch_of(least_, most_);
   describe(fine, 1);
-  if (fine.kind == growth_kind::grows || least_.size() < 4 * parts_of_four) return found;
+  if (fine.kind == growth_kind::grows || !fine.is_noisy || least_.size() < 4 * parts_of_four) return found;
   constexpr std::size_t width = 4;
   const auto merged = [&](const std::vector<std::int64_t>& parts, auto choose) {
     std::vector<std::int64_t> wide;

@@ -16,11 +16,12 @@ namespace memprof::inline MEMPROF_ABI {
 enum class growth_kind : std::uint8_t {
   level,       ///< they return to what they were
   levels_off,  ///< they grew, but stopped: a cache that is full, a pool that is warm, state made in the first steps
+  unclear,     ///< they grew until the end, but too few times, or not for long enough
   grows,       ///< they still grow at the end of the run
 };
 
 [[nodiscard]] constexpr std::string_view to_string(growth_kind kind) noexcept {
-  constexpr std::string_view names[] = {"level", "levels_off", "grows"};
+  constexpr std::string_view names[] = {"level", "levels_off", "unclear", "grows"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -39,10 +40,11 @@ struct growth {
 /// does not count.
 ///
 /// `judge` looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in
-/// at least four parts over at least an eighth of the run, the last time not long before the end, in the second half of that time
-/// by at least half as much as in the first, and to more than there ever was before. So a table that doubles when it is full
-/// grows; one that fills up, or is emptied from time to time, does not. Where the least bytes of the parts also fall, they must
-/// rise over three quarters of the run and by eight times as much as they fall, in parts or in fours of them: noise has no trend.
+/// at least four parts over at least an eighth of the run, the last time in the last two parts or, where growth is rarer, at most
+/// two of its intervals before the end, in the second half of that time by at least half as much as in the first, and to more
+/// than there ever was before. So a table that doubles when it is full grows; one that fills up, or is emptied from time to time,
+/// does not. Where the least bytes of the parts also fall, they must rise over three quarters of the run and by eight times as
+/// much as they fall, in parts or in fours of them: noise has no trend.
 class growth_series {
  public:
   /// The fewest steps for a verdict.

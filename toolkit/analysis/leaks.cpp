@@ -99,6 +99,11 @@ void leak_fold::end_step() {
     space.allocated_at_end.resize(static_cast<std::size_t>(step_ - 1));
     space.allocated_at_end.push_back(space.allocated);
   }
+  if (step_ != steps_) return;
+  for (std::size_t space = 0; space < any_space; ++space) {
+    if (spaces_[space].is_used)
+      for_each_live_(static_cast<std::uint8_t>(space), [&](const replayed_block& block) { note_live(block); });
+  }
 }
 
 void leak_fold::note_live(const replayed_block& block) {
@@ -126,7 +131,7 @@ growing_owner leak_fold::found_in(const replay_state& at, const row_state& row) 
   for (std::uint32_t node = row.operation; node != 0; node = at.operations()[node].parent) path.push_back(node);
   std::reverse(path.begin(), path.end());
   for (const std::uint32_t node : path) append_operation(found.operation, at.names.text(at.operations()[node].name));
-  found.end_blocks = row.blocks;
+  found.blocks = row.blocks;
   if (row.blocks == 0) return found;
   found.oldest_step = step_of(spaces_[row.space], row.oldest);
   found.newest_step = step_of(spaces_[row.space], row.newest);
@@ -135,18 +140,24 @@ growing_owner leak_fold::found_in(const replay_state& at, const row_state& row) 
   return found;
 }
 
-leak_report leak_fold::made(const replay_state& at, const profile& of) {
-  leak_report report;
-  report.segment = segment_;
-  report.steps = steps_;
-  report.exact = of.exact;
-  report.is_by_count = allocations_per_step_ != 0;
+leak_report leak_fold::report(const replay_state& at, const profile& of) {
+  leak_report found;
+  found.segment = segment_;
+  found.steps = steps_;
+  found.exact = of.exact;
+  for (const named_segments& each : of.segments_by_name) {
+    if (each.name == segment_ && !segment_.empty()) found.missing_steps = std::max<std::int64_t>(0, each.count - steps_);
+  }
+  found.is_by_count = allocations_per_step_ != 0;
   std::array<double, any_space + 1> per_step{};
   const auto add = [&](growing_owner owner, const growth& trend, std::size_t space) {
     if (trend.kind == growth_kind::level) return;
     owner.trend = trend;
     if (trend.kind == growth_kind::grows) per_step[space] += trend.per_step;
-    (trend.kind == growth_kind::grows ? report.growing : report.levelled).push_back(std::move(owner));
+    (trend.kind == growth_kind::grows     ? found.growing
+     : trend.kind == growth_kind::unclear ? found.unclear
+                                          : found.levelled)
+        .push_back(std::move(owner));
   };
   for (row_state& row : rows_) {
     row.series.add(row.live, steps_);
@@ -157,22 +168,24 @@ leak_report leak_fold::made(const replay_state& at, const profile& of) {
     if (!space.is_used) continue;
     const std::string name{at.space_name(static_cast<std::uint8_t>(index))};
     const space_profile* const known = of.find_space(name);
-    leak_report::space_row& row = report.spaces.emplace_back();
+    leak_report::space_row& row = found.spaces.emplace_back();
     row.name = name;
     row.capacity = known == nullptr || known->capacity_is_per_core ? 0 : known->capacity;
     if (space.totals.empty()) continue;
-    row.last = space.totals[0].judge().last;
+    row.last = space.totals[0].judge().last + space.totals[1].judge().last;
     growing_owner idle;
     idle.space = name;
     idle.operation = reserved_beyond_blocks;
     if (space.reserved != nullptr) add(std::move(idle), space.totals[1].judge(), index);
     row.per_step = per_step[index];
   }
-  std::stable_sort(report.growing.begin(), report.growing.end(),
+  std::stable_sort(found.growing.begin(), found.growing.end(),
                    [](const auto& left, const auto& right) { return left.trend.per_step > right.trend.per_step; });
-  std::stable_sort(report.levelled.begin(), report.levelled.end(),
-                   [](const auto& left, const auto& right) { return left.trend.last > right.trend.last; });
-  return report;
+  for (std::vector<growing_owner>* const owners : {&found.levelled, &found.unclear}) {
+    std::stable_sort(owners->begin(), owners->end(),
+                     [](const auto& left, const auto& right) { return left.trend.last > right.trend.last; });
+  }
+  return found;
 }
 
 }  // namespace detail

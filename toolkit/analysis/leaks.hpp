@@ -34,7 +34,7 @@ struct growing_owner {
   std::string space;
   std::string operation;  ///< its path; empty: outside every operation; or `reserved_beyond_blocks`
   growth trend;
-  std::int64_t end_blocks = 0;    ///< live at the end of the run
+  std::int64_t blocks = 0;        ///< live at the end of the last step
   std::int64_t oldest_step = -1;  ///< in which the oldest of them was allocated, from 0; -1: no block
   std::int64_t newest_step = -1;  ///< the same for the newest
   std::int64_t oldest_bytes = 0;  ///< its size
@@ -43,15 +43,18 @@ struct growing_owner {
 
 /// The growth of a run.
 struct leak_report {
-  std::string segment;       ///< the name of the segments whose ends are the steps' ends; empty: none repeats, see `is_by_count`
+  std::string segment;  ///< the name of the segments whose ends are the steps' ends; empty: none repeats, see `is_by_count`
+  std::int64_t missing_steps =
+      0;                     ///< before the first of these, which a trace of limited size lacks; their blocks count as unseen
   std::int64_t steps = 0;    ///< their number
   bool exact = false;        ///< as in `profile`: without, lost frees may look like leaks
   bool is_by_count = false;  ///< no segment's name repeats: the steps are equal parts of the run's allocations
   std::vector<growing_owner> growing;   ///< `grows`, most bytes per step first
   std::vector<growing_owner> levelled;  ///< `levels_off`, most bytes at the last step first
+  std::vector<growing_owner> unclear;   ///< `unclear`, in the same order
   struct space_row {
     std::string name;
-    std::int64_t last = 0;      ///< bytes live at the last step
+    std::int64_t last = 0;      ///< bytes live at the end of the last step, and reserved beyond them
     std::int64_t capacity = 0;  ///< bytes; 0: no limit is known
     double per_step = 0;        ///< the sum of `growing`
   };
@@ -93,15 +96,11 @@ class leak_fold : public replay_handler {
   void on_segment_end(const replay_state& at, label name);
   void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t);
 
-  /// After the last event. `for_each_live(space, visit)` visits the live blocks of a space.
-  template <class ForEachLive>
-  [[nodiscard]] leak_report report(const replay_state& at, const profile& of, ForEachLive&& for_each_live) {
-    for (std::size_t space = 0; space < any_space; ++space) {
-      if (spaces_[space].is_used)
-        for_each_live(static_cast<std::uint8_t>(space), [&](const replayed_block& block) { note_live(block); });
-    }
-    return made(at, of);
-  }
+  using block_visitor = std::function<void(const replayed_block&)>;
+  /// Call before the first event: `visit(space, visitor)` visits the live blocks of a space.
+  void set_live_blocks(std::function<void(std::uint8_t space, const block_visitor&)> visit) { for_each_live_ = std::move(visit); }
+  /// After the last event.
+  [[nodiscard]] leak_report report(const replay_state& at, const profile& of);
 
  private:
   struct row_state {
@@ -109,7 +108,7 @@ class leak_fold : public replay_handler {
     std::uint32_t operation = 0;
     std::int64_t live = 0;
     growth_series series;
-    std::int64_t blocks = 0;   ///< live at the end
+    std::int64_t blocks = 0;   ///< live at the end of the last step
     std::uint64_t oldest = 0;  ///< the ordinals of the oldest and newest of them
     std::uint64_t newest = 0;
     std::int64_t oldest_bytes = 0;
@@ -130,8 +129,8 @@ class leak_fold : public replay_handler {
   void note_live(const replayed_block& block);
   [[nodiscard]] std::int64_t step_of(const space_state& space, std::uint64_t ordinal) const;
   [[nodiscard]] growing_owner found_in(const replay_state& at, const row_state& row) const;
-  [[nodiscard]] leak_report made(const replay_state& at, const profile& of);
 
+  std::function<void(std::uint8_t, const block_visitor&)> for_each_live_;
   std::string segment_;
   std::int64_t steps_;
   std::int64_t allocations_per_step_;  ///< 0: segments end the steps
@@ -163,8 +162,9 @@ template <trace_source Source>
   }
   detail::leak_fold fold{segment, steps, per_step};
   trace_replay replay{fold, times.clock};
+  fold.set_live_blocks([&](std::uint8_t space, const auto& visit) { replay.for_each_live(space, visit); });
   source.visit(replay);
-  return fold.report(replay.state(), of, [&](std::uint8_t space, auto&& visit) { replay.for_each_live(space, visit); });
+  return fold.report(replay.state(), of);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -29,7 +29,7 @@ nlohmann::ordered_json owner_values(const std::vector<growing_owner>& owners) {
                       {"until_step", owner.trend.until_step},
                       {"first_bytes", owner.trend.first},
                       {"last_bytes", owner.trend.last},
-                      {"blocks", owner.end_blocks},
+                      {"blocks", owner.blocks},
                       {"oldest_step", step_or_null(owner.oldest_step)},
                       {"oldest_bytes", owner.oldest_bytes},
                       {"newest_step", step_or_null(owner.newest_step)},
@@ -52,11 +52,13 @@ nlohmann::ordered_json to_json(const leak_report& of) {
   return {{"format", leaks_json_format},
           {"version", leaks_json_version},
           {"steps", of.steps},
+          {"missing_steps", of.missing_steps},
           {"segment", detail::name_or_null(of.segment)},
           {"exact", of.exact},
           {"enough_steps", of.is_long_enough()},
           {"spaces", spaces},
           {"grows", detail::owner_values(of.growing)},
+          {"unclear", detail::owner_values(of.unclear)},
           {"levels_off", detail::owner_values(of.levelled)}};
 }
 

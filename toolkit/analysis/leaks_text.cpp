@@ -43,7 +43,15 @@ void add_verdict(marked_text& line, const leak_report& of) {
     return;
   }
   if (of.growing.empty()) {
-    line.add("none", emphasis::strong).add(": nothing grows from ").add(step_word(of)).add(" to ").add(step_word(of)).end_line();
+    line.add("none", emphasis::strong);
+    if (of.unclear.empty()) {
+      line.add(": nothing grows from ").add(step_word(of)).add(" to ").add(step_word(of)).end_line();
+    } else {
+      line.add(" for certain, but ").add_name(name_of(of.unclear.front())).add(" grew until the end");
+      if (of.unclear.size() > 1)
+        line.add(", and ").add_count(static_cast<std::int64_t>(of.unclear.size() - 1), "other", "others");
+      line.add(": a longer run would tell").end_line();
+    }
     return;
   }
   for (const leak_report::space_row& space : of.spaces) {
@@ -53,7 +61,14 @@ void add_verdict(marked_text& line, const leak_report& of) {
     const auto count = std::count_if(of.growing.begin(), of.growing.end(), is_here);
     line.add_name(space.name).add(" grows by ").add(rate_text(space.per_step), emphasis::alarm);
     line.add(" per ").add(step_word(of)).add(", ");
-    line.add(count == 1 ? "all of it from " : "most of it from ").add_name(name_of(*first));
+    if (count == 1) {
+      line.add("all of it");
+    } else if (first->trend.per_step * 2 > space.per_step) {
+      line.add("most of it");
+    } else {
+      line.add(rate_text(first->trend.per_step)).add(" of it");
+    }
+    line.add(" from ").add_name(name_of(*first));
     line.add(", since ").add(step_word(of)).add(" ").add(step_text(first->trend.since_step)).end_line();
   }
 }
@@ -86,6 +101,11 @@ void add_steps(marked_text& line, const leak_report& of) {
         .add("; memory that is freed again does not count");
   }
   line.end_line();
+  if (of.missing_steps == 0) return;
+  line.add("The trace lacks the ")
+      .add_count(of.missing_steps)
+      .add(" steps before these, and the blocks from them: its size was limited.");
+  line.end_line();
 }
 
 void add_block(marked_text& cell, std::int64_t bytes, std::int64_t step) {
@@ -97,24 +117,29 @@ void add_block(marked_text& cell, std::int64_t bytes, std::int64_t step) {
   }
 }
 
-summary_section table_of(const leak_report& of, const std::vector<growing_owner>& owners, bool are_growing, bool shows_all) {
+summary_section table_of(const leak_report& of, const std::vector<growing_owner>& owners, growth_kind kind, bool shows_all) {
   summary_section section;
   section.is_wide = true;
   section.table.has_titles = true;
-  const std::string step{step_word(of)};
-  section.table.titles = are_growing
-                             ? "Grows\tper " + step + "\tlast\tblocks\tsince " + step + "\toldest, " + step + "\tnewest, " + step
-                             : "Grew, and stopped\tlast\tblocks\tfrom " + step + "\tto " + step;
-  section.table.alignment = are_growing ? "lrrrrrr" : "lrrrr";
-  marked_text& rows = section.table.rows;
+  const bool are_growing = kind == growth_kind::grows;
   const bool has_spaces = of.spaces.size() > 1;
+  const std::string step{step_word(of)};
+  std::string& titles = section.table.titles;
+  titles = are_growing ? "Grows" : kind == growth_kind::unclear ? "Grew until the end" : "Grew, and stopped";
+  section.table.alignment = "l";
+  if (has_spaces) titles += "\tspace";
+  if (has_spaces) section.table.alignment += 'l';
+  titles += are_growing ? "\tper " + step + "\tlast\tblocks\tsince " + step + "\toldest, " + step + "\tnewest, " + step
+                        : "\tlast\tblocks\tfrom " + step + "\tto " + step;
+  section.table.alignment += are_growing ? "rrrrrr" : "rrrr";
+  marked_text& rows = section.table.rows;
   const std::size_t shown = shows_all || owners.size() <= most_owners + 1 ? owners.size() : most_owners;
   for (std::size_t index = 0; index < shown; ++index) {
     const growing_owner& owner = owners[index];
     rows.add_name(name_of(owner));
-    if (has_spaces) rows.add(" of ", emphasis::faint).add_name(owner.space, emphasis::faint);
+    if (has_spaces) rows.next_cell().add_name(owner.space);
     if (are_growing) rows.next_cell().add("+" + rate_text(owner.trend.per_step), emphasis::strong);
-    rows.next_cell().add_bytes(owner.trend.last).next_cell().add_count(owner.end_blocks);
+    rows.next_cell().add_bytes(owner.trend.last).next_cell().add_count(owner.blocks);
     rows.next_cell().add(step_text(owner.trend.since_step));
     if (are_growing) {
       add_block(rows, owner.oldest_bytes, owner.oldest_step);
@@ -154,12 +179,14 @@ std::string to_text(const leak_report& of, std::int64_t more_steps, const text_o
     if (!of.exact)
       lines.add("not exact", emphasis::caution).add(": lost frees look like leaks; memprof show names the reason").end_line();
   });
-  for (const bool are_growing : {true, false}) {
-    const std::vector<growing_owner>& owners = are_growing ? of.growing : of.levelled;
-    if (owners.empty()) continue;
+  const auto add_table = [&](const std::vector<growing_owner>& owners, growth_kind kind) {
+    if (owners.empty()) return;
     text += '\n';
-    add(table_of(of, owners, are_growing, shows_all));
-  }
+    add(table_of(of, owners, kind, shows_all));
+  };
+  add_table(of.growing, growth_kind::grows);
+  add_table(of.unclear, growth_kind::unclear);
+  add_table(of.levelled, growth_kind::levels_off);
   return text;
 }
 

@@ -16,6 +16,7 @@
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_json.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
+#include <memprof/toolkit/format/stacks/stack_table.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -75,7 +76,13 @@ memprof::compared_run read_run(const compare_arguments& arguments, const std::st
   if (space.empty()) space = of.name;
   if (!arguments.segment.empty()) return memprof::compared_run_of(title, profile, of, read.stacks, arguments.segment);
   const auto moment = arguments.is_at_end ? memprof::compared_moment::end : memprof::compared_moment::peak;
-  return memprof::compared_run_of(title, profile, of, read.stacks, moment);
+  try {
+    return memprof::compared_run_of(title, profile, of, read.stacks, moment);
+  } catch (const memprof::error&) {
+    if (!read.content.is_trace) throw;
+    // A trace of limited size lacks its first events; its profile counts them, but not the sizes of blocks.
+    return memprof::compared_run_of(title, profile, of, memprof::stack_table_of(profile), moment);
+  }
 }
 
 memprof::comparison comparison_of(const compare_arguments& arguments, int& status) {

@@ -182,6 +182,42 @@ TEST_CASE("comparison: equal bytes in other blocks are not equal") {
   CHECK_THAT(to_text(of), ContainsSubstring("not in the number or size of its blocks"));
 }
 
+TEST_CASE("comparison: equal bytes of another category are not equal") {
+  const auto program = [](memprof::category kind) {
+    return record([&] {
+      const buffer one = allocated_in("one", 100);
+      memprof::annotate(one.data(), {.category = kind});
+    });
+  };
+  const comparison of = compared(program(memprof::category::gradient), program(memprof::category::activation));
+  CHECK_FALSE(of.is_equal());
+  CHECK_THAT(to_text(of), ContainsSubstring("after equals before, but not in its categories"));
+}
+
+TEST_CASE("comparison: other memory spaces whose peaks differ are named") {
+  const auto program = [](std::size_t on_device) {
+    return record([&] {
+      const buffer one = allocated_in("one", 4'000);
+      const memprof::memory_space device{"gpu:0"};
+      memprof::event_sink{}.allocate(device, 0x10U, on_device);
+    });
+  };
+  const comparison of = compared(program(1'000), program(3'000));
+  check_sums(of);
+  CHECK(of.change() == 0);
+  CHECK_FALSE(of.is_equal());
+  REQUIRE(of.other_spaces.size() == 1);
+  CHECK(of.other_spaces[0].change() == 2'000);
+  CHECK_THAT(to_text(of), ContainsSubstring("gpu:0 differs too: peak 1000 B before, 2.93 KiB after (--space gpu:0)"));
+  const recorded both = program(1'000);
+  compared_run device = compared_run_of("after", both.profile, both.profile.space("gpu:0"),
+                                        memprof::stack_table_of(both.events, true, true), compared_moment::peak);
+  const comparison mixed = compare_runs({both.run("before")}, {std::move(device)});
+  CHECK_FALSE(mixed.is_same_moment());
+  CHECK_FALSE(mixed.is_equal());
+  CHECK_THAT(to_text(mixed), ContainsSubstring("two memory spaces: cpu before, gpu:0 after"));
+}
+
 TEST_CASE("comparison: layers that changed alike are one row, and the one that differs is another") {
   const auto program = [](std::size_t bytes, std::size_t of_last) {
     return record([&] {

@@ -89,6 +89,38 @@ TEST_CASE("growth: what fills up and stops, levels off") {
   }
 }
 
+TEST_CASE("growth: what grew in every step and has stopped for a twentieth of the run does not grow") {
+  for (const std::int64_t steps : {200, 500, 1'000, 10'000}) {
+    for (const int percent : {50, 70, 80, 85, 90, 95}) {
+      INFO(steps << " steps, full at " << percent << " %");
+      CHECK(kind_of(steps, [&](std::int64_t step) { return std::min(step, steps * percent / 100) * 1'000; }) ==
+            growth_kind::levels_off);
+    }
+  }
+}
+
+TEST_CASE("growth: what grew until the end, but not for long or often enough, has not stopped") {
+  for (const std::int64_t steps : {200, 1'000}) {
+    INFO(steps);
+    CHECK(kind_of(steps, [&](std::int64_t step) { return std::max<std::int64_t>(0, step - steps * 92 / 100) * 500; }) ==
+          growth_kind::unclear);
+    CHECK(kind_of(steps, [&](std::int64_t step) { return step / (steps / 3) * 500; }) == growth_kind::unclear);
+  }
+}
+
+TEST_CASE("growth: numbers that come back to where they were are level, however few the steps") {
+  std::mt19937 random{3};
+  for (const std::int64_t steps : {10, 12, 16, 30, 100, 1'000}) {
+    int listed = 0;
+    for (int round = 0; round < 100; ++round)
+      listed += kind_of(steps, [&](std::int64_t) { return static_cast<std::int64_t>(random() % 100'000); }) == growth_kind::level
+                    ? 0
+                    : 1;
+    INFO(steps);
+    CHECK(listed <= (steps < 100 ? 3 : 0));  // a few numbers may rise by chance
+  }
+}
+
 TEST_CASE("growth: what is emptied from time to time is level, wherever the run ends") {
   for (std::int64_t steps = 100; steps < 1'000; steps += 23) {
     for (const std::int64_t period : {2, 10, 45, 90}) {

@@ -1,17 +1,21 @@
 #include <memprof/toolkit/analysis/leaks.hpp>
 
+#include <memprof/detail/file_io.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/toolkit/analysis/leaks_json.hpp>
 #include <memprof/toolkit/analysis/leaks_text.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <scratch_folder.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <functional>
 #include <list>
@@ -273,7 +277,7 @@ TEST_CASE("leaks: growth per step, its begin, its blocks and their steps are exa
   CHECK(owner.trend.since_step == 0);
   CHECK(owner.trend.first == 256);
   CHECK(owner.trend.last == 640 * 256);
-  CHECK(owner.end_blocks == 640);
+  CHECK(owner.blocks == 640);
   CHECK(owner.oldest_step == 0);
   CHECK(owner.newest_step == 639);
   CHECK(owner.oldest_bytes == 256);
@@ -301,6 +305,65 @@ TEST_CASE("leaks: less than a byte per step is not shown as none") {
   const std::string text = to_text(found, 1);
   CHECK_THAT(text, ContainsSubstring("cpu grows by 0.0") || ContainsSubstring("cpu grows by 0.1"));
   CHECK_THAT(text, ContainsSubstring("+0.0") || ContainsSubstring("+0.1"));
+}
+
+TEST_CASE("leaks: blocks are those at the end of the last step, though the program frees them behind it") {
+  const leak_report found = leaks_of([] {
+    std::list<buffer> kept;
+    for (int step = 0; step < 40; ++step) {
+      kept.push_back(allocated_in("loss", 1'024));
+      memprof::snapshot("STEP");
+    }
+  });
+  REQUIRE(found.growing.size() == 1);
+  CHECK(found.growing[0].blocks == 40);
+  CHECK(found.growing[0].oldest_step == 0);
+  CHECK(found.growing[0].newest_step == 39);
+  CHECK(found.growing[0].trend.last == 40 * 1'024);
+}
+
+TEST_CASE("leaks: an owner of a third of the growth is not most of it, and one that grew too briefly has not stopped") {
+  std::map<std::string, std::list<buffer>> kept;
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 200; ++step) {
+      for (const char* const each : {"a", "b", "c"}) kept[each].push_back(allocated_in(each, 100));
+      memprof::snapshot("STEP");
+    }
+  });
+  CHECK_THAT(to_text(found, 1), ContainsSubstring("cpu grows by 300 B per step, 100 B of it from a, since step 1"));
+  kept.clear();
+  const leak_report late = leaks_of([&] {
+    for (int step = 0; step < 200; ++step) {
+      if (step >= 186) kept["late"].push_back(allocated_in("late", 100));
+      memprof::snapshot("STEP");
+    }
+  });
+  CHECK(late.growing.empty());
+  CHECK(late.levelled.empty());
+  REQUIRE(late.unclear.size() == 1);
+  CHECK_THAT(to_text(late, 1), ContainsSubstring("none for certain, but late grew until the end: a longer run would tell"));
+}
+
+TEST_CASE("leaks: of a trace of limited size, the steps that it lacks are counted") {
+  const memprof_tests::scratch_folder folder;
+  const std::string path = folder.file("run.memtrace");
+  std::list<buffer> kept;
+  memprof::profile whole;
+  {
+    auto capture = memprof::begin_capture({.trace_file = path, .trace_limit = 65'536});
+    for (int step = 0; step < 20'000; ++step) {
+      kept.push_back(allocated_in("leak", 32));
+      for (int batch = 0; batch < 8; ++batch) (void)allocated_in("work", static_cast<std::size_t>(step) * 17 + 1);
+      memprof::snapshot("STEP");
+    }
+    capture.end();
+    whole = capture.profile();
+  }
+  const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  const leak_report found = find_leaks(memprof::trace_file{file.get(), path}, whole);
+  CHECK(found.missing_steps > 0);
+  CHECK(found.steps + found.missing_steps == 20'000);
+  CHECK_THAT(to_text(found, 1), ContainsSubstring("The trace lacks the "));
 }
 
 TEST_CASE("leaks: a run that is not exact says so") {
@@ -352,6 +415,9 @@ TEST_CASE("leaks: what is reserved and in no block grows by itself") {
   CHECK(found.growing[0].operation == memprof::reserved_beyond_blocks);
   CHECK(found.growing[0].space == "gpu");
   CHECK(found.growing[0].trend.per_step == 1 << 20);
+  REQUIRE(found.spaces.size() == 1);
+  CHECK(found.spaces[0].last == 100 << 20);  // what comes after builds on it
+  CHECK_THAT(to_text(found, 100), ContainsSubstring("200 MiB of gpu instead of 100 MiB"));
 }
 
 TEST_CASE("leaks: a space that is first used late had no bytes before") {
