@@ -18,7 +18,7 @@ nlohmann::ordered_json changes_value(const waterfall_bytes& of) {
   return changes;
 }
 
-nlohmann::ordered_json column_value(const waterfall_column& column) {
+nlohmann::ordered_json column_value(const compared_run& column) {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
   };
@@ -26,7 +26,7 @@ nlohmann::ordered_json column_value(const waterfall_column& column) {
           {"file", text_or_null(column.file)},
           {"space", column.space},
           {"mode", to_string(column.mode)},
-          {"peak_bytes", column.peak},
+          {"peak_bytes", column.bytes},
           {"peak_segment", text_or_null(column.segment)},
           {"peak_operation", text_or_null(column.operation)},
           {"has_categories", column.has_categories},
@@ -55,7 +55,7 @@ nlohmann::ordered_json part_value(const waterfall_part& part) {
 
 nlohmann::ordered_json to_json(const waterfall& of) {
   nlohmann::ordered_json columns = nlohmann::ordered_json::array();
-  for (const waterfall_column& column : of.columns) columns.push_back(detail::column_value(column));
+  for (const compared_run& column : of.columns) columns.push_back(detail::column_value(column));
   nlohmann::ordered_json parts = nlohmann::ordered_json::array();
   for (const waterfall_part& part : of.parts) parts.push_back(detail::part_value(part));
   nlohmann::ordered_json categories = nlohmann::ordered_json::array();

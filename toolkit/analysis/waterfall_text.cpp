@@ -24,11 +24,11 @@ namespace detail {
 namespace {
 
 /// A column is named after a file, whose name may hold anything.
-std::string title_of(const waterfall_column& column) { return on_one_line(column.title); }
+std::string title_of(const compared_run& column) { return on_one_line(column.title); }
 
 /// "estimate 1.43 GiB (1,533,996,032 B) in BACKWARD_PASS, operation backward/lm_head".
-void add_peak(marked_text& line, const waterfall_column& column) {
-  line.add(title_of(column)).add(" ").add_total(column.peak, emphasis::strong);
+void add_peak(marked_text& line, const compared_run& column) {
+  line.add(title_of(column)).add(" ").add_total(column.bytes, emphasis::strong);
   if (!column.segment.empty()) line.add(" in ").add_name(column.segment);
   if (!column.operation.empty()) line.add(", operation ").add_name(column.operation);
   line.end_line();
@@ -68,7 +68,7 @@ void add_reason(marked_text& line, const waterfall& of, std::size_t column, std:
   } else {
     line.add(title).add(" is ").add_total(std::abs(change), emphasis::strong);
     line.add(change > 0 ? " more than " : " less than ").add(before);
-    const std::int64_t base = of.columns[column - 1].peak;
+    const std::int64_t base = of.columns[column - 1].bytes;
     const std::string share = short_percent(change, base);
     if (base != 0 && share != "0.0 %" && share != "-0.0 %" && share.front() != '<')
       line.add(" (" + std::string{change > 0 ? "+" : ""} + share + ")");
@@ -138,7 +138,7 @@ summary_table waterfall_table(const waterfall& of, std::string_view first) {
     table.titles.append("\t").append(title);
     table.alignment += 'r';
   };
-  for (const waterfall_column& column : of.columns) add(title_of(column));
+  for (const compared_run& column : of.columns) add(title_of(column));
   for (std::size_t column = 1; column < of.columns.size(); ++column) add("change");
   return table;
 }
@@ -222,13 +222,13 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
   section.heading = "Notes";
   const auto same = [&](auto field) {
     return std::all_of(of.columns.begin(), of.columns.end(),
-                       [&](const waterfall_column& column) { return column.*field == of.columns.front().*field; });
+                       [&](const compared_run& column) { return column.*field == of.columns.front().*field; });
   };
-  if (!same(&waterfall_column::segment))
+  if (!same(&compared_run::segment))
     section.lines.add("The peaks are in different phases: each column has what was live at its own.").end_line();
-  if (!same(&waterfall_column::space)) {
+  if (!same(&compared_run::space)) {
     section.lines.add("The columns are of different memory spaces:");
-    for (const waterfall_column& column : of.columns) section.lines.add(" ").add_name(column.space);
+    for (const compared_run& column : of.columns) section.lines.add(" ").add_name(column.space);
     section.lines.end_line();
   }
   if (!shows_all) {
@@ -242,7 +242,7 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
     }
   }
   const auto lacks = std::find_if_not(of.columns.begin(), of.columns.end(),
-                                      [](const waterfall_column& column) { return column.has_categories; });
+                                      [](const compared_run& column) { return column.has_categories; });
   if (lacks != of.columns.end()) {
     section.lines.add("For ").add(title_of(*lacks));
     section.lines.add(" it is unknown which operation held which category, so parts go by name alone; a trace records it.")
@@ -264,7 +264,7 @@ std::string to_text(const waterfall& of, const text_options& options, bool shows
   };
   summary_section peaks;
   peaks.heading = "Peak";
-  for (const waterfall_column& column : of.columns) add_peak(peaks.lines, column);
+  for (const compared_run& column : of.columns) add_peak(peaks.lines, column);
   summary_section reasons;
   reasons.heading = "Change";
   summary_section processes;

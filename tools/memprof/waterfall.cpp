@@ -80,13 +80,13 @@ memprof::part_rule rule_of(const std::string& text) {
 }
 
 /// The column for a file, still without its title.
-memprof::waterfall_column read_column(const std::string& path, const std::string& space, int& status) {
+memprof::compared_run read_column(const std::string& path, const std::string& space, int& status) {
   const recorded_stacks read = read_stacks(path);
   if (!read.content.complaint.empty()) {
     print_error("waterfall", read.content.complaint);
     status = bad_input;
   }
-  return memprof::column_of({}, read.content.profile, space_of(read.content.profile, space), read.stacks);
+  return memprof::compared_run_of({}, read.content.profile, space_of(read.content.profile, space), read.stacks);
 }
 
 /// The last parts of the paths, as many as tell all of them apart; a path that is there twice gets a number.
@@ -111,7 +111,7 @@ std::vector<std::string> names_apart(const std::vector<std::string>& paths) {
 
 /// Titles the columns estimate, no dispatch and measured, according to the modes of the runs; the last of them, which are those
 /// of the files, by file name if that is ambiguous.
-void find_titles(std::vector<memprof::waterfall_column>& columns, const std::vector<std::string>& files) {
+void find_titles(std::vector<memprof::compared_run>& columns, const std::vector<std::string>& files) {
   using memprof::run_mode;
   const auto kind = [&](std::size_t column) {
     return columns[column].mode == run_mode::no_dispatch ? "no dispatch" : "measured";
@@ -132,15 +132,15 @@ void find_titles(std::vector<memprof::waterfall_column>& columns, const std::vec
   }
 }
 
-memprof::waterfall_column column_of_trace(std::string title, const memprof::profile& profile, const std::string& space,
-                                          const memprof::trace& events) {
+memprof::compared_run column_of_trace(std::string title, const memprof::profile& profile, const std::string& space,
+                                      const memprof::trace& events) {
   if (events.left_out() != 0) memprof::detail::raise("out of memory recording the events of a step");
-  return memprof::column_of(std::move(title), profile, space_of(profile, space), memprof::stack_table_of(events, true));
+  return memprof::compared_run_of(std::move(title), profile, space_of(profile, space), memprof::stack_table_of(events, true));
 }
 
 /// The column for a step of the plain trainer.
-memprof::waterfall_column run_step(const memprof::decoder_model& model, const memprof::training_setup& setup,
-                                   memprof::run_mode mode, const std::string& space) {
+memprof::compared_run run_step(const memprof::decoder_model& model, const memprof::training_setup& setup, memprof::run_mode mode,
+                               const std::string& space) {
   nano_gpt::options options = nano_gpt::options_for(model, setup);
   options.mode = mode;
   const bool is_real = mode == memprof::run_mode::normal;
@@ -151,8 +151,8 @@ memprof::waterfall_column run_step(const memprof::decoder_model& model, const me
   return column_of_trace(is_real ? "measured" : "no dispatch", step.profile, space, events);
 }
 
-std::vector<memprof::waterfall_column> columns_of(waterfall_arguments& arguments, const CLI::App& command, int& status) {
-  std::vector<memprof::waterfall_column> columns;
+std::vector<memprof::compared_run> columns_of(waterfall_arguments& arguments, const CLI::App& command, int& status) {
+  std::vector<memprof::compared_run> columns;
   if (describes_decoder(command)) {
     const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
     memprof::training_setup& setup = arguments.training.setup;

@@ -76,7 +76,7 @@ memprof::training_estimate estimate(const setting& of, memprof::trace* events) {
 }
 
 template <class Backend>
-memprof::waterfall_column column_of_run(const char* title, const setting& of) {
+memprof::compared_run column_of_run(const char* title, const setting& of) {
   memprof::trace events;
   memprof::capture_options options;
   options.device.name = "cpu";
@@ -85,7 +85,7 @@ memprof::waterfall_column column_of_run(const char* title, const setting& of) {
   train(of);
   capture.end();
   const memprof::profile run = capture.profile();
-  return column_of(title, run, run.space("cpu"), stack_table_of(events, true));
+  return compared_run_of(title, run, run.space("cpu"), stack_table_of(events, true));
 }
 
 /// The faults in the waterfall of a small model, one per line.
@@ -93,8 +93,8 @@ int count_waterfall_faults() {
   constexpr setting small{2, 4, 64, 256, 64, 8};
   memprof::trace events;
   const memprof::training_estimate estimated = estimate(small, &events);
-  std::vector<memprof::waterfall_column> columns;
-  columns.push_back(column_of("estimate", estimated.step, estimated.space(), stack_table_of(events, true)));
+  std::vector<memprof::compared_run> columns;
+  columns.push_back(compared_run_of("estimate", estimated.step, estimated.space(), stack_table_of(events, true)));
   columns.push_back(column_of_run<memprof::torch_no_dispatch>("no dispatch", small));
   columns.push_back(column_of_run<memprof::torch_backend>("measured", small));
   const memprof::waterfall waterfall = make_waterfall(std::move(columns));
@@ -121,7 +121,7 @@ int count_waterfall_faults() {
   }
   require(layers == 5, "a part of the model is missing");
   for (std::size_t column = 0; column < sums.size(); ++column)
-    require(sums[column] == waterfall.columns[column].peak, "the operations do not sum to the peak");
+    require(sums[column] == waterfall.columns[column].bytes, "the operations do not sum to the peak");
   return faults;
 }
 

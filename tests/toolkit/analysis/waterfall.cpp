@@ -25,20 +25,20 @@ namespace memprof_tests::analysis_waterfall {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::category;
+using memprof::compared_run;
 using memprof::make_waterfall;
 using memprof::place_of;
-using memprof::waterfall_column;
 
 namespace {
 
 using path = std::vector<std::string>;
 
-waterfall_column column(std::string title, std::vector<memprof::held_bytes> held, bool has_categories = true) {
-  waterfall_column result;
+compared_run column(std::string title, std::vector<memprof::held_bytes> held, bool has_categories = true) {
+  compared_run result;
   result.title = std::move(title);
   result.has_categories = has_categories;
   result.held = std::move(held);
-  for (const memprof::held_bytes& each : result.held) result.peak += each.bytes;
+  for (const memprof::held_bytes& each : result.held) result.bytes += each.bytes;
   return result;
 }
 
@@ -59,8 +59,8 @@ void check_sums(const memprof::waterfall& of) {
       CHECK(part.bytes.at(index) == rows);
       whole += rows;
     }
-    CHECK(whole == of.columns[index].peak);
-    if (index > 0) CHECK(changes == of.columns[index].peak - of.columns[index - 1].peak);
+    CHECK(whole == of.columns[index].bytes);
+    if (index > 0) CHECK(changes == of.columns[index].bytes - of.columns[index - 1].bytes);
   }
 }
 
@@ -68,14 +68,15 @@ void check_sums(const memprof::waterfall& of) {
 memprof::waterfall of_step(const memprof::decoder_model& model, const memprof::training_setup& setup) {
   memprof::trace events;
   const memprof::training_estimate estimate = estimate_training_step(model, setup, nullptr, &events);
-  std::vector<waterfall_column> columns;
-  columns.push_back(column_of("estimate", estimate.step, estimate.space(), stack_table_of(events, true)));
+  std::vector<compared_run> columns;
+  columns.push_back(compared_run_of("estimate", estimate.step, estimate.space(), stack_table_of(events, true)));
   nano_gpt::options options = nano_gpt::options_for(model, setup);
   for (const memprof::run_mode mode : {memprof::run_mode::no_dispatch, memprof::run_mode::normal}) {
     options.mode = mode;
     memprof::trace recorded;
     const nano_gpt::measured_step step = nano_gpt::measure_one_step(options, 1e-3, &recorded);
-    columns.push_back(column_of("run", step.profile, step.profile.space(options.memory_space()), stack_table_of(recorded, true)));
+    columns.push_back(
+        compared_run_of("run", step.profile, step.profile.space(options.memory_space()), stack_table_of(recorded, true)));
   }
   return make_waterfall(std::move(columns));
 }
@@ -96,7 +97,7 @@ TEST_CASE("waterfall: estimate, run without dispatch and real run of the plain t
       const memprof::waterfall found = of_step(model, {.batch_size = 2, .seq_len = 9, .recompute_blocks = recompute});
       check_sums(found);
       REQUIRE(found.columns.size() == 3);
-      CHECK(found.columns[0].peak > 0);
+      CHECK(found.columns[0].bytes > 0);
       CHECK(found.columns[0].mode == memprof::run_mode::no_dispatch);
       CHECK(found.columns[2].mode == memprof::run_mode::normal);
       for (const memprof::waterfall_part& part : found.parts) {
@@ -118,7 +119,7 @@ TEST_CASE("waterfall: what an estimate left out is a change of the part that has
   const auto of_setup = [&](const memprof::training_setup& with) {
     memprof::trace events;
     const memprof::training_estimate estimate = estimate_training_step(model, with, nullptr, &events);
-    return column_of("estimate", estimate.step, estimate.space(), stack_table_of(events, true));
+    return compared_run_of("estimate", estimate.step, estimate.space(), stack_table_of(events, true));
   };
   memprof::training_setup without_state = setup;
   without_state.optimizer = memprof::optimizer_kind::sgd;
@@ -243,7 +244,7 @@ TEST_CASE("waterfall: random columns sum to their peaks, and changes to those of
   std::mt19937 random{seed};
   const path names{"forward", "block", "mlp", "head", "backward", "layer.1", "layer.2", "aten::mm", "MmBackward0", "x"};
   for (int round = 0; round < 50; ++round) {
-    std::vector<waterfall_column> columns;
+    std::vector<compared_run> columns;
     for (int index = 0; index < 3; ++index) {
       std::vector<memprof::held_bytes> held;
       for (auto count = random() % 30; count != 0; --count) {
@@ -264,7 +265,7 @@ TEST_CASE("waterfall: a profile that does not say what was live at its peak is r
   memprof::space_profile& space = source.spaces.emplace_back();
   space.name = "dram";
   space.cumulative_peak = 100;
-  CHECK_THROWS_MATCHES(column_of("run", source, space, stack_table_of(source)), memprof::error,
+  CHECK_THROWS_MATCHES(compared_run_of("run", source, space, stack_table_of(source)), memprof::error,
                        MessageMatches(ContainsSubstring("the operations of 'log.txt' do not add up to the peak of dram")));
   CHECK_THROWS_MATCHES(make_waterfall({column("alone", {})}), memprof::error,
                        MessageMatches(ContainsSubstring("at least two columns")));

@@ -26,8 +26,8 @@ using memprof::make_waterfall;
 
 namespace {
 
-memprof::waterfall_column column(std::string title, std::vector<memprof::held_bytes> held, std::string segment) {
-  memprof::waterfall_column result;
+memprof::compared_run column(std::string title, std::vector<memprof::held_bytes> held, std::string segment) {
+  memprof::compared_run result;
   result.title = std::move(title);
   result.space = "cpu";
   result.segment = std::move(segment);
@@ -35,7 +35,7 @@ memprof::waterfall_column column(std::string title, std::vector<memprof::held_by
   result.has_categories = true;
   result.held = std::move(held);
   for (const memprof::held_bytes& each : result.held) {
-    result.peak += each.bytes;
+    result.bytes += each.bytes;
     result.by_category.push_back({std::string{to_string(each.category)}, each.bytes, each.blocks});
   }
   return result;
@@ -173,7 +173,7 @@ TEST_CASE("waterfall JSON: rows sum to parts and parts to peaks, and the keys ar
 TEST_CASE("waterfall text: two runs whose processes differ by 100 MiB say so, whatever little was recorded") {
   constexpr std::int64_t mib = std::int64_t{1} << 20;
   const auto of_process = [](std::string title, std::int64_t bytes, std::int64_t resident, std::int64_t heap) {
-    memprof::waterfall_column made = column(std::move(title), {{{"index"}, category::other, bytes, 1}}, "BUILD");
+    memprof::compared_run made = column(std::move(title), {{{"index"}, category::other, bytes, 1}}, "BUILD");
     memprof::process_memory reading;
     reading.resident_bytes = resident;
     reading.anonymous_bytes = resident - 3 * mib;
