@@ -33,6 +33,8 @@ compared_run run_without_moment(std::string title, const profile& source, const 
   run.exact = source.exact;
   run.peak = space.cumulative_peak;
   run.reserved = space.reserved.peak;
+  run.timeline = space.timeline;
+  run.segments = source.segments;
   if (!is_device_name(space.name)) run.process = process_account_of(source);
   for (const space_profile& each : source.spaces) run.spaces.push_back({each.name, each.cumulative_peak, 0});
   for (const segments_of_name& each : segments_by_family(segments_by_name(source, space)))
@@ -93,9 +95,11 @@ compared_run compared_run_of(std::string title, const profile& source, const spa
   }
   if (is_peak) {
     run.operation = space.peak_operation;
+    run.time_ns = space.peak_time_ns;
     run.by_category = {space.live_at_peak.by_category.begin(), space.live_at_peak.by_category.end()};
     detail::find_segment(run, source, space.peak_segment);
   } else {
+    run.time_ns = source.segments.empty() ? -1 : source.segments.back().end_ns;
     run.by_category = {space.current_by_category.begin(), space.current_by_category.end()};
   }
   detail::check_sum(run, is_peak && run.bytes != 0 ? space.live_at_peak.bytes : run.bytes);
@@ -129,6 +133,7 @@ compared_run compared_run_of(std::string title, const profile& source, const spa
   const segment_usage& usage = space.segments[static_cast<std::size_t>(found)];
   detail::find_segment(run, source, found);
   run.operation = usage.peak_operation;
+  run.time_ns = usage.peak_time_ns;
   run.bytes = usage.live_at_peak.bytes;
   run.blocks = usage.live_at_peak.blocks;
   run.by_category = {usage.live_at_peak.by_category.begin(), usage.live_at_peak.by_category.end()};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/vector.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
@@ -55,17 +56,20 @@ struct compared_run {
   compared_moment moment = compared_moment::peak;
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
-  std::string segment;     ///< in which the moment is; empty: unknown
-  std::int64_t step = -1;  ///< of that segment; -1: unknown
-  std::string operation;   ///< path of the one that reached the peak; empty: none was open
+  std::string segment;        ///< in which the moment is; empty: unknown
+  std::int64_t step = -1;     ///< of that segment; -1: unknown
+  std::int64_t time_ns = -1;  ///< since the capture began; -1: unknown
+  std::string operation;      ///< path of the one that reached the peak; empty: none was open
   std::vector<held_bytes> held;
   std::vector<owned_bytes> by_category;
-  bool has_categories = false;      ///< whether `held` has them, as from a trace; a profile has only sums by category
-  bool has_sizes = false;           ///< whether `held` has size classes, as from a trace
-  std::vector<owned_bytes> spaces;  ///< the peaks of all memory spaces
-  std::vector<phase_peak> phases;   ///< of all names, greatest first
-  std::int64_t peak = 0;            ///< of the space over the whole run
-  std::int64_t reserved = 0;        ///< the most bytes reserved by its allocator; 0: it reserves none
+  bool has_categories = false;        ///< whether `held` has them, as from a trace; a profile has only sums by category
+  bool has_sizes = false;             ///< whether `held` has size classes, as from a trace
+  std::vector<owned_bytes> spaces;    ///< the peaks of all memory spaces
+  std::vector<phase_peak> phases;     ///< of all names, greatest first
+  std::int64_t peak = 0;              ///< of the space over the whole run
+  std::int64_t reserved = 0;          ///< the most bytes reserved by its allocator; 0: it reserves none
+  memory_timeline timeline;           ///< of the space
+  vector<memprof::segment> segments;  ///< of the run, in order of time
   /// What the process held, if the blocks of the space were really in it and the capture looked.
   std::optional<process_account> process;
 };

@@ -2,6 +2,7 @@
 
 #include "complain.hpp"
 #include "exit_status.hpp"
+#include "gzip.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"
 #include "output_file.hpp"
@@ -17,6 +18,8 @@
 #include <memprof/toolkit/analysis/comparison_json.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
+#include <memprof/toolkit/page/comparison_html.hpp>
+#include <memprof/toolkit/page/html.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -40,6 +43,7 @@ struct compare_arguments {
   std::string space;
   std::string segment;
   std::string json;
+  std::string html;
   std::size_t width = 0;  ///< 0: not given
   bool is_at_end = false;
   bool as_json = false;
@@ -96,15 +100,22 @@ memprof::comparison comparison_of(const compare_arguments& arguments, int& statu
   return memprof::compare_runs(std::move(before), read(arguments.after, "after"));
 }
 
+/// Raises an error if an output would overwrite an input, or another file than one that this subcommand writes.
+void check_outputs(const compare_arguments& arguments) {
+  for (const std::string* const output : {&arguments.json, &arguments.html}) {
+    if (output->empty()) continue;
+    for (const std::vector<std::string>* const side : {&arguments.before, &arguments.after}) {
+      for (const std::string& input : *side) keep_input(input, *output);
+    }
+  }
+  if (!arguments.json.empty()) keep_other_file(arguments.json, comparison_kind);
+  if (!arguments.html.empty()) keep_other_file(arguments.html, page_file_kind);
+}
+
 int run_compare(compare_arguments& arguments) {
   int status = success;
   find_sides(arguments);
-  if (!arguments.json.empty()) {
-    for (const std::vector<std::string>* const side : {&arguments.before, &arguments.after}) {
-      for (const std::string& input : *side) keep_input(input, arguments.json);
-    }
-    keep_other_file(arguments.json, comparison_kind);
-  }
+  check_outputs(arguments);
   const memprof::comparison of = comparison_of(arguments, status);
   if (arguments.as_json) {
     print_json(memprof::detail::dump(to_json(of)) + '\n');
@@ -119,6 +130,7 @@ int run_compare(compare_arguments& arguments) {
     memprof::detail::raise("cannot write the comparison: " + memprof::detail::reason_in_errno());
   if (!arguments.json.empty())
     memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(of)) + '\n');
+  if (!arguments.html.empty()) memprof::write_html(of, arguments.html, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
   return status;
 }
 
@@ -146,6 +158,7 @@ void add_compare(CLI::App& program, int& status) {
       command.add_flag("--markdown", arguments->as_markdown, "print the comparison as Markdown, for a pull request");
   command.add_flag("--json", arguments->as_json, "print the comparison as JSON")->excludes(markdown);
   command.add_option("--json-out", arguments->json, "also write it to this file, as JSON")->type_name("FILE");
+  command.add_option("--html", arguments->html, "also write a page with both runs on one axis to this file")->type_name("FILE");
   command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
       ->check(whole_number(60, 1000));

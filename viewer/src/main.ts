@@ -1,3 +1,4 @@
+import { startComparison } from './comparison';
 import { Data, readPage } from './data/decode';
 import { Model } from './data/model';
 import type { Step } from './data/steps';
@@ -397,7 +398,8 @@ function failed(error: unknown): void {
 readPage()
   .then((page) => {
     if (page instanceof Data) start(new Model(page));
-    else startWaterfall(page);
+    else if (page.format === 'memprof-waterfall') startWaterfall(page);
+    else startComparison(page);
     // From the start of the page to the frame after the first complete one, for measurements.
     requestAnimationFrame(() => requestAnimationFrame(() => performance.measure('memprof-first-paint')));
   })

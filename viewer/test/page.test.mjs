@@ -1193,3 +1193,93 @@ describe('a waterfall', () => {
     }
   });
 });
+
+describe('a comparison', () => {
+  const row = (name, owner, before_bytes, after_bytes, what = 'more', operations = 1) => ({ [name]: owner, before_bytes, after_bytes, change_bytes: after_bytes - before_bytes, before_blocks: 1, after_blocks: 2, operations, what });
+  const run = (title, bytes, segment, exact = true) => ({ title, file: `${title}.memtrace`, space: 'cpu', mode: 'normal', exact, bytes, blocks: 2, segment, step: 0, operation: 'forward', reserved_bytes: 0, resident_bytes: null, runs: 1, least_bytes: bytes, median_bytes: bytes, greatest_bytes: bytes });
+  // Four points in the first segment and two in the second; the second run takes ten times as long.
+  const curve = (slower, peaks, names = ['FORWARD', 'BACKWARD']) => ({
+    moment_ns: 400 * slower,
+    times_ns: [0, 100, 200, 300, 400, 500].map((time) => time * slower),
+    peaks,
+    segments: names.map((name, index) => ({ name, begin_ns: 400 * slower * index, end_ns: 400 * slower * (index + 1) })),
+  });
+  const before = [1000, 2000, 3000, 4000, 5000, 1000];
+  const after = [1000, 2000, 3000, 4000, 8000, 1000];
+  const made = (changes = {}) => ({
+    run: {
+      format: 'memprof-comparison', version: 1, moment: 'peak', equal: false, change_bytes: 3000, same_moment: true, more_than_noise: null,
+      before: run('before', 5000, 'BACKWARD'), after: run('after', 8000, 'BACKWARD'), other_spaces: [], unchanged_bytes: 2000,
+      operations: [row('operation', 'h.*/mlp', 2000, 4500, 'more', 12), row('operation', 'cache', 0, 1000, 'came'), row('operation', '<b>old</b>', 500, 0, 'went')],
+      categories: [row('category', 'optimizer_state', 5000, 8000)], sizes: [row('least_size', 1024, 2000, 5000)],
+      title: 'Comparison', notes: [], curves: [curve(1, before), curve(10, after)], detail: null, ...changes,
+    },
+  });
+  const tips = async (page, keys) => {
+    await page.locator('.runs canvas').focus();
+    for (const key of keys) await press(page, key);
+    return text(page, '.tip');
+  };
+
+  it('says by how much the runs differ, and what makes the difference', async () => {
+    for (const scheme of ['light', 'dark']) {
+      await on('comparison', made(), { scheme }, async (page) => {
+        assert.deepEqual(await page.locator('#answers .value').allInnerTexts(), [shownBytes(5000), `+${shownBytes(3000)} (60.0 %)`, shownBytes(8000)]);
+        assert.match(await text(page, '[data-answer=change]'), /h\.\*\/mlp \+2\.44 KiB\s+cache \+1000 B\s+<b>old<\/b> \u2212500 B/);
+        assert.equal(await page.locator('[data-answer=notes]').count(), 0);
+        const rows = await rowsOf(page, 'Operations that differ');
+        assert.deepEqual(rows.map((each) => each.cells), [
+          ['h.*/mlp \u00d712', shownBytes(2000), shownBytes(4500), `+${shownBytes(2500)}`, '1', ''],
+          ['cache', '0 B', '1000 B', '+1000 B', '1', 'new'],
+          ['<b>old</b>', '500 B', '0 B', '\u2212500 B', '1', 'gone'],
+        ]);
+        assert.deepEqual((await rowsOf(page, 'Sizes of blocks that differ'))[0].cells.slice(0, 3), ['from 1.00 KiB', shownBytes(2000), shownBytes(5000)]);
+        await shot(page, `comparison-${scheme}`);
+      });
+    }
+  });
+
+  it('has both runs on one axis, segment by segment or over time', async () => {
+    await on('comparison-axis', made(), {}, async (page) => {
+      const pressed = () => page.locator('[aria-label=Axis] [aria-pressed=true]').innerText();
+      assert.equal(await pressed(), 'Segment by segment');
+      // The same work has the same place, though the second run was slower: only the second segment differs.
+      assert.match(await tips(page, ['ArrowRight']), /^FORWARD, segment 1\s+before\s+1,000 B\s+after\s+1,000 B\s+change\s+0 B/);
+      const steps = await page.locator('.runs canvas').evaluate((canvas) => Math.ceil((canvas.clientWidth - 84) / 2 / 10) + 1);
+      assert.match(await tips(page, Array(steps).fill('Shift+ArrowRight')), /^BACKWARD, segment 2\s+before\s+5,000 B\s+after\s+8,000 B\s+change\s+\+2\.93 KiB/);
+      await page.locator('[aria-label=Axis] [data-value=time]').click();
+      assert.equal(await pressed(), 'Time');
+      // The first run ends after an eighth of the axis.
+      assert.match(await tips(page, Array(steps).fill('Shift+ArrowRight')), /before\s+not running\s+after\s+8,000 B/);
+    });
+  });
+
+  it('has only the axis of time where the runs have different segments', async () => {
+    await on('comparison-time', made({ curves: [curve(1, before), curve(1, after, ['FORWARD', 'EVAL'])] }), {}, async (page) => {
+      assert.equal(await page.locator('[aria-label=Axis]').count(), 0);
+      assert.match(await tips(page, ['ArrowRight']), /before\s+1,000 B\s+after\s+1,000 B/);
+    });
+  });
+
+  it('says what makes the numbers doubtful, and that runs are equal', async () => {
+    const doubtful = made({ same_moment: false, more_than_noise: false, after: run('after', 8000, 'FORWARD', false) });
+    await on('comparison-doubtful', doubtful, {}, async (page) => {
+      const notes = await text(page, '[data-answer=notes]');
+      for (const note of [/another moment of the program/, /Not exact: after/, /may be chance/]) assert.match(notes, note);
+    });
+    const equal = made({ equal: true, change_bytes: 0, operations: [], categories: [], sizes: [], after: run('after', 5000, 'BACKWARD'), curves: [curve(1, before), curve(1, before)] });
+    await on('comparison-equal', equal, {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=change] .value'), 'Equal');
+      assert.equal(await page.locator('#operations').count(), 0);
+    });
+  });
+
+  it('fits a narrow window, and runs without events', async () => {
+    const empty = { moment_ns: null, times_ns: [], peaks: [], segments: [] };
+    for (const [width, curves] of [[360, made().run.curves], [900, [empty, curve(1, after)]], [400, [empty, empty]]]) {
+      await on('comparison-narrow', made({ curves }), { width }, async (page) => {
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+      });
+    }
+  });
+});

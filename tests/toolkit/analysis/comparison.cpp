@@ -6,10 +6,14 @@
 #include <memprof/toolkit/analysis/comparison_text.hpp>
 #include <memprof/toolkit/format/stacks/stack_fold.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
+#include <memprof/toolkit/page/comparison_html.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <scratch_folder.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
+#include <toolkit/page/page_reader.hpp>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -389,6 +393,39 @@ TEST_CASE("comparison JSON: its keys are those of the schema") {
   CHECK(document["operations"][0]["what"] == "more");
   CHECK(document["sizes"][0]["least_size"] == 16);
   CHECK(schema["properties"]["version"]["const"] == memprof::comparison_json_version);
+}
+
+TEST_CASE("comparison page: it has the JSON, and the curve, segments and moment of both runs") {
+  const auto program = [](std::size_t bytes) {
+    return record([&] {
+      const buffer first = allocated_in("one", bytes);
+      memprof::snapshot("FORWARD");
+      const buffer second = allocated_in("two", 5);
+      memprof::snapshot("BACKWARD");
+    });
+  };
+  const comparison of = compared(program(10), program(20));
+  const memprof_tests::scratch_folder folder;
+  const std::string path = folder.file("page.html");
+  write_html(of, path);
+  const page_reader page{path};
+  const nlohmann::ordered_json document = to_json(of);
+  for (const auto& [key, value] : document.items()) CHECK(page.run.at(key) == value);
+  CHECK(page.run["title"] == "Comparison");
+  for (const std::size_t side : {0u, 1u}) {
+    const nlohmann::ordered_json& curve = page.run["curves"][side];
+    const auto peaks = curve["peaks"].get<std::vector<std::int64_t>>();
+    const auto times = curve["times_ns"].get<std::vector<std::int64_t>>();
+    CHECK(peaks.size() == times.size());
+    CHECK(std::is_sorted(times.begin(), times.end()));
+    CHECK(*std::max_element(peaks.begin(), peaks.end()) == (side == 0 ? 15 : 25));
+    CHECK(curve["moment_ns"].get<std::int64_t>() >= times.front());
+    CHECK(curve["moment_ns"].get<std::int64_t>() <= times.back());
+    CHECK(curve["segments"].size() == 3);
+    CHECK(curve["segments"][0]["name"] == "FORWARD");
+    CHECK(curve["segments"][1]["name"] == "BACKWARD");
+    CHECK(curve["segments"][0]["end_ns"] == curve["segments"][1]["begin_ns"]);
+  }
 }
 
 }  // namespace memprof_tests::analysis_comparison

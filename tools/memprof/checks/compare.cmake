@@ -42,6 +42,15 @@ if(NOT change EQUAL of_traces)
   message(FATAL_ERROR "traces differ by ${of_traces}, profiles by ${change}")
 endif()
 
+run(0 small.memtrace large.json --html page.html)
+file(READ ${SCRATCH}/page.html page)
+expect("${page}" "<meta name=\"generator\" content=\"memprof\">" "id=\"memprof-run\"")
+file(WRITE ${SCRATCH}/notes.html "mine")
+run(2 small.memtrace large.memtrace --html notes.html)
+expect_one_line("${errors}" "it exists and is not a memprof page")
+run(2 small.memtrace large.memtrace --html large.memtrace)
+expect_one_line("${errors}" "it is the input file")
+
 # Equal runs give nothing.
 foreach(suffix IN ITEMS memtrace json)
   run(0 small.${suffix} again.${suffix})

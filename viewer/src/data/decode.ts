@@ -1,3 +1,4 @@
+import type { Comparison } from './comparison';
 import type { Column, Run, Table, TableName } from './contract';
 import type { Waterfall } from './waterfall';
 
@@ -28,11 +29,11 @@ export class Data {
 }
 
 /** Reads the data blocks of the page. Throws with a sentence if they are damaged. */
-export async function readPage(): Promise<Data | Waterfall> {
+export async function readPage(): Promise<Data | Waterfall | Comparison> {
   const document = await block('memprof-run');
   if (!document) throw new Error('This page has no data: it is a report template, or was cut off.');
-  const run = JSON.parse(keepAddresses(new TextDecoder().decode(document))) as Run | Waterfall;
-  if (run.format === 'memprof-waterfall' && run.version === 1) return run;
+  const run = JSON.parse(keepAddresses(new TextDecoder().decode(document))) as Run | Waterfall | Comparison;
+  if ((run.format === 'memprof-waterfall' || run.format === 'memprof-comparison') && run.version === 1) return run;
   if (run.format !== 'memprof-page' || run.version !== 1) throw new Error('This page combines two versions of memprof.');
   const columns = run.detail ? await block('memprof-columns') : new Uint8Array();
   if (!columns) throw new Error('This page was cut off: its tables are missing.');
