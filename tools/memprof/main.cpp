@@ -10,6 +10,7 @@
 #include "help_text.hpp"
 #include "import.hpp"
 #include "leaks.hpp"
+#include "merge.hpp"
 #include "option_values.hpp"
 #include "plot.hpp"
 #include "profile.hpp"
@@ -131,6 +132,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_report(program, status);
   memprof_tool::add_leaks(program, status);
   memprof_tool::add_compare(program, status);
+  memprof_tool::add_merge(program, status);
   memprof_tool::add_profile(program, status);
   memprof_tool::add_analyze(program, status);
   memprof_tool::add_plot(program, status);

@@ -10,13 +10,14 @@
 #include <memprof/toolkit/format/trace_source.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace memprof_tool {
 
-recorded_stacks read_stacks(const std::string& path) {
+recorded_stacks read_stacks(const std::string& path, std::uint32_t full_segments) {
   const memprof::detail::file_handle file = open_recording(path);
-  recorded_stacks read{read_recording(file.get(), path), {}};
+  recorded_stacks read{read_recording(file.get(), path, full_segments), {}};
   memprof::profile& profile = read.content.profile;
   if (!read.content.complaint.empty() && profile.spaces.empty()) memprof::detail::raise(read.content.complaint);
   require_something(profile, path);

@@ -5,6 +5,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct recorded_stacks {
 };
 
 /// Reads a trace or a profile; its provenance names the file. Throws `memprof::error` if it is neither, or records no memory.
-[[nodiscard]] recorded_stacks read_stacks(const std::string& path);
+/// `full_segments` as in `read_recording`.
+[[nodiscard]] recorded_stacks read_stacks(const std::string& path, std::uint32_t full_segments = 0);
 
 /// The requested space, or the one with the greatest peak.
 [[nodiscard]] const memprof::space_profile& space_of(const memprof::profile& profile, const std::string& asked);
