@@ -33,6 +33,7 @@ libc++        /usr/include/c++/v1/version         libc++-dev
 libc++abi     /usr/lib/*/libc++abi.so             libc++abi-dev
 flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-perl
 heaptrack     heaptrack                           heaptrack
+openmpi       mpirun                              openmpi-bin
 node          npm                                 npm
 python        python3                             python3
 doxygen       doxygen                             doxygen
