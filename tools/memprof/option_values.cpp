@@ -1,7 +1,7 @@
 #include "option_values.hpp"
 
+#include <memprof/detail/nearest_name.hpp>
 #include <memprof/detail/parse_double.hpp>
-#include <memprof/record/session_settings.hpp>
 #include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>

@@ -1,10 +1,9 @@
 #pragma once
 
+#include <memprof/detail/nearest_name.hpp>
 #include <memprof/detail/parse_double.hpp>
-#include <memprof/detail/vector.hpp>
 #include <memprof/record/session_options.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -72,35 +71,6 @@ inline constexpr std::array<session_setting, 5> session_settings{{
 
 /// The variable that names the file.
 inline constexpr std::string_view session_file_variable = "MEMPROF_CONFIG";
-
-/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
-[[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
-  vector<std::size_t> row(right.size() + 1);
-  for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
-  for (std::size_t line = 0; line < left.size(); ++line) {
-    std::size_t diagonal = row[0];
-    row[0] = line + 1;
-    for (std::size_t column = 0; column < right.size(); ++column) {
-      const std::size_t replaced = diagonal + (left[line] == right[column] ? 0 : 1);
-      diagonal = row[column + 1];
-      row[column + 1] = std::min({replaced, row[column] + 1, row[column + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// The name in `known` nearest to a word; the first if several are equally near.
-template <class Names>
-[[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
-  std::string_view nearest;
-  std::size_t best = ~std::size_t{0};
-  for (const std::string_view name : known) {
-    const std::size_t apart = letters_apart(word, name);
-    if (apart < best) nearest = name;
-    best = std::min(best, apart);
-  }
-  return nearest;
-}
 
 /// Sets one key from a file. If the key is unknown or the value invalid, says so and leaves the options unchanged; `where` is its
 /// place in the file.
