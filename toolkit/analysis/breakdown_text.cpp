@@ -56,7 +56,7 @@ void append_rule(std::string& text, const std::string& line) {
 }
 
 /// "  Label:                value", aligned as in the script.
-void append_value(std::string& text, std::string_view label, const std::string& value) {
+void append_labelled(std::string& text, std::string_view label, const std::string& value) {
   constexpr std::size_t width = 22;
   std::string start{label};
   start.resize(std::max(width, start.size() + 1), ' ');
@@ -72,9 +72,9 @@ std::string actual_label(const profile& of, size_source from) {
 void append_comparison(std::string& text, std::string_view title, const profile& of, const compared_size& size) {
   if (!size.actual) return;
   text += "\n--- " + std::string{title} + " ---\n";
-  append_value(text, actual_label(of, size.from), grouped_megabytes(of, *size.actual));
-  append_value(text, "Expected (input):", size.expected ? grouped_megabytes(of, *size.expected) : "unknown");
-  if (const auto difference = size.difference_percent()) append_value(text, "Difference:", signed_percent(*difference));
+  append_labelled(text, actual_label(of, size.from), grouped_megabytes(of, *size.actual));
+  append_labelled(text, "Expected (input):", size.expected ? grouped_megabytes(of, *size.expected) : "unknown");
+  if (const auto difference = size.difference_percent()) append_labelled(text, "Difference:", signed_percent(*difference));
 }
 
 }  // namespace
@@ -118,13 +118,13 @@ void append_peak_usage(std::string& text, const analyzed_space& analyzed) {
   const space_profile& space = analyzed.usage();
   const memory_breakdown& breakdown = analyzed.breakdown;
   text += "\n--- Peak DRAM Usage ---\n";
-  append_value(text, "Peak DRAM:", grouped_megabytes(of, breakdown.peak));
-  append_value(text, "Device Memory:", device_text(of, space, breakdown));
-  if (const auto usage = breakdown.usage_percent()) append_value(text, "Usage:", decimal(*usage, 2) + "%");
-  if (breakdown.device_memory) append_value(text, "Fits:", fit_text(of, breakdown));
+  append_labelled(text, "Peak DRAM:", grouped_megabytes(of, breakdown.peak));
+  append_labelled(text, "Device Memory:", device_text(of, space, breakdown));
+  if (const auto usage = breakdown.usage_percent()) append_labelled(text, "Usage:", decimal(*usage, 2) + "%");
+  if (breakdown.device_memory) append_labelled(text, "Fits:", fit_text(of, breakdown));
   if (space.peak_segment < 0) return;
   const auto segment = static_cast<std::size_t>(space.peak_segment);
-  append_value(text, "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(of, segment));
+  append_labelled(text, "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(of, segment));
 }
 
 /// The spaces that this analysis is not about.
@@ -138,7 +138,7 @@ void append_other_spaces(std::string& text, const analyzed_space& analyzed) {
                                                    : "peak " + grouped_megabytes(of, other.cumulative_peak) + ", " +
                                                          grouped_megabytes(of, other.cumulative_current) + " at the end";
     if (other.capacity != 0) value += ", of " + grouped_megabytes(of, other.capacity);
-    append_value(text, on_one_line(other.name) + ":", value);
+    append_labelled(text, on_one_line(other.name) + ":", value);
   }
   text += "  --space NAME shows one of them, --space all shows each.\n";
 }
@@ -150,9 +150,9 @@ void append_parts(std::string& text, const profile& of, const memory_breakdown& 
   for (std::size_t index = peak_parts; index-- > 0;) {
     const bool gradients = index == static_cast<std::size_t>(peak_part::gradients);
     const std::string title{gradients && breakdown.parts_are_live_at_peak ? "Gradients" : peak_part_titles[index]};
-    append_value(text, title + ":",
-                 right_aligned(grouped_megabytes(of, breakdown.parts[index]), 14) +
-                     right_aligned(percent_of(breakdown.parts[index], breakdown.peak), 9));
+    append_labelled(text, title + ":",
+                    right_aligned(grouped_megabytes(of, breakdown.parts[index]), 14) +
+                        right_aligned(percent_of(breakdown.parts[index], breakdown.peak), 9));
   }
   if (breakdown.excess() == 0) return;
   text += "  The parts without Other add up to " + grouped_megabytes(of, breakdown.accounted()) + ", " +
@@ -300,7 +300,7 @@ std::string to_text(const analyzed_space& analyzed, const std::string& title) {
   detail::append_comparison(text, "Optimizer State", *analyzed.profile, breakdown.optimizer);
   if (breakdown.activations.actual) {
     text += "\n--- Activations Size ---\n";
-    detail::append_value(text, "Activations:", detail::grouped_megabytes(*analyzed.profile, *breakdown.activations.actual));
+    detail::append_labelled(text, "Activations:", detail::grouped_megabytes(*analyzed.profile, *breakdown.activations.actual));
   }
   detail::append_comparison(text, "Gradients Size", *analyzed.profile, breakdown.gradients);
   detail::append_peak_usage(text, analyzed);

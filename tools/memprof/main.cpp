@@ -1,4 +1,5 @@
 #include "analyze.hpp"
+#include "check.hpp"
 #include "compare.hpp"
 #include "complain.hpp"
 #include "completion.hpp"
@@ -132,6 +133,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_report(program, status);
   memprof_tool::add_leaks(program, status);
   memprof_tool::add_compare(program, status);
+  memprof_tool::add_check(program, status);
   memprof_tool::add_merge(program, status);
   memprof_tool::add_profile(program, status);
   memprof_tool::add_analyze(program, status);

@@ -1,0 +1,385 @@
+#include <memprof/toolkit/analysis/check.hpp>
+
+#include <memprof/memprof.hpp>
+#include <memprof/toolkit/analysis/baseline.hpp>
+#include <memprof/toolkit/analysis/check_forge.hpp>
+#include <memprof/toolkit/analysis/check_json.hpp>
+#include <memprof/toolkit/analysis/check_text.hpp>
+#include <memprof/toolkit/analysis/leaks.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <toolkit/analysis/schema_keys.hpp>
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof_tests::analysis_check {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using Catch::Matchers::StartsWith;
+using memprof::baseline_of;
+using memprof::check_condition;
+using memprof::check_reason;
+using memprof::check_report;
+using memprof::check_request;
+using memprof::check_run;
+using memprof::check_subject;
+using memprof::run_baseline;
+
+namespace {
+
+using buffer = std::vector<char, memprof::allocator<char>>;
+
+buffer allocated_in(const std::string& operation, std::size_t bytes) {
+  const auto scope = memprof::track_operation(operation);
+  return buffer(bytes);
+}
+
+/// 1000 bytes of a model and, in FORWARD, `activations` of forward/attention.
+memprof::profile training(std::size_t activations) {
+  auto capture = memprof::begin_capture();
+  const buffer weights = allocated_in("model", 1000);
+  memprof::snapshot("MODEL");
+  {
+    const auto scope = memprof::track_operation<"forward">();
+    const buffer kept = allocated_in("attention", activations);
+  }
+  memprof::snapshot("FORWARD");
+  capture.end();
+  memprof::profile made = capture.profile();
+  made.provenance.file = "run.json";
+  return made;
+}
+
+check_report limited(const memprof::profile& of, check_subject subject, const std::string& name, std::int64_t at_most) {
+  check_request request;
+  request.limits.push_back({subject, name, at_most});
+  return check_run(of, request);
+}
+
+check_report compared(const memprof::profile& of, const run_baseline& baseline, const std::string& tolerance,
+                      std::vector<check_subject> each = {check_subject::space}) {
+  check_request request;
+  request.baseline = &baseline;
+  request.tolerance = memprof::parse_tolerance(tolerance);
+  request.each = std::move(each);
+  return check_run(of, request);
+}
+
+/// A condition that is not in any profile, for what is written about it.
+check_report written(const std::string& name) {
+  check_report made;
+  made.exact = true;
+  check_condition& failed = made.conditions.emplace_back();
+  failed.subject = check_subject::operation;
+  failed.space = "cpu";
+  failed.name = name;
+  failed.bytes = 11;
+  failed.at_most = 10;
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("check: a peak at its limit passes, and a byte over it fails and names who holds most") {
+  const memprof::profile of = training(500);
+  const check_report passed = limited(of, check_subject::space, {}, 1500);
+  CHECK(passed.has_passed());
+  CHECK(verdict_of(passed) == "check: passed: peak of cpu 1.46 KiB is exactly 1.46 KiB");
+  const check_report failed = limited(of, check_subject::space, {}, 1499);
+  REQUIRE(failed.conditions.size() == 1);
+  CHECK(failed.failures() == 1);
+  CHECK(failed.conditions[0].over() == 1);
+  REQUIRE(failed.conditions[0].owners.size() == 2);
+  CHECK(failed.conditions[0].owners[0].operation == "model");
+  CHECK(failed.conditions[0].owners[0].bytes == 1000);
+  CHECK(verdict_of(failed) == "check: failed: peak of cpu 1.46 KiB is 1 B over 1.46 KiB: model holds 1000 B");
+  CHECK_THAT(to_text(failed), StartsWith(verdict_of(failed) + "\n"));
+}
+
+TEST_CASE("check: limits hold for a space, for the segments of a name and for an operation, by name or pattern") {
+  const memprof::profile of = training(500);
+  CHECK(limited(of, check_subject::space, "cpu", 1500).has_passed());
+  CHECK(limited(of, check_subject::segment, "MODEL", 1000).has_passed());
+  CHECK_FALSE(limited(of, check_subject::segment, "MODEL", 999).has_passed());
+  CHECK_FALSE(limited(of, check_subject::segment, "FORWARD", 1499).has_passed());
+  CHECK(limited(of, check_subject::operation, "forward/attention", 500).has_passed());
+  const check_report inclusive = limited(of, check_subject::operation, "forward", 499);
+  CHECK(verdict_of(inclusive) == "check: failed: peak of operation forward in cpu 500 B is 1 B over 499 B");
+  const check_report several = limited(of, check_subject::operation, "**/att*", 499);
+  REQUIRE(several.conditions.size() == 1);
+  CHECK(several.conditions[0].name == "forward/attention");
+  CHECK(limited(of, check_subject::segment, "*", 1500).conditions.size() == 3);
+}
+
+TEST_CASE("check: what a limit names and the run lacks is an error with the nearest name") {
+  const memprof::profile of = training(500);
+  const auto message_of = [&](check_subject subject, const std::string& name) {
+    try {
+      (void)limited(of, subject, name, 1);
+    } catch (const memprof::error& fault) {
+      return std::string{fault.what()};
+    }
+    return std::string{};
+  };
+  CHECK(message_of(check_subject::operation, "forward/attentoin") ==
+        "no operation 'forward/attentoin' in 'run.json'; the nearest is 'forward/attention'");
+  CHECK(message_of(check_subject::segment, "FORWRD") == "no segment 'FORWRD' in 'run.json'; the nearest is 'FORWARD'");
+  CHECK(message_of(check_subject::space, "cup") == "no memory space 'cup' in 'run.json'; the nearest is 'cpu'");
+  check_request nothing;
+  CHECK_THROWS_MATCHES(check_run(of, nothing), memprof::error, MessageMatches(ContainsSubstring("nothing to check")));
+  check_request elsewhere;
+  elsewhere.space = "cuda:0";
+  elsewhere.limits.push_back({check_subject::space, {}, 1});
+  CHECK_THROWS_MATCHES(check_run(of, elsewhere), memprof::error, MessageMatches(ContainsSubstring("no memory space 'cuda:0'")));
+}
+
+TEST_CASE("check: against a baseline, the tolerance decides, and the owner that grew is named") {
+  const run_baseline before = reduced(baseline_of(training(500)));
+  CHECK(compared(training(500), before, "0").has_passed());
+  CHECK(verdict_of(compared(training(500), before, "0")) == "check: passed: peak of cpu 1.46 KiB is that of the baseline");
+  CHECK_FALSE(compared(training(501), before, "0").has_passed());
+  CHECK(compared(training(515), before, "1%").has_passed());  // 15 of 1500 bytes
+  const check_report failed = compared(training(516), before, "1%");
+  REQUIRE(failed.conditions.size() == 1);
+  CHECK(failed.conditions[0].before == 1500);
+  CHECK(failed.conditions[0].at_most == 1515);
+  CHECK(failed.conditions[0].reason == check_reason::baseline);
+  CHECK(verdict_of(failed) ==
+        "check: failed: peak of cpu 1.48 KiB is 16 B over the baseline's 1.46 KiB (at most 1.48 KiB): forward/attention +16 B "
+        "since the baseline");
+  CHECK(compared(training(531), before, "31").has_passed());
+  CHECK_FALSE(compared(training(532), before, "31").has_passed());
+  CHECK(compared(training(100), before, "0").has_passed());
+}
+
+TEST_CASE("check: a limit that a change broke names the change, if there is a baseline") {
+  const run_baseline before = baseline_of(training(500));
+  check_request request;
+  request.limits.push_back({check_subject::space, {}, 1600});
+  request.baseline = &before;
+  request.tolerance = memprof::parse_tolerance("100%");
+  CHECK(verdict_of(check_run(training(700), request)) ==
+        "check: failed: peak of cpu 1.66 KiB is 100 B over 1.56 KiB: forward/attention +200 B since the baseline (1 of 2 "
+        "conditions "
+        "failed)");
+}
+
+TEST_CASE("check: segments and operations are compared with the baseline, too, if asked for") {
+  // The forward pass grows under the peak, which is in BACKWARD.
+  const auto program = [](std::size_t forward) {
+    auto capture = memprof::begin_capture();
+    { const buffer kept = allocated_in("forward", forward); }
+    memprof::snapshot("FORWARD");
+    { const buffer kept = allocated_in("backward", 1000); }
+    memprof::snapshot("BACKWARD");
+    capture.end();
+    return capture.profile();
+  };
+  const run_baseline before = reduced(baseline_of(program(500)));
+  const memprof::profile after = program(600);
+  CHECK(compared(after, before, "0").has_passed());
+  const check_report segments = compared(after, before, "0", {check_subject::segment});
+  CHECK(segments.conditions.size() == 3);
+  CHECK(segments.failures() == 1);
+  CHECK_THAT(verdict_of(segments), ContainsSubstring("peak of cpu in FORWARD 600 B is 100 B over the baseline's 500 B"));
+  const check_report operations = compared(after, before, "0", {check_subject::operation});
+  CHECK(operations.conditions.size() == 2);
+  CHECK_THAT(verdict_of(operations), ContainsSubstring("peak of operation forward in cpu 600 B is 100 B over"));
+}
+
+TEST_CASE("check: of layers that are one row of the baseline, the greatest is compared") {
+  const auto program = [](std::size_t last) {
+    auto capture = memprof::begin_capture();
+    std::deque<buffer> kept;
+    for (int layer = 0; layer < 12; ++layer) kept.push_back(allocated_in("h." + std::to_string(layer), layer == 7 ? last : 100));
+    capture.end();
+    return capture.profile();
+  };
+  const run_baseline before = reduced(baseline_of(program(100)));
+  const check_report of = compared(program(130), before, "0", {check_subject::operation});
+  REQUIRE(of.conditions.size() == 1);
+  CHECK(of.conditions[0].name == "h.7");
+  CHECK(of.conditions[0].bytes == 130);
+  CHECK(of.conditions[0].before == 100);
+}
+
+TEST_CASE("check: runs without a common memory space cannot be compared") {
+  run_baseline other;
+  other.spaces.emplace_back().space = "cuda:0";
+  CHECK_THROWS_MATCHES(compared(training(1), other, "0"), memprof::error,
+                       MessageMatches(ContainsSubstring("'run.json' has cpu, and the baseline has cuda:0")));
+}
+
+TEST_CASE("check: a run that is not exact, in another mode or on another device says so") {
+  memprof::profile of = training(500);
+  run_baseline before = baseline_of(of);
+  before.exact = false;
+  before.mode = memprof::run_mode::no_dispatch;
+  before.device = "one";
+  of.device = "two";
+  of.exact = false;
+  const check_report report = compared(of, before, "0");
+  CHECK(report.has_passed());
+  CHECK_THAT(verdict_of(report), ContainsSubstring("(the run is not exact)"));
+  const std::string text = to_text(report);
+  CHECK_THAT(text, ContainsSubstring("the profile is not exact") && ContainsSubstring("the baseline is not exact") &&
+                       ContainsSubstring("the run's mode is normal, that of the baseline no_dispatch") &&
+                       ContainsSubstring("the run's device is 'two', that of the baseline 'one'"));
+  CHECK(to_json(report).at("caveats").size() == report.caveats.size());
+}
+
+namespace {
+
+struct grown {
+  memprof::profile profile;
+  memprof::leak_report leaks;
+};
+
+/// `steps` steps, of which each that `keeps` says leaves 256 bytes of log_metrics behind.
+template <class Keeps>
+grown steps_that_keep(int steps, Keeps&& keeps) {
+  memprof::trace events;
+  auto capture = memprof::begin_capture({.trace = &events});
+  std::deque<buffer> kept;
+  for (int step = 0; step < steps; ++step) {
+    (void)allocated_in("forward", 5000);
+    if (keeps(step)) kept.push_back(allocated_in("log_metrics", 256));
+    memprof::snapshot("STEP");
+  }
+  capture.end();
+  grown made{capture.profile(), {}};
+  made.leaks = find_leaks(events, made.profile);
+  return made;
+}
+
+check_report growth_checked(const grown& of, std::int64_t at_most, bool has_trace) {
+  check_request request;
+  request.growth = memprof::check_limit{};
+  request.growth->at_most = at_most;
+  return check_run(of.profile, request, has_trace ? &of.leaks : nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("check: growth per step is limited, from a trace with its owner and from a profile without") {
+  for (const int steps : {40, 1000}) {  // of 1000, the profile does not have all in full
+    INFO(steps);
+    const grown leaking = steps_that_keep(steps, [](int) { return true; });
+    for (const bool has_trace : {true, false}) {
+      CHECK(growth_checked(leaking, 256, has_trace).has_passed());
+      const check_report failed = growth_checked(leaking, 0, has_trace);
+      REQUIRE(failed.conditions.size() == 1);
+      CHECK(failed.conditions[0].bytes == 256);
+    }
+    CHECK(verdict_of(growth_checked(leaking, 0, true)) ==
+          "check: failed: cpu grows by 256 B per step, at most 0 B are allowed: log_metrics +256 B per step, since step 1");
+    const grown warming_up = steps_that_keep(steps, [](int step) { return step < 3; });
+    const grown level = steps_that_keep(steps, [](int) { return false; });
+    for (const bool has_trace : {true, false}) {
+      CHECK(verdict_of(growth_checked(warming_up, 0, has_trace)) == "check: passed: cpu does not grow");
+      CHECK(growth_checked(level, 0, has_trace).has_passed());
+    }
+  }
+  const grown short_run = steps_that_keep(7, [](int) { return true; });
+  for (const bool has_trace : {true, false}) {
+    CHECK_THROWS_MATCHES(growth_checked(short_run, 0, has_trace), memprof::error,
+                         MessageMatches(ContainsSubstring("cannot be judged: 7 steps are too few, at least 8 are needed")));
+  }
+}
+
+TEST_CASE("check: less than a byte per step is not nothing") {
+  const grown rare = steps_that_keep(1000, [](int step) { return step % 300 == 0; });  // 0.85 bytes a step
+  const check_report of = growth_checked(rare, 0, true);
+  // Four blocks are too few for a verdict; that is said.
+  CHECK(of.has_passed());
+  CHECK_THAT(to_text(of), ContainsSubstring("log_metrics grew until the end"));
+  memprof::leak_report leaks = rare.leaks;
+  leaks.spaces[0].per_step = 0.25;
+  check_request request;
+  request.growth = memprof::check_limit{};
+  CHECK(check_run(rare.profile, request, &leaks).conditions[0].bytes == 1);
+}
+
+TEST_CASE("check: a tolerance is a share or bytes") {
+  CHECK(memprof::parse_tolerance("1%").greatest(1000) == 1010);
+  CHECK(memprof::parse_tolerance("0.5 %").greatest(1000) == 1005);
+  CHECK(memprof::parse_tolerance("1%").greatest(99) == 99);
+  CHECK(memprof::parse_tolerance("16KiB").greatest(0) == 16384);
+  CHECK(memprof::parse_tolerance("0").greatest(7) == 7);
+  CHECK(memprof::parse_tolerance("1000000%").greatest(INT64_MAX) == INT64_MAX);
+  for (const char* const text : {"", "%", "-1%", "x%", "1 percent", "nan%", "12G"}) {
+    INFO(text);
+    CHECK_THROWS_MATCHES(memprof::parse_tolerance(text), memprof::error, MessageMatches(ContainsSubstring("is no tolerance")));
+  }
+}
+
+TEST_CASE("check: the JSON has the keys of its schema, and little of many conditions") {
+  check_report report = written("forward");
+  report.conditions[0].owners.push_back({"forward", 1, 11, 0});
+  const nlohmann::json schema = read_schema("check.schema.json");
+  const nlohmann::ordered_json document = to_json(report);
+  check_keys(document, schema);
+  check_keys(document.at("conditions").at(0), schema.at("definitions").at("condition"));
+  check_keys(document.at("conditions").at(0).at("owners").at(0), schema.at("definitions").at("owner"));
+  CHECK(document.at("passed") == false);
+  CHECK(document.at("verdict") == verdict_of(report));
+
+  check_condition passed = report.conditions[0];
+  passed.bytes = 0;
+  passed.owners.clear();
+  report.conditions.insert(report.conditions.begin(), 5000, passed);
+  const nlohmann::ordered_json many = to_json(report);
+  CHECK(many.at("condition_count") == 5001);
+  CHECK(many.at("conditions").size() == 100);
+  CHECK(many.at("conditions").at(0).at("passed") == false);
+}
+
+TEST_CASE("check: annotations of GitHub escape as its toolkit does, and name the place of the limit") {
+  check_report report = written("a:b,c%d");
+  report.conditions[0].file = "ci/memprof,1.toml";
+  report.conditions[0].line = 7;
+  // core/src/command.ts: escapeData replaces %, CR and LF; escapeProperty also : and ,
+  CHECK(to_github_annotations(report) ==
+        "::error file=ci/memprof%2C1.toml,line=7,title=memprof%3A peak of operation a%3Ab%2Cc%25d in cpu::"
+        "peak of operation a:b,c%25d in cpu 11 B is 1 B over 10 B\n");
+  report.conditions[0].file = "a\nb\rc";
+  CHECK_THAT(to_github_annotations(report), StartsWith("::error file=a%0Ab%0Dc,line=7,"));
+  report.conditions.push_back(report.conditions[0]);
+  report.conditions.back().bytes = 1;
+  const std::string text = to_github_annotations(report);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+}
+
+TEST_CASE("check: JUnit XML stays well-formed whatever names there are") {
+  const std::string hostile = std::string{"a<b>&\"'\x01"} + "\xFF" + "\xEF\xBF\xBF" + "]]>";
+  const std::string text = to_junit(written(hostile));
+  CHECK_THAT(text, ContainsSubstring("tests=\"1\" failures=\"1\"") &&
+                       ContainsSubstring("a&lt;b&gt;&amp;&quot;'\\x01\\xff\xEF\xBF\xBD]]&gt;"));
+  for (const char letter : text) CHECK((static_cast<unsigned char>(letter) >= 0x20 || letter == '\n'));
+  // The declaration; testsuites, testsuite, testcase and failure begin and end.
+  CHECK(std::count(text.begin(), text.end(), '<') == 1 + 2 * 4);
+}
+
+TEST_CASE("check: a Markdown summary is cut after a row, and says so") {
+  check_report report = written("x|y`z");
+  CHECK_THAT(to_markdown(report), ContainsSubstring("x\\|y\\`z") && ContainsSubstring("**1 B over**"));
+  for (int more = 0; more < 20'000; ++more) report.conditions.push_back(report.conditions[0]);
+  const std::string text = to_markdown(report);
+  CHECK(text.size() <= std::size_t{1} << 20);
+  CHECK(text.size() > (std::size_t{1} << 20) - 1000);
+  CHECK(text.ends_with(" |\n\n(cut: the rest does not fit)\n"));
+}
+
+}  // namespace memprof_tests::analysis_check

@@ -1,0 +1,226 @@
+#include <memprof/config.hpp>
+#include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/segments_by_name.hpp>
+#include <memprof/toolkit/analysis/baseline.hpp>
+#include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
+#include <memprof/toolkit/format/stacks/stack_table.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+namespace {
+
+/// Rows of the operations that used the space or held something at its peak.
+void add_operations(baseline_space& made, const profile& source, const space_profile& space) {
+  std::unordered_map<std::string_view, std::size_t> row_of_path;
+  const auto row_of = [&](std::string_view path) -> baseline_operation& {
+    const auto [found, is_new] = row_of_path.try_emplace(path, made.operations.size());
+    if (is_new) made.operations.push_back({std::string{path}, 1, 0, 0});
+    return made.operations[found->second];
+  };
+  for (const operation_profile& operation : source.operations) {
+    for (const operation_usage& usage : operation.usage) {
+      if (usage.space == space.name) row_of(operation.path).peak_bytes = usage.peak;
+    }
+  }
+  for (const owned_bytes& owner : space.live_at_peak.by_operation) row_of(owner.owner).held_bytes += owner.bytes;
+  made.other_operations = space.live_at_peak.remaining_operations;
+  made.other_bytes = space.live_at_peak.remaining_bytes;
+  std::int64_t held = made.other_bytes;
+  for (const baseline_operation& row : made.operations) held = add_saturating(held, row.held_bytes);
+  // What a source does not say who held.
+  made.other_bytes = add_saturating(made.other_bytes, subtract_saturating(made.peak_bytes, held));
+}
+
+/// How large a row is, to sort by.
+std::pair<std::int64_t, std::int64_t> rank_of(const baseline_operation& row) {
+  return {row.held_bytes * row.operations, row.peak_bytes};
+}
+
+/// Makes one row of the operations that differ only in a number.
+vector<baseline_operation> with_equal_layers_folded(const vector<baseline_operation>& rows) {
+  using alike = std::tuple<std::string, std::int64_t, std::int64_t>;
+  std::map<alike, std::size_t> row_of;
+  vector<baseline_operation> folded;
+  for (const baseline_operation& row : rows) {
+    const alike key{with_folded_layers(row.operation), row.held_bytes, row.peak_bytes};
+    const auto [found, is_new] = row_of.try_emplace(key, folded.size());
+    if (is_new) {
+      folded.push_back(row);
+      continue;
+    }
+    folded[found->second].operation = std::get<0>(key);
+    folded[found->second].operations += row.operations;
+  }
+  return folded;
+}
+
+}  // namespace
+}  // namespace detail
+
+const baseline_space* run_baseline::find_space(std::string_view name) const noexcept {
+  const auto found = std::find_if(spaces.begin(), spaces.end(), [&](const baseline_space& each) { return each.space == name; });
+  return found == spaces.end() ? nullptr : &*found;
+}
+
+run_baseline baseline_of(const profile& source) {
+  run_baseline made;
+  made.mode = source.mode;
+  made.exact = source.exact;
+  made.device = source.device;
+  for (const space_profile& space : source.spaces) {
+    baseline_space& row = made.spaces.emplace_back();
+    row.space = space.name;
+    row.peak_bytes = space.cumulative_peak;
+    row.end_bytes = space.cumulative_current;
+    row.operation = space.peak_operation;
+    const auto index = static_cast<std::size_t>(space.peak_segment);
+    if (space.peak_segment >= 0 && index < source.segments.size()) row.segment = source.segments[index].name;
+    for (const detail::segments_of_name& each : detail::segments_by_name(source, space))
+      row.segments.push_back({each.name, each.peak_live_bytes.greatest});
+    std::stable_sort(row.segments.begin(), row.segments.end(), [](const baseline_segment& left, const baseline_segment& right) {
+      return left.peak_bytes > right.peak_bytes;
+    });
+    detail::add_operations(row, source, space);
+    std::stable_sort(row.operations.begin(), row.operations.end(),
+                     [](const baseline_operation& left, const baseline_operation& right) {
+                       return detail::rank_of(left) > detail::rank_of(right);
+                     });
+  }
+  return made;
+}
+
+run_baseline reduced(const run_baseline& all, std::size_t most_rows) {
+  run_baseline result = all;
+  for (baseline_space& space : result.spaces) {
+    while (space.segments.size() > most_rows) {
+      space.segments.pop_back();
+      ++space.other_segments;
+    }
+    space.operations = detail::with_equal_layers_folded(space.operations);
+    std::stable_sort(space.operations.begin(), space.operations.end(),
+                     [](const baseline_operation& left, const baseline_operation& right) {
+                       return detail::rank_of(left) > detail::rank_of(right);
+                     });
+    while (space.operations.size() > most_rows) {
+      const baseline_operation& last = space.operations.back();
+      space.other_operations += last.operations;
+      space.other_bytes += last.held_bytes * last.operations;
+      space.operations.pop_back();
+    }
+  }
+  return result;
+}
+
+namespace detail {
+namespace {
+
+/// Finds what the operations of one run held in another, whose equal layers may be one row.
+class owner_matcher {
+ public:
+  explicit owner_matcher(const baseline_space& before) : other_bytes_{before.other_bytes} {
+    for (const baseline_operation& row : before.operations) {
+      if (row.operations == 1) {
+        single_[row.operation] = row.held_bytes;
+      } else {
+        for (std::int64_t layer = 0; layer < row.operations; ++layer) layers_[row.operation].push_back(row.held_bytes);
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<owner_growth> match(const baseline_space& after) {
+    take_equal_ones(after);
+    owner_growth others{std::string{folded_operations}, 1, other_bytes_, after.other_bytes};
+    for (const baseline_operation& row : after.operations) {
+      if (matched_.contains(&row)) continue;
+      owner_growth made{row.operation, 1, 0, row.held_bytes};
+      if (!take_single(row, made.before) && !take_layer(row, made.before) && row.held_bytes <= other_bytes_) {
+        others.after += row.held_bytes;  // it may be one of those left out
+        continue;
+      }
+      rows_.push_back(std::move(made));
+    }
+    for (const auto& [operation, bytes] : single_) rows_.push_back({operation, 1, bytes, 0});
+    for (const auto& [family, layers] : layers_) {
+      for (const std::int64_t bytes : layers) rows_.push_back({family, 1, bytes, 0});
+    }
+    rows_.push_back(std::move(others));
+    return std::move(rows_);
+  }
+
+ private:
+  /// Operations of the same name, and layers that hold as much as one of their family did: nothing to say about them.
+  void take_equal_ones(const baseline_space& after) {
+    for (const baseline_operation& row : after.operations) {
+      const auto family = layers_.find(with_folded_layers(row.operation));
+      if (single_.contains(row.operation) || family == layers_.end()) continue;
+      const auto same = std::find(family->second.begin(), family->second.end(), row.held_bytes);
+      if (same == family->second.end()) continue;
+      family->second.erase(same);
+      matched_.insert(&row);
+    }
+  }
+  bool take_single(const baseline_operation& row, std::int64_t& before) {
+    const auto found = single_.find(row.operation);
+    if (found == single_.end()) return false;
+    before = found->second;
+    single_.erase(found);
+    return true;
+  }
+  bool take_layer(const baseline_operation& row, std::int64_t& before) {
+    const auto family = layers_.find(with_folded_layers(row.operation));
+    if (family == layers_.end() || family->second.empty()) return false;
+    before = family->second.front();
+    family->second.pop_front();
+    return true;
+  }
+
+  std::int64_t other_bytes_;
+  std::map<std::string, std::int64_t> single_;
+  std::map<std::string, std::deque<std::int64_t>> layers_;  ///< what each layer of a family held
+  std::unordered_set<const baseline_operation*> matched_;
+  std::vector<owner_growth> rows_;
+};
+
+}  // namespace
+}  // namespace detail
+
+std::vector<owner_growth> growth_since(const baseline_space& before, const baseline_space& after) {
+  using alike = std::tuple<std::string, std::int64_t, std::int64_t>;
+  std::map<alike, std::size_t> row_of;
+  std::vector<owner_growth> folded;
+  for (const owner_growth& row : detail::owner_matcher{before}.match(after)) {
+    if (row.change() == 0) continue;
+    const alike key{detail::with_folded_layers(row.operation), row.before, row.after};
+    const auto [found, is_new] = row_of.try_emplace(key, folded.size());
+    if (is_new) {
+      folded.push_back(row);
+      continue;
+    }
+    owner_growth& sum = folded[found->second];
+    sum.operation = std::get<0>(key);
+    sum.operations += row.operations;
+    sum.before += row.before;
+    sum.after += row.after;
+  }
+  std::stable_sort(folded.begin(), folded.end(),
+                   [](const owner_growth& left, const owner_growth& right) { return left.change() > right.change(); });
+  return folded;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

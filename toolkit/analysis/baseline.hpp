@@ -1,0 +1,101 @@
+#pragma once
+
+#include <memprof/detail/vector.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/reflect.hpp>
+#include <memprof/trace/field_names.hpp>
+#include <memprof/trace/run_mode.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The few numbers of a run that later runs are checked against, small enough to be committed beside the program.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The most bytes that were live in any segment of a name.
+struct baseline_segment {
+  std::string segment;
+  std::int64_t peak_bytes = 0;
+};
+
+/// One operation; or several that differ only in a number, such as the layers of a model, and have the same numbers: then
+/// `operation` has `*` for it.
+struct baseline_operation {
+  std::string operation;        ///< its path; empty: outside every operation
+  std::int64_t operations = 1;  ///< how many the row stands for
+  std::int64_t held_bytes = 0;  ///< what each of them itself had live at the space's peak
+  std::int64_t peak_bytes = 0;  ///< `operation_usage::peak` of each
+};
+
+/// One memory space. `held_bytes` of `operations`, each times its number, and `other_bytes` sum to `peak_bytes`.
+struct baseline_space {
+  std::string space;
+  std::int64_t peak_bytes = 0;
+  std::int64_t end_bytes = 0;         ///< live at the end
+  std::string segment;                ///< in which the peak was; empty: unknown
+  std::string operation;              ///< that reached it; empty: none was open
+  vector<baseline_segment> segments;  ///< greatest peak first
+  std::int64_t other_segments = 0;    ///< number of those left out
+  vector<baseline_operation> operations;
+  std::int64_t other_operations = 0;  ///< number of those left out
+  std::int64_t other_bytes = 0;       ///< what these held at the peak
+};
+
+/// A run in numbers.
+struct run_baseline {
+  run_mode mode = run_mode::normal;
+  bool exact = false;  ///< as in `profile`
+  std::string device;  ///< as in `profile`
+  vector<baseline_space> spaces;
+
+  /// The space with that name, or a null pointer.
+  [[nodiscard]] const baseline_space* find_space(std::string_view name) const noexcept;
+};
+
+template <>
+inline constexpr name_list field_names<baseline_segment>{"segment", "peak_bytes"};
+template <>
+inline constexpr name_list field_names<baseline_operation>{"operation", "operations", "held_bytes", "peak_bytes"};
+template <>
+inline constexpr name_list nullable_fields<baseline_operation>{"operation"};
+template <>
+inline constexpr name_list field_names<baseline_space>{
+    "space",    "peak_bytes",     "end_bytes",  "segment",          "operation",
+    "segments", "other_segments", "operations", "other_operations", "other_bytes"};
+template <>
+inline constexpr name_list nullable_fields<baseline_space>{"segment", "operation"};
+template <>
+inline constexpr name_list field_names<run_baseline>{"mode", "exact", "device", "spaces"};
+template <>
+inline constexpr name_list nullable_fields<run_baseline>{"device"};
+
+/// Rows of a kind that a committed baseline has for a memory space. Equal layers are one row, so models of any depth fit.
+inline constexpr std::size_t most_baseline_rows = 64;
+
+/// All numbers of a run: every segment's name and every operation has a row. Linear in the profile.
+[[nodiscard]] run_baseline baseline_of(const profile& source);
+
+/// What to commit: equal layers in one row, and of each kind at most `most_rows` rows, those with the most bytes.
+[[nodiscard]] run_baseline reduced(const run_baseline& all, std::size_t most_rows = most_baseline_rows);
+
+/// What one operation held at the peaks of two runs.
+struct owner_growth {
+  std::string operation;  ///< its path; empty: outside every operation; or `folded_operations`, those that a baseline left out
+  std::int64_t operations = 1;
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+
+  [[nodiscard]] std::int64_t change() const noexcept { return after - before; }
+};
+
+/// Whose bytes make up the difference between the peaks: the changes sum to it. The greatest growth first; layers that changed
+/// alike are one row, and operations without a change have none. `before` may be reduced; `after` may not. An operation that is
+/// in neither kind of row of a reduced `before` counts as new, if it holds more than all that were left out.
+[[nodiscard]] std::vector<owner_growth> growth_since(const baseline_space& before, const baseline_space& after);
+
+}  // namespace memprof::inline MEMPROF_ABI

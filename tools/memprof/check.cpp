@@ -1,0 +1,281 @@
+#include "check.hpp"
+
+#include "check_settings.hpp"
+#include "complain.hpp"
+#include "exit_status.hpp"
+#include "help_text.hpp"
+#include "option_values.hpp"
+#include "output_file.hpp"
+#include "recording.hpp"
+#include "say_written.hpp"
+#include "text_output.hpp"
+
+#include <memprof/detail/byte_size.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/detail/terminal.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/baseline.hpp>
+#include <memprof/toolkit/analysis/baseline_json.hpp>
+#include <memprof/toolkit/analysis/check.hpp>
+#include <memprof/toolkit/analysis/check_forge.hpp>
+#include <memprof/toolkit/analysis/check_json.hpp>
+#include <memprof/toolkit/analysis/check_text.hpp>
+#include <memprof/toolkit/analysis/leaks.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+struct check_arguments {
+  std::string file;
+  std::string peak;
+  std::string growth;
+  std::vector<std::string> limits;
+  std::string space;
+  std::string baseline;
+  std::string tolerance;
+  std::vector<std::string> each;
+  std::string config;
+  std::string written_baseline;
+  std::string junit;
+  std::string json;
+  std::string annotations;
+  std::size_t width = 0;  ///< 0: not given
+  bool as_json = false;
+  bool as_markdown = false;
+  bool shows_all = false;
+};
+
+constexpr file_kind baseline_kind{"a baseline",
+                                  [](std::string_view begin) { return begin.find(memprof::baseline_json_format) != begin.npos; }};
+constexpr file_kind check_kind{"the outcome of a check",
+                               [](std::string_view begin) { return begin.find(memprof::check_json_format) != begin.npos; }};
+constexpr file_kind junit_kind{"a JUnit report", [](std::string_view begin) { return begin.find("<testsuite") != begin.npos; }};
+
+check_settings settings_of(const check_arguments& arguments) {
+  check_settings options;
+  if (!arguments.peak.empty()) options.peak = {{.at_most = memprof::parse_byte_size(arguments.peak)}, true};
+  if (!arguments.growth.empty()) options.growth = {{.at_most = memprof::parse_byte_size(arguments.growth)}, true};
+  for (const std::string& limit : arguments.limits) options.limits.push_back(parse_limit(limit));
+  options.space = arguments.space;
+  options.baseline = arguments.baseline;
+  options.tolerance = arguments.tolerance;
+  options.each = arguments.each;
+  return arguments.config.empty() ? options : merged(read_check_settings(arguments.config), options);
+}
+
+memprof::check_request request_of(const check_settings& settings) {
+  memprof::check_request request;
+  request.space = settings.space;
+  if (settings.peak.is_given) request.limits.push_back(settings.peak.value);
+  request.limits.insert(request.limits.end(), settings.limits.begin(), settings.limits.end());
+  if (settings.growth.is_given) request.growth = settings.growth.value;
+  if (!settings.tolerance.empty()) request.tolerance = memprof::parse_tolerance(settings.tolerance);
+  if (!settings.each.empty()) request.each.clear();
+  for (const std::string& name : settings.each) {
+    request.each.push_back(name == "space"     ? memprof::check_subject::space
+                           : name == "segment" ? memprof::check_subject::segment
+                                               : memprof::check_subject::operation);
+  }
+  if (settings.baseline.empty() && (!settings.tolerance.empty() || !settings.each.empty()))
+    memprof::detail::raise("--tolerance and --each need a baseline to compare with: --compare FILE");
+  if (request.limits.empty() && !request.growth && settings.baseline.empty()) {
+    memprof::detail::raise(
+        "there is nothing to check: give --peak-at-most, --grow-at-most, --limit, --compare or a --config with any of them");
+  }
+  return request;
+}
+
+/// A file of `--write-baseline`, or any recording.
+memprof::run_baseline read_baseline(const std::string& path, int& status) {
+  const memprof::detail::file_handle file = open_recording(path);
+  std::array<char, 1024> begin{};
+  const std::size_t got = std::fread(begin.data(), 1, begin.size(), file.get());
+  std::rewind(file.get());
+  if (baseline_kind.is_kind({begin.data(), got}))
+    return memprof::parse_baseline(memprof::detail::read_whole_file(file.get(), path, memprof::detail::max_bytes_by_hand), path);
+  const recording read = read_recording(file.get(), path);
+  if (!read.complaint.empty() && read.profile.spaces.empty()) memprof::detail::raise(read.complaint);
+  require_something(read.profile, path);
+  if (!read.complaint.empty()) {
+    print_error("check", read.complaint);
+    status = bad_input;
+  }
+  return memprof::baseline_of(read.profile);
+}
+
+/// The recording that is checked.
+struct checked_file {
+  memprof::detail::file_handle file;
+  recording read;
+};
+
+checked_file read_checked(const std::string& path, int& status) {
+  checked_file made{open_recording(path), {}};
+  made.read = read_recording(made.file.get(), path);
+  memprof::profile& profile = made.read.profile;
+  if (!made.read.complaint.empty() && profile.spaces.empty()) memprof::detail::raise(made.read.complaint);
+  require_something(profile, path);
+  if (profile.provenance.file.empty()) profile.provenance.file = path;
+  if (!made.read.complaint.empty()) {
+    print_error("check", made.read.complaint);
+    status = bad_input;
+  }
+  return made;
+}
+
+int write_baseline(const check_arguments& arguments) {
+  const bool has_limits = !arguments.peak.empty() || !arguments.growth.empty() || !arguments.limits.empty();
+  const bool has_others = !arguments.baseline.empty() || !arguments.config.empty() || !arguments.junit.empty() ||
+                          !arguments.json.empty() || !arguments.annotations.empty() || arguments.as_json || arguments.as_markdown;
+  if (has_limits || has_others) memprof::detail::raise("--write-baseline checks nothing: give it alone");
+  keep_input(arguments.file, arguments.written_baseline);
+  keep_other_file(arguments.written_baseline, baseline_kind);
+  int status = success;
+  const checked_file checked = read_checked(arguments.file, status);
+  if (status != success) return status;
+  const memprof::run_baseline made = reduced(memprof::baseline_of(checked.read.profile));
+  memprof::detail::replace_whole_file(arguments.written_baseline, memprof::detail::dump(to_json(made)) + '\n');
+  if (!made.exact) print_error("check", "'" + arguments.file + "' is not exact, and neither is the baseline");
+  say_written(arguments.written_baseline);
+  return success;
+}
+
+void print_report(const check_arguments& arguments, const memprof::check_report& report) {
+  if (arguments.as_json) {
+    print_json(memprof::detail::dump(to_json(report)) + '\n');
+  } else if (arguments.as_markdown) {
+    print(memprof::to_markdown(report));
+  } else {
+    memprof::text_options options = memprof::detail::fitted_to(stdout, {});
+    if (arguments.width != 0) options.columns = arguments.width;
+    print(memprof::to_text(report, options, arguments.shows_all), stdout, text_colors::own);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    memprof::detail::raise("cannot write the outcome: " + memprof::detail::reason_in_errno());
+  // GitHub reads commands from both streams; the other may go into a file.
+  if (!arguments.annotations.empty()) print(memprof::to_github_annotations(report), stderr);
+}
+
+int run_check(const check_arguments& arguments) {
+  if (!arguments.written_baseline.empty()) return write_baseline(arguments);
+  const check_settings settings = settings_of(arguments);
+  memprof::check_request request = request_of(settings);
+  for (const std::string& output : {arguments.json, arguments.junit}) {
+    if (output.empty()) continue;
+    keep_input(arguments.file, output);
+    if (!settings.baseline.empty()) keep_input(settings.baseline, output);
+  }
+  if (!arguments.json.empty()) keep_other_file(arguments.json, check_kind);
+  if (!arguments.junit.empty()) keep_other_file(arguments.junit, junit_kind);
+
+  int status = success;
+  memprof::run_baseline baseline;
+  if (!settings.baseline.empty()) {
+    baseline = read_baseline(settings.baseline, status);
+    request.baseline = &baseline;
+    request.baseline_file = settings.baseline;
+  }
+  const checked_file checked = read_checked(arguments.file, status);
+  std::optional<memprof::leak_report> leaks;
+  if (request.growth && checked.read.is_trace)
+    leaks = memprof::find_leaks(memprof::trace_file{checked.file.get(), arguments.file}, checked.read.profile);
+  const memprof::check_report report = check_run(checked.read.profile, request, leaks ? &*leaks : nullptr);
+  print_report(arguments, report);
+  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(to_json(report)) + '\n');
+  if (!arguments.junit.empty()) memprof::detail::replace_whole_file(arguments.junit, to_junit(report));
+  if (status != success) return status;
+  return report.has_passed() ? success : failed;
+}
+
+/// Text that `parse` accepts.
+template <class Parse>
+CLI::Validator accepted_by(Parse parse) {
+  return {[parse](const std::string& text) {
+            try {
+              (void)parse(text);
+            } catch (const memprof::error& fault) {
+              return std::string{fault.what()};
+            }
+            return std::string{};
+          },
+          ""};
+}
+
+void add_conditions(CLI::App& command, check_arguments& arguments) {
+  command.add_option("--peak-at-most", arguments.peak, "limit of the peak of every memory space, such as 24GiB")
+      ->type_name("SIZE")
+      ->check(accepted_by(memprof::parse_byte_size));
+  command.add_option("--grow-at-most", arguments.growth, "limit of what is live more after every step, such as 0")
+      ->type_name("SIZE")
+      ->check(accepted_by(memprof::parse_byte_size));
+  command
+      .add_option("--limit", arguments.limits,
+                  "limit of the peak of one space, of the segments of a name, or of an operation, such as "
+                  "segment:FORWARD_PASS=8GiB or operation:model/h.*=1GiB; more than once")
+      ->type_name("KIND:NAME=SIZE")
+      ->allow_extra_args(false)
+      ->check(accepted_by(parse_limit));
+  command
+      .add_option("--compare", arguments.baseline,
+                  "the baseline whose peaks must not be exceeded: a file of --write-baseline, a profile or a trace")
+      ->type_name("FILE");
+  command.add_option("--tolerance", arguments.tolerance, "by how much they may be, such as 1% or 16MiB (default: 0)")
+      ->type_name("SHARE|SIZE")
+      ->check(accepted_by(memprof::parse_tolerance));
+  command.add_option("--each", arguments.each, "compare each space, segment or operation (default: space)")
+      ->type_name("KIND,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(one_of("kind", {"space", "segment", "operation"}));
+  command.add_option("--space", arguments.space, "check only this memory space")->type_name("NAME");
+  command.add_option("--config", arguments.config, "read all of these from a TOML file; options take precedence")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<check_arguments>();
+  CLI::App& command = *program.add_subcommand("check", "fail if a run exceeds limits or a baseline, and say who brought it over");
+  set_footer(
+      command,
+      "The first line is the verdict with its cause. A trace names who grows; a profile does not. A baseline that is committed "
+      "shows slow growth, which a comparison with the last run does not.",
+      "a condition failed", bad_file_text);
+  command.add_option("RUN", arguments->file, "a trace or a JSON profile")->required();
+  add_conditions(command, *arguments);
+  command
+      .add_option("--write-baseline", arguments->written_baseline,
+                  "check nothing, but write the run's numbers to this file, to commit it")
+      ->type_name("FILE");
+  command.add_option("--junit", arguments->junit, "also write a JUnit report to this file")->type_name("FILE");
+  command.add_option("--annotations", arguments->annotations, "also print what a forge shows beside a diff, to stderr")
+      ->type_name("FORGE")
+      ->check(one_of("forge", {"github"}));
+  CLI::Option* const markdown =
+      command.add_flag("--markdown", arguments->as_markdown, "print the outcome as Markdown, for a summary");
+  command.add_flag("--all", arguments->shows_all, "list every condition");
+  command.add_flag("--json", arguments->as_json, "print the outcome as JSON")->excludes(markdown);
+  command.add_option("--json-out", arguments->json, "also write it to this file, as JSON")->type_name("FILE");
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
+      ->type_name("N")
+      ->check(whole_number(60, 1000));
+  command.callback([arguments, &status] { status = run_reported("check", [&] { return run_check(*arguments); }); });
+}
+
+}  // namespace memprof_tool
