@@ -20,6 +20,8 @@ find "${houses[@]}" -name '*.hpp' -o -name '*.cpp' | LC_ALL=C sort | xargs awk '
     owner["nlohmann"] = "profile/json.hpp"
     owner_pattern["nlohmann"] = "^include/memprof/profile/(device_)?json(_[a-z_]+)?[.]hpp$|^toolkit/.*(json[a-z_]*[.]hpp|[.]cpp)$"
     owner["boost"] = "no header"; owner_pattern["boost"] = "^$"
+    owner["catch2"] = "check_catch2.hpp"; owner_pattern["catch2"] = "^include/memprof/check_catch2[.]hpp$"
+    owner["gtest"] = "check_gtest.hpp"; owner_pattern["gtest"] = "^include/memprof/check_gtest[.]hpp$"
     owner["toml++"] = "record/session_toml.hpp"; owner_pattern["toml++"] = "^include/memprof/record/session_toml[.]hpp$"
     owner["protozero"] = "format/protobuf_reader.hpp"
     owner_pattern["protozero"] = "^toolkit/format/(protobuf_reader[.](hpp|cpp)|xla/[a-z_]+[.]cpp)$"

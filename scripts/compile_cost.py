@@ -37,7 +37,7 @@ BUDGET = ROOT / "benchmarks" / "compile_budget.txt"
 UPDATE = "./dev bench --compile --update"
 SLACK = 1.1
 SLACK_LINES = 100
-THIRD_PARTY = re.compile(r"/(nlohmann|boost|toml\+\+|protozero)/|/zstd(_errors)?\.h$")
+THIRD_PARTY = re.compile(r"/(nlohmann|boost|toml\+\+|protozero|catch2|gtest)/|/zstd(_errors)?\.h$")
 ORIGINS = ("memprof", "third_party", "standard")
 MARKER = re.compile(r'# \d+ "([^"]*)"')
 FLAGS = ["-std=c++20", f"-I{INCLUDE}", f"-I{ROOT / 'build/packages/usr/include'}"]

@@ -7,7 +7,7 @@ A program is a block of C++ after a line `<!-- program: NAME -->` (scripts/snipp
 that follow it, each after a line `<!-- output -->` or `<!-- output: COMMAND -->`, show what the program prints to stdout and
 stderr, or what COMMAND then prints in the same folder, where `memprof` is the tool; without a tool, commands are skipped.
 `<!-- output, killed -->` is for a program that dies by SIGKILL, `<!-- output, aborted -->` for one that calls `abort`, and
-`<!-- output, status 2: COMMAND -->` for one with that exit status.
+`<!-- output, status 2: COMMAND -->`, or 1, for one with that exit status.
 
 A block after `<!-- file: NAME -->` is a file of a project; one after `<!-- commands -->` has the commands that a reader types in its
 folder to build and run it. The output after that is the last command's; the headers are found as if they were installed.
@@ -27,7 +27,7 @@ import sys
 import tempfile
 
 ANNOUNCEMENT = re.compile(r"<!-- (?P<kind>program|output|file|commands)(?:, (?P<ending>[a-z0-9 ]+))?(?:: (?P<argument>.*))? -->")
-STATUS = {None: 0, "killed": -signal.SIGKILL, "aborted": -signal.SIGABRT, "status 2": 2}
+STATUS = {None: 0, "killed": -signal.SIGKILL, "aborted": -signal.SIGABRT, "status 1": 1, "status 2": 2}
 INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
 MASKS = (
     (r"exact: [0-9,]+ events", "exact: NUMBER events"),

@@ -10,6 +10,7 @@ ninja         ninja                               ninja-build
 json          <nlohmann/json.hpp>                 nlohmann-json3-dev
 pfr           <boost/pfr.hpp>                     libboost1.81-dev libboost-dev
 catch2        <catch2/catch_test_macros.hpp>      catch2
+gtest         <gmock/gmock.h>                     libgmock-dev
 benchmark     <benchmark/benchmark.h>             libbenchmark-dev
 valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev

@@ -142,6 +142,7 @@ endif()
 if(NOT MEMPROF_SINGLE_THREADED_TESTS)
   return()
 endif()
+add_subdirectory(gtest)
 
 file(GLOB property_sources CONFIGURE_DEPENDS property/*.cpp)
 memprof_without_json(property_sources)

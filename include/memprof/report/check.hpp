@@ -1,0 +1,331 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/detail/nearest_name.hpp>
+#include <memprof/detail/saturating.hpp>
+#include <memprof/detail/vector.hpp>
+#include <memprof/ledger/live_set.hpp>
+#include <memprof/profile/operation_profile.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/segments_by_name.hpp>
+#include <memprof/report/text/end_section.hpp>
+#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/text_format.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// Limits as functions of a profile, for tests: is the peak low enough, does memory grow, does a scope allocate or leave
+/// anything. All take time linear in the profile and throw nothing but what strings throw. What a limit names and the profile
+/// lacks fails: a misspelt name must not let a test pass.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace literals {
+
+/// Sizes in bytes: `64_MiB`. After `using namespace memprof::literals`.
+[[nodiscard]] constexpr std::int64_t operator""_KiB(unsigned long long count) noexcept {
+  return static_cast<std::int64_t>(count << 10);
+}
+[[nodiscard]] constexpr std::int64_t operator""_MiB(unsigned long long count) noexcept {
+  return static_cast<std::int64_t>(count << 20);
+}
+[[nodiscard]] constexpr std::int64_t operator""_GiB(unsigned long long count) noexcept {
+  return static_cast<std::int64_t>(count << 30);
+}
+
+}  // namespace literals
+
+/// Whether a profile keeps a limit. True if it does.
+struct check_result {
+  bool passed = true;
+  std::string message;  ///< what was found, by how much it is over the limit, and the largest owners; a line each
+
+  explicit operator bool() const noexcept { return passed; }
+};
+
+/// At most so many bytes live at one moment: in a memory space; in the segments of a name; or, of an operation, added by any one
+/// of its invocations (`operation_usage::peak`). Name at most one of `segment` and `operation`: of both, the operation counts.
+struct peak_limit {
+  std::string_view space = {};  ///< empty: each memory space
+  std::string_view segment = {};
+  std::string_view operation = {};  ///< its path
+  std::int64_t at_most = 0;
+};
+
+/// At most so many bytes more after each step. Steps are those of the summary's line `Growth`; at least eight are needed.
+struct growth_limit {
+  std::string_view space = {};  ///< empty: each memory space
+  std::int64_t at_most = 0;     ///< per step
+};
+
+/// At most so many allocations: in the whole capture, or in all invocations of an operation with the operations in it.
+struct allocation_limit {
+  std::string_view space = {};      ///< empty: all memory spaces together
+  std::string_view operation = {};  ///< its path, such as the name of an outermost scope; empty: the whole capture
+  std::int64_t at_most = 0;
+};
+
+/// At most so many bytes left behind: live at the end of the capture. Of an operation, the greater of that and of what one
+/// invocation had allocated and not freed when it ended.
+struct leftover_limit {
+  std::string_view space = {};      ///< empty: each memory space
+  std::string_view operation = {};  ///< as in `allocation_limit`
+  std::int64_t at_most = 0;
+};
+
+namespace detail {
+
+/// Collects the lines of a result.
+class check_writer {
+ public:
+  [[gnu::cold]] explicit check_writer(const profile& source) : source_{source} {}
+
+  [[gnu::cold]] void fail(const std::string& line) {
+    passed_ = false;
+    add(line);
+  }
+  [[gnu::cold]] void pass(const std::string& line) { add(line); }
+  /// "peak of cpu 96.0 MiB (100,663,296 B) is 32.0 MiB over 64.0 MiB".
+  [[gnu::cold]] bool judge(const std::string& what, std::int64_t bytes, std::int64_t at_most, const std::string& owners = {}) {
+    const std::int64_t over = subtract_saturating(bytes, at_most);
+    const std::string text = what + " " + short_and_exact_bytes(bytes) + " is ";
+    if (over <= 0) {
+      pass(text + "within " + short_bytes(at_most));
+    } else {
+      fail(text + short_bytes(over) + " over " + short_bytes(at_most) + owners);
+    }
+    return over <= 0;
+  }
+  [[gnu::cold]] void fail_missing(const char* kind, std::string_view name, const vector<std::string_view>& known) {
+    fail("there is no " + std::string{kind} + " '" + on_one_line(name) + "'" +
+         (known.empty() ? std::string{", nor any other"} : "; the nearest is '" + on_one_line(nearest_name(name, known)) + "'"));
+  }
+
+  [[nodiscard, gnu::cold]] check_result result() {
+    if (!source_.exact) add("the profile is not exact: the numbers may be too small");
+    return {passed_, std::move(message_)};
+  }
+
+ private:
+  [[gnu::cold]] void add(const std::string& line) {
+    if (!message_.empty()) message_ += '\n';
+    message_ += line;
+  }
+
+  const profile& source_;
+  bool passed_ = true;
+  std::string message_;
+};
+
+/// ": forward/attention holds 80.0 MiB, model holds 16.0 MiB".
+[[nodiscard, gnu::cold]] inline std::string largest_owners(const live_set& live) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(most, live.by_operation.size()); ++index) {
+    const owned_bytes& owner = live.by_operation[index];
+    text += (index == 0 ? ": " : ", ") +
+            (owner.owner.empty() ? std::string{"what is outside every operation"} : on_one_line(owner.owner));
+    text += " holds " + short_bytes(owner.bytes);
+  }
+  return text;
+}
+
+/// Calls `check(space)` for the spaces that a limit is for; false if it names one that is missing.
+template <class Check>
+[[gnu::cold]] bool for_each_checked_space(const profile& source, std::string_view name, check_writer& writer, Check&& check) {
+  bool is_found = name.empty();
+  vector<std::string_view> known;
+  for (const space_profile& space : source.spaces) {
+    known.push_back(space.name);
+    if (!name.empty() && space.name != name) continue;
+    is_found = true;
+    check(space);
+  }
+  if (!is_found) writer.fail_missing("memory space", name, known);
+  return is_found;
+}
+
+[[nodiscard, gnu::cold]] inline bool require_operation(const profile& source, std::string_view path, check_writer& writer) {
+  if (source.find_operation(path) != nullptr) return true;
+  vector<std::string_view> known;
+  for (const operation_profile& operation : source.operations) known.push_back(operation.path);
+  writer.fail_missing("operation", path, known);
+  return false;
+}
+
+/// Calls `visit(operation, usage)` for what the operation with that path, and those in it, did in a space.
+template <class Visit>
+[[gnu::cold]] void for_each_usage_within(const profile& source, std::string_view path, std::string_view space, Visit&& visit) {
+  vector<bool> is_within(source.operations.size());
+  for (std::size_t index = 0; index < source.operations.size(); ++index) {
+    const operation_profile& operation = source.operations[index];
+    const auto parent = static_cast<std::size_t>(operation.parent);
+    is_within[index] = operation.path == path || (operation.parent >= 0 && parent < index && is_within[parent]);
+    if (!is_within[index]) continue;
+    for (const operation_usage& usage : operation.usage) {
+      if (space.empty() || usage.space == space) visit(operation, usage);
+    }
+  }
+}
+
+[[gnu::cold]] inline void check_segment_peak(const profile& source, const space_profile& space, const peak_limit& limit,
+                                             check_writer& writer) {
+  vector<std::string_view> known;
+  const vector<segments_of_name> names = segments_by_name(source, space);
+  for (const segments_of_name& name : names) {
+    known.push_back(name.name);
+    if (name.name != limit.segment) continue;
+    const live_set* greatest = nullptr;
+    for (std::size_t index = 0; index < std::min(source.segments.size(), space.segments.size()); ++index) {
+      const live_set& live = space.segments[index].live_at_peak;
+      if (source.segments[index].name == limit.segment && (greatest == nullptr || live.bytes > greatest->bytes)) greatest = &live;
+    }
+    writer.judge("peak of " + on_one_line(space.name) + " in " + on_one_line(name.name), name.peak_live_bytes.greatest,
+                 limit.at_most, greatest == nullptr ? std::string{} : largest_owners(*greatest));
+    return;
+  }
+  writer.fail_missing("segment", limit.segment, known);
+}
+
+[[gnu::cold]] inline void check_growth_of(const profile& source, const space_profile& space, std::int64_t at_most,
+                                          check_writer& writer) {
+  constexpr std::int64_t least_steps = 8;
+  const std::string what = on_one_line(space.name);
+  const vector<segments_of_name> names = segments_by_name(source, space);
+  const segments_of_name* const name = end_of_step(names);
+  if (name == nullptr || name->count < least_steps) {
+    writer.fail("growth of " + what + " cannot be judged: at least eight steps are needed, each with a segment of one name");
+    return;
+  }
+  const double per_step = grows(*name) ? name->growth.per_step : 0;
+  if (per_step <= static_cast<double>(at_most)) {
+    writer.pass(what + " grows by " + short_bytes(per_step) + " per step, within " + short_bytes(at_most));
+  } else {
+    const std::string rate = per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
+    writer.fail(what + " grows by " + rate + " per step, over " + short_bytes(at_most) + "; live after " +
+                on_one_line(name->name) + ": first " + short_bytes(name->cumulative_current.first) + ", last " +
+                short_bytes(name->cumulative_current.last));
+  }
+}
+
+/// The operations with the most allocations.
+[[nodiscard, gnu::cold]] inline std::string most_allocating(vector<owned_bytes>& owners) {
+  constexpr std::size_t most = 3;
+  std::stable_sort(owners.begin(), owners.end(),
+                   [](const owned_bytes& left, const owned_bytes& right) { return left.blocks > right.blocks; });
+  std::string text;
+  for (std::size_t index = 0; index < std::min(most, owners.size()); ++index) {
+    const owned_bytes& owner = owners[index];
+    text += (index == 0 ? ": " : ", ") + on_one_line(owner.owner) + " " + grouped(owner.blocks) + " (" +
+            short_bytes(owner.bytes) + ")";
+  }
+  return text;
+}
+
+}  // namespace detail
+
+/// Whether the peak is at most `limit.at_most` bytes.
+///
+/// @code
+/// REQUIRE(memprof::check_peak(capture.profile(), {.space = "cpu", .at_most = 64_MiB}));
+/// @endcode
+[[nodiscard, gnu::cold]] inline check_result check_peak(const profile& source, const peak_limit& limit) {
+  detail::check_writer writer{source};
+  if (!limit.operation.empty() && !detail::require_operation(source, limit.operation, writer)) return writer.result();
+  detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
+    if (!limit.operation.empty()) {
+      std::int64_t peak = 0;
+      for (const operation_usage& usage : source.find_operation(limit.operation)->usage) {
+        if (usage.space == space.name) peak = usage.peak;
+      }
+      writer.judge("peak of operation " + detail::on_one_line(limit.operation) + " in " + detail::on_one_line(space.name), peak,
+                   limit.at_most);
+    } else if (!limit.segment.empty()) {
+      detail::check_segment_peak(source, space, limit, writer);
+    } else {
+      writer.judge("peak of " + detail::on_one_line(space.name), space.cumulative_peak, limit.at_most,
+                   detail::largest_owners(space.live_at_peak));
+    }
+  });
+  return writer.result();
+}
+
+/// Whether what is live at the ends of the steps grows by at most `limit.at_most` bytes per step. Only a clear trend counts: what
+/// rises and falls again, or is made once in the first steps, is none. `memprof check` on a trace is finer, and names who grows.
+[[nodiscard, gnu::cold]] inline check_result check_growth(const profile& source, const growth_limit& limit = {}) {
+  detail::check_writer writer{source};
+  detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
+    detail::check_growth_of(source, space, limit.at_most, writer);
+  });
+  return writer.result();
+}
+
+/// Whether there were at most `limit.at_most` allocations. A capture in which nothing was recorded has none.
+[[nodiscard, gnu::cold]] inline check_result check_allocations(const profile& source, const allocation_limit& limit = {}) {
+  detail::check_writer writer{source};
+  const bool is_missing = !limit.operation.empty() && !detail::require_operation(source, limit.operation, writer);
+  if (is_missing) return writer.result();
+  std::int64_t count = 0;
+  vector<owned_bytes> owners;
+  const auto add = [&](const std::string& path, std::int64_t bytes, std::int64_t allocations) {
+    if (allocations == 0) return;
+    count = detail::add_saturating(count, allocations);
+    owners.push_back({path, bytes, allocations});
+  };
+  if (limit.operation.empty()) {
+    const auto add_space = [&](const space_profile& space) {
+      add("in " + space.name, space.allocations, space.allocation_count);
+    };
+    if (source.spaces.empty()) {
+      writer.pass("no allocation was recorded");
+    } else {
+      detail::for_each_checked_space(source, limit.space, writer, add_space);
+    }
+  } else {
+    detail::for_each_usage_within(source, limit.operation, limit.space,
+                                  [&](const operation_profile& operation, const operation_usage& usage) {
+                                    add(operation.path, usage.self_allocated, usage.allocation_count);
+                                  });
+  }
+  const std::string where = limit.operation.empty() ? std::string{} : " in operation " + detail::on_one_line(limit.operation);
+  const std::string found =
+      detail::grouped(count, "allocation", "allocations") + where + ", at most " + detail::grouped(limit.at_most);
+  if (count <= limit.at_most) {
+    writer.pass(found);
+  } else {
+    writer.fail(found + " allowed" + detail::most_allocating(owners));
+  }
+  return writer.result();
+}
+
+/// Whether at most `limit.at_most` bytes were left behind; with 0, whether all that was allocated was freed.
+[[nodiscard, gnu::cold]] inline check_result check_leftover(const profile& source, const leftover_limit& limit = {}) {
+  detail::check_writer writer{source};
+  if (!limit.operation.empty() && !detail::require_operation(source, limit.operation, writer)) return writer.result();
+  if (source.spaces.empty() && limit.space.empty()) writer.pass("no allocation was recorded");
+  detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
+    const std::string in_space = " in " + detail::on_one_line(space.name);
+    if (limit.operation.empty()) {
+      writer.judge("what is live at the end" + in_space, std::max<std::int64_t>(0, space.cumulative_current), limit.at_most);
+      return;
+    }
+    std::int64_t live = 0;
+    std::int64_t greatest = 0;
+    detail::for_each_usage_within(source, limit.operation, space.name,
+                                  [&](const operation_profile& operation, const operation_usage& usage) {
+                                    live = detail::add_saturating(live, usage.live);
+                                    if (operation.path == limit.operation) greatest = usage.max_delta;
+                                  });
+    writer.judge("what operation " + detail::on_one_line(limit.operation) + " left" + in_space, std::max(live, greatest),
+                 limit.at_most);
+  });
+  return writer.result();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
