@@ -2,10 +2,12 @@
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/contradictions.hpp>
 #include <property/fold_model.hpp>
+#include <property/growth_model.hpp>
 #include <property/ledger_model_profile.hpp>
 #include <property/random_sequence.hpp>
 #include <property/sequence_settings.hpp>
 #include <property/sequence_text.hpp>
+#include <property/training_sequence.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -120,6 +122,7 @@ constexpr label end_label = 5;
   }
   if (fed.is_complete) model.end_segment(end_label, end_stamp);
   profile full = model.build(names().model, fed.is_complete, std::string{version_string});
+  add_growing(full, model, names().model, fed.options.segment_names);
   return fold_model{std::move(full), fed.options, model.durations(), model.joint_peaks(), ns_per_stamp}.build();
 }
 
@@ -227,6 +230,33 @@ void check_all(const char* property, std::uint64_t count, const property_check& 
 TEST_CASE("property: every number of a profile equals that of a brute-force model, for random sequences of events") {
   REQUIRE(names().in_order());
   check_all("model", sequence_count(), against_model);
+}
+
+TEST_CASE("property: who grows in a profile is who grows by a brute-force model, in random trainings") {
+  std::int64_t growing = 0, several = 0, outside = 0, reserved = 0, late = 0, unseen_begin = 0, in_parts = 0, none = 0;
+  for (std::uint64_t index = 0; index < sequence_count() / 50; ++index) {
+    const sequence made = training_sequence{base_seed() + index}.make();
+    INFO("MEMPROF_TEST_SEED=" << base_seed() << ", training " << index);
+    REQUIRE(against_model(made) == "");
+    if (index % 8 == 0) REQUIRE(against_other_runs(made) == "");
+    for (const space_profile& space : of_model(made).spaces) {
+      growing += !space.growing.empty();
+      none += space.growing.empty();
+      several += space.growing.size() > 1;
+      for (const owner_growth& owner : space.growing) {
+        outside += owner.owner.empty();
+        reserved += owner.owner == reserved_beyond_blocks;
+        late += owner.since_step > 0;
+        unseen_begin += owner.since_step < 0;
+        in_parts += owner.within_steps > 1;
+      }
+    }
+  }
+  std::size_t place = 0;
+  for (const std::int64_t reached : {growing, several, outside, reserved, late, unseen_begin, in_parts, none}) {
+    INFO("in place " << ++place << " of this list");
+    CHECK(reached > 4);
+  }
 }
 
 TEST_CASE("property: no profile of random events contradicts itself") {

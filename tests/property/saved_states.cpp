@@ -7,6 +7,7 @@
 #include <property/random_sequence.hpp>
 #include <property/sequence_settings.hpp>
 #include <property/sequence_text.hpp>
+#include <property/training_sequence.hpp>
 #include <unit/trace/trace_records.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -125,6 +126,30 @@ TEST_CASE("property: a trace that begins with a saved state gives the profile of
     REQUIRE(resumed.events().events() == whole.events().events());
   }
   CHECK(compared > sequence_count() / 16);
+}
+
+TEST_CASE("property: who grows does not depend on whether the steps before were seen or saved") {
+  std::size_t growing = 0;
+  for (std::uint64_t index = 0; index < sequence_count() / 50; ++index) {
+    const recorded_sequence made{training_sequence{base_seed() + index}.make()};
+    random_numbers random{base_seed() + index};
+    const std::size_t cut = random.below(made.size() + 1);
+    trace_fold whole;
+    trace_fold resumed;
+    made.define(whole);
+    made.define(resumed);
+    made.put(whole, 0, cut);
+    detail::page_array<unsigned char> saved;
+    REQUIRE(whole.write_saved_state(saved));
+    REQUIRE(detail::read_saved_state(resumed.events(), saved.data(), saved.size()));
+    made.put(whole, cut, made.size());
+    made.put(resumed, cut, made.size());
+    INFO("MEMPROF_TEST_SEED=" << base_seed() << ", training " << index << ", saved after " << cut << " of " << made.size());
+    const profile expected = build_profile_of(whole);
+    REQUIRE(difference(build_profile_of(resumed), expected) == "");
+    for (const space_profile& space : expected.spaces) growing += space.growing.size();
+  }
+  CHECK(growing > 4);
 }
 
 TEST_CASE("property: a saved state after a gap makes up for it, and one without a gap before it changes nothing") {

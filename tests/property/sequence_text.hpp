@@ -135,6 +135,8 @@ class profile_lines {
     line(where + " peak segment, time, operation", space.peak_segment, space.peak_time_ns, space.peak_operation);
     write(where + " live_at_peak", space.live_at_peak);
     for (const owned_bytes& row : space.current_by_category) line(where + " live at the end", row.owner, row.bytes, row.blocks);
+    for (const owner_growth& row : space.growing)
+      line(where + " grows", row.owner, row.per_step, row.since_step, row.within_steps, row.steps);
     line(where + " capacity, of each core", space.capacity, space.capacity_is_per_core);
     write(where + " first_shortfall", space.first_shortfall);
     for (std::size_t index = 0; index < space.segments.size(); ++index) {

@@ -106,6 +106,7 @@ class random_profiles {
     space.peak_operation = name();
     space.live_at_peak = live();
     if (coin()) space.current_by_category = live().by_category;
+    if (coin()) space.growing = {{name(), static_cast<double>(bytes()), bytes() - 1, bytes(), bytes()}, {"", 0.5, -1, 1, 8}};
     if (coin()) space.capacity = bytes();
     space.capacity_is_per_core = coin();
     if (coin()) {

@@ -1,29 +1,17 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/ledger/step_ends.hpp>
+#include <memprof/profile/growth_rule.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 /// @file
 /// Whether bytes that are read at the same point of every step grow without end.
 
 namespace memprof::inline MEMPROF_ABI {
-
-/// What bytes do over the steps of a run.
-enum class growth_kind : std::uint8_t {
-  level,       ///< they return to what they were
-  levels_off,  ///< they grew, but stopped: a cache that is full, a pool that is warm, state made in the first steps
-  unclear,     ///< they grew until the end, but too few times, or not for long enough
-  grows,       ///< they still grow at the end of the run
-};
-
-[[nodiscard]] constexpr std::string_view to_string(growth_kind kind) noexcept {
-  constexpr std::string_view names[] = {"level", "levels_off", "unclear", "grows"};
-  return names[static_cast<std::size_t>(kind)];
-}
 
 /// What `growth_series` found. Steps count from 0.
 struct growth {
@@ -37,14 +25,8 @@ struct growth {
 
 /// The bytes of one owner at the end of each step, in bounded memory: the run is divided into at most 64 parts with as many steps
 /// each, and a part keeps the least and the most bytes at the ends of its steps. Judged by the least, memory that is freed again
-/// does not count.
-///
-/// `judge` looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in
-/// at least four parts over at least an eighth of the run, the last time in the last two parts or, where growth is rarer, at most
-/// two of its intervals before the end, in the second half of that time by at least half as much as in the first, and to more
-/// than there ever was before. So a table that doubles when it is full grows; one that fills up, or is emptied from time to time,
-/// does not. Where the least bytes of the parts also fall, they must rise over three quarters of the run and by eight times as
-/// much as they fall, in parts or in fours of them: noise has no trend.
+/// does not count. `detail::judge_parts` has the rule, which the profile shares: it does not know the number of steps beforehand,
+/// so its parts are up to twice as long.
 class growth_series {
  public:
   /// The fewest steps for a verdict.
@@ -66,8 +48,7 @@ class growth_series {
   std::int64_t seen_ = 0;  ///< steps added
   std::int64_t first_ = 0;
   std::int64_t last_ = 0;
-  std::vector<std::int64_t> least_;  ///< one for each part
-  std::vector<std::int64_t> most_;
+  std::vector<detail::part_bytes> parts_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/ledger/facet/reserved.hpp>
+#include <memprof/profile/owner_growth.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
@@ -17,7 +18,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -25,9 +25,6 @@
 /// Who grows from step to step, and who has filled up and stopped.
 
 namespace memprof::inline MEMPROF_ABI {
-
-/// The owner of bytes that an allocator reserves and no block uses: fragmentation.
-inline constexpr std::string_view reserved_beyond_blocks = "(reserved, but in no block)";
 
 /// One owner whose bytes at the ends of the steps grew.
 struct growing_owner {

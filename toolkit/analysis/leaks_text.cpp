@@ -28,9 +28,6 @@ std::string_view step_word(const leak_report& of) { return of.is_by_count ? "par
 /// Step `step`, which counts from 0, as people count.
 std::string step_text(std::int64_t step) { return grouped(step + 1); }
 
-/// Bytes per step. A rare leak has less than one.
-std::string rate_text(double per_step) { return per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step); }
-
 std::string_view name_of(const growing_owner& owner) {
   return owner.operation.empty() ? outside_every_operation : owner.operation;
 }
@@ -59,14 +56,14 @@ void add_verdict(marked_text& line, const leak_report& of) {
     const auto first = std::find_if(of.growing.begin(), of.growing.end(), is_here);
     if (first == of.growing.end()) continue;
     const auto count = std::count_if(of.growing.begin(), of.growing.end(), is_here);
-    line.add_name(space.name).add(" grows by ").add(rate_text(space.per_step), emphasis::alarm);
+    line.add_name(space.name).add(" grows by ").add(growth_rate(space.per_step), emphasis::alarm);
     line.add(" per ").add(step_word(of)).add(", ");
     if (count == 1) {
       line.add("all of it");
     } else if (first->trend.per_step * 2 > space.per_step) {
       line.add("most of it");
     } else {
-      line.add(rate_text(first->trend.per_step)).add(" of it");
+      line.add(growth_rate(first->trend.per_step)).add(" of it");
     }
     line.add(" from ").add_name(name_of(*first));
     line.add(", since ").add(step_word(of)).add(" ").add(step_text(first->trend.since_step)).end_line();
@@ -138,7 +135,7 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
     const growing_owner& owner = owners[index];
     rows.add_name(name_of(owner));
     if (has_spaces) rows.next_cell().add_name(owner.space);
-    if (are_growing) rows.next_cell().add("+" + rate_text(owner.trend.per_step), emphasis::strong);
+    if (are_growing) rows.next_cell().add("+" + growth_rate(owner.trend.per_step), emphasis::strong);
     rows.next_cell().add_bytes(owner.trend.last).next_cell().add_count(owner.blocks);
     rows.next_cell().add(step_text(owner.trend.since_step));
     if (are_growing) {

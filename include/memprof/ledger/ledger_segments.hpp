@@ -71,7 +71,7 @@ inline std::uint64_t ledger::choose_ending_spaces(std::uint32_t row) noexcept {
     if (spaces_[id] == nullptr || changes_.may_skip(id, row)) continue;
     ending_[ending_count_++] = static_cast<std::uint8_t>(id);
     const detail::space_ledger& space = *spaces_[id];
-    steps += each_space + space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
+    steps += each_space + 2 * space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
   }
   return steps;
 }

@@ -46,6 +46,7 @@ class ledger_state {
     state_.section(state_section::checkpoints,
                    [this] { saved_segments::checkpoints(state_, events_.checkpoints_, operation_count()); });
     state_.section(state_section::memories, [this] { memories(); });
+    if (revision > 1) state_.section(state_section::step_ends, [this] { step_ends(); });
     if constexpr (State::reads) {
       settle_memories();
       state_.require(state_.is_at_end());
@@ -133,6 +134,13 @@ class ledger_state {
       for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
         state_.require(id == any_space || events_.spaces_[id] != nullptr);
       state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
+    }
+  }
+  void step_ends() noexcept {
+    saved_segments::choice_of_step_ends(state_, events_.history_);
+    for (auto* space : events_.spaces_) {
+      if (space != nullptr && !state_.has_failed())
+        saved_spaces::ends_of_steps(state_, *space, operation_count(), events_.history_);
     }
   }
   /// Starts with no space active.

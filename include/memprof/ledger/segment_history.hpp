@@ -5,6 +5,7 @@
 #include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/running_summary.hpp>
+#include <memprof/ledger/step_ends.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <algorithm>
@@ -88,6 +89,7 @@ class segment_history {
     row.last_number = count_;
     row.last_step = step_;
     row.steps.add(step_);
+    choose_step_ends(index);
     return marks_.push_back({name, index, begin_stamp, end_stamp, count_++, step_, 0, 0, is_first, false});
   }
 
@@ -159,6 +161,13 @@ class segment_history {
   [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
   /// Number of the step that the last segment was in.
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  /// The segments whose ends are the ends of steps: those of the most frequent name, of equals the last in order of first
+  /// occurrence. In turn with others, a name may have one more than it would need.
+  [[nodiscard]] const step_end_choice& step_ends() const noexcept { return step_ends_; }
+  /// How many of them have ended since they were chosen.
+  [[nodiscard]] std::uint64_t step_end_count() const noexcept {
+    return step_ends_.row == no_row ? 0 : rows_[step_ends_.row].count - step_ends_.first;
+  }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
 
@@ -172,6 +181,14 @@ class segment_history {
     const std::size_t position = position_of(number);
     const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
     return is_there ? &marks_[position] : nullptr;
+  }
+
+  /// A segment of that row has ended.
+  void choose_step_ends(std::uint32_t row) noexcept {
+    if (row == step_ends_.row || rows_[row].stands_for_others) return;
+    const std::uint64_t count = rows_[row].count;
+    const std::uint64_t chosen = step_ends_.row == no_row ? 0 : rows_[step_ends_.row].count;
+    if (count > chosen + 1 || (count == chosen && row > step_ends_.row) || chosen == 0) step_ends_ = {row, count - 1};
   }
 
   /// The row of a name, created if there is room, otherwise the row of all others; `no_row` if the system has no memory.
@@ -208,6 +225,7 @@ class segment_history {
   std::uint64_t step_ = 0;
   std::size_t dropped_ = 0;
   std::uint64_t compactions_ = 0;
+  step_end_choice step_ends_;
   page_array<segment_mark> marks_;
   page_array<named_segment_row> rows_;
   live_blocks row_index_;

@@ -159,7 +159,7 @@ inline std::size_t space_ledger::bytes() const noexcept {
   return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
          numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
          largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
-         reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
+         ends_of_steps_.bytes() + reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

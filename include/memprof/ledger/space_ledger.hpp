@@ -16,6 +16,7 @@
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/shared_memory.hpp>
+#include <memprof/ledger/step_ends.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
@@ -47,6 +48,7 @@ class space_ledger {
         compactions_(history.compactions()),
         line_(options.timeline_points),
         largest_of_finished_(options.largest_blocks) {
+    ends_of_steps_.restart(history.step_ends(), history.step_end_count());
     is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
   }
 
@@ -158,6 +160,8 @@ class space_ledger {
   [[nodiscard]] linear_fit growth(const segment_history& history, std::size_t row) const noexcept {
     return (row < lines_.size() ? lines_[row] : exact_fit_sums{}).fit(history.rows()[row].steps);
   }
+  /// What each owner had at the ends of the steps.
+  [[nodiscard]] const step_ends& ends_of_steps() const noexcept { return ends_of_steps_; }
   /// The capacity set by `limit`; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
@@ -207,6 +211,9 @@ class space_ledger {
   void repeat_names(const segment_history& history) noexcept;
 
   [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept;
+
+  /// Tells `ends_of_steps` what owners have, if steps have ended since the last call: it has been so at their ends.
+  [[nodiscard]] bool note_step_ends(const segment_history& history) noexcept;
 
   void start_segment(std::uint64_t stamp) noexcept;
 
@@ -280,6 +287,7 @@ class space_ledger {
   std::uint64_t overall_segment_ = 0;
   summaries_by_name<segment_number_count> by_name_;
   page_array<exact_fit_sums> lines_;  ///< by row
+  step_ends ends_of_steps_;
   top_blocks_of_segments largest_of_finished_;
   shortfall_record shortfall_;
   bool is_usable_ = false;

@@ -25,7 +25,7 @@ inline bool space_ledger::settle(const segment_history& history, std::uint64_t b
   compact(history);
   if (segment_ == history.count()) return true;
   repeat_names(history);
-  if (!repeat_segments(history)) return false;
+  if (!repeat_segments(history) || !note_step_ends(history)) return false;
   segment_ = history.count();
   peak_stamp_ = begin_stamp;
   return true;
@@ -33,7 +33,8 @@ inline bool space_ledger::settle(const segment_history& history, std::uint64_t b
 
 inline std::uint64_t space_ledger::steps_of_settling(const segment_history& history) const noexcept {
   if (segment_ == history.count()) return 0;
-  return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size();
+  return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size() +
+         step_ends::max_parts * ends_of_steps_.owners().size();
 }
 
 inline bool space_ledger::end_segment(segment_history& history, std::uint64_t stamp) noexcept {
@@ -62,7 +63,8 @@ inline bool space_ledger::end_segment(segment_history& history, std::uint64_t st
   const bool is_summed_up = sum_up(history, record);
   const bool is_reserved_kept = reserved_.end_segment(history);
   const bool is_active_kept = active_.end_segment(history);
-  return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
+  const bool are_steps_kept = note_step_ends(history);
+  return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up && are_steps_kept;
 }
 
 inline segment_record space_ledger::open_segment() const noexcept {
@@ -177,6 +179,27 @@ inline bool space_ledger::repeat_segments(const segment_history& history) noexce
     keep_owners(segments_[position]);
   }
   return true;
+}
+
+inline bool space_ledger::note_step_ends(const segment_history& history) noexcept {
+  const std::uint64_t count = history.step_end_count();
+  if (history.step_ends() != ends_of_steps_.choice()) ends_of_steps_.restart(history.step_ends(), 0);
+  if (count == ends_of_steps_.count()) return true;
+  ends_of_steps_.begin(count);
+  bool is_known = true;
+  std::int64_t outside = live_;
+  for (std::size_t node = 1; node < operations_.size(); ++node) {
+    const std::int64_t bytes = operations_[node].owned.live;
+    outside -= bytes;
+    is_known = ends_of_steps_.add(static_cast<std::uint32_t>(node), bytes) && is_known;
+  }
+  is_known = ends_of_steps_.add(0, outside) && is_known;
+  if (reserved_.is_used()) {
+    const std::int64_t unused = std::max<std::int64_t>(0, reserved_.current() - live_);
+    is_known = ends_of_steps_.add(step_ends::reserved_owner, unused) && is_known;
+  }
+  ends_of_steps_.finish();
+  return is_known;
 }
 
 inline void space_ledger::start_segment(std::uint64_t stamp) noexcept {

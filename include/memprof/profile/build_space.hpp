@@ -10,6 +10,7 @@
 #include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_record.hpp>
+#include <memprof/profile/build_growing.hpp>
 #include <memprof/profile/ledger_names.hpp>
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/profile.hpp>
@@ -86,6 +87,7 @@ class space_builder {
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
     result_.current_by_category = rows_of_categories(space_.live_by_category());
+    result_.growing = build_growing(space_.ends_of_steps(), paths_);
     result_.capacity = space_.capacity();
     result_.capacity_is_per_core = space_.capacity_is_per_core();
     if (space_.first_shortfall().has_happened()) {

@@ -6,6 +6,7 @@
 #include <memprof/ledger/live_set.hpp>
 #include <memprof/ledger/value_summary.hpp>
 #include <memprof/profile/operation_profile.hpp>
+#include <memprof/profile/owner_growth.hpp>
 #include <memprof/profile/space_facets.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
@@ -133,6 +134,7 @@ struct space_profile {
   std::string peak_operation;
   live_set live_at_peak;
   vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
+  vector<owner_growth> growing;             ///< who grows from step to step, the fastest first
   std::int64_t capacity = 0;                ///< bytes, from `capture_options::device`; 0: no limit
   bool capacity_is_per_core = false;        ///< applies to each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;

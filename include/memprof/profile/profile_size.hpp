@@ -46,7 +46,7 @@ template <class Fold>
       total += 2 * std::min(limit, static_cast<double>(record.blocks_at_peak)) * named +
                static_cast<double>(record.owner_count) * named;
     }
-    total += static_cast<double>(space->overall_owners().size()) * named;
+    total += static_cast<double>(space->overall_owners().size() + space->ends_of_steps().owners().size()) * named;
   }
   total += static_cast<double>(events.memories().size()) *
            (static_cast<double>(tree.size()) + static_cast<double>(events.options().largest_blocks)) * named;

@@ -107,6 +107,7 @@ inline constexpr name_list field_names<space_profile>{"name",
                                                       "peak_operation",
                                                       "live_at_peak",
                                                       "current_by_category",
+                                                      "growing",
                                                       "capacity",
                                                       "capacity_is_per_core",
                                                       "first_shortfall",
@@ -131,6 +132,7 @@ inline constexpr name_list signed_fields<space_profile>{"cumulative_current", "p
 
 template <>
 inline constexpr name_list later_fields<space_profile>{"current_by_category",
+                                                       "growing",
                                                        "capacity",
                                                        "capacity_is_per_core",
                                                        "first_shortfall",
@@ -231,12 +233,12 @@ template <>
 inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
 /// Every struct of a profile.
-using profile_structs =
-    decltype(detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
-             detail::facet_structs{} +
-             detail::type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary,
-                               segment_usage, timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile,
-                               checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
+using profile_structs = decltype(
+    detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
+    detail::facet_structs{} +
+    detail::type_list<operation_invocation, operation_usage, operation_profile, owner_growth, segment, named_segments,
+                      segment_summary, segment_usage, timeline_point, memory_timeline, space_anomalies, space_profile,
+                      memory_profile, checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>

@@ -14,8 +14,9 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Revision of the saved states that memprof writes and reads. Sections of other kinds come after the known ones.
-inline constexpr std::uint32_t state_revision = 1;
+/// Revision of the saved states that memprof writes; it also reads earlier ones, which lack the later sections. Sections of other
+/// kinds come after the known ones.
+inline constexpr std::uint32_t state_revision = 2;
 
 /// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
 enum class state_section : std::uint8_t {
@@ -27,6 +28,7 @@ enum class state_section : std::uint8_t {
   thread_usage,    ///< what threads and operations have done so far
   checkpoints,     ///< the kept checkpoints
   memories,        ///< joint peaks of memories shared by several spaces
+  step_ends,       ///< what owners had at the ends of steps; since revision 2
 };
 
 /// Appends numbers to a saved state, in pages that the hooks do not see.

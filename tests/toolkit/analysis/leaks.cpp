@@ -11,11 +11,13 @@
 #include <scratch_folder.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <list>
@@ -65,12 +67,14 @@ buffer allocated_in(const char* operation, std::size_t bytes) {
 }
 
 /// Runs a program under a capture. What it holds at the end lives in itself.
-leak_report leaks_of(const std::function<void()>& program) {
+leak_report leaks_of(const std::function<void()>& program, memprof::profile* of = nullptr) {
   memprof::trace events;
   auto capture = memprof::begin_capture({.trace = &events});
   program();
   capture.end();
-  return find_leaks(events, capture.profile());
+  const memprof::profile made = capture.profile();
+  if (of != nullptr) *of = made;
+  return find_leaks(events, made);
 }
 
 /// What a training step does besides.
@@ -94,15 +98,17 @@ std::function<std::function<void(int)>()> keeping(Body body) {
   };
 }
 
-leak_report run(const program& each) {
+leak_report run(const program& each, memprof::profile* of = nullptr) {
   const std::function<void(int)> body = each.make();
-  return leaks_of([&] {
-    for (int step = 0; step < each.steps; ++step) {
-      compute(step);
-      body(step);
-      memprof::snapshot("STEP");
-    }
-  });
+  return leaks_of(
+      [&] {
+        for (int step = 0; step < each.steps; ++step) {
+          compute(step);
+          body(step);
+          memprof::snapshot("STEP");
+        }
+      },
+      of);
 }
 
 using buffers = std::list<buffer>;
@@ -255,6 +261,32 @@ TEST_CASE("leaks: no program that only looks like it leaks") {
     const leak_report found = run(each);
     INFO((found.growing.empty() ? std::string{} : found.growing[0].operation));
     CHECK(found.growing.empty());
+  }
+}
+
+TEST_CASE("leaks: the profile of each program names the same owners, though it does not know how long the run will be") {
+  for (const program& each : leaking_programs()) {
+    INFO(each.name);
+    memprof::profile profile;
+    const leak_report found = run(each, &profile);
+    REQUIRE(found.growing.size() == 1);
+    const memprof::growth& trend = found.growing[0].trend;
+    REQUIRE(profile.space("cpu").growing.size() == 1);
+    const memprof::owner_growth& owner = profile.space("cpu").growing[0];
+    CHECK(owner.owner == "leak");
+    CHECK(owner.steps == each.steps);
+    // Both divide the run into parts, of a 64th and of up to a 32nd of it.
+    CHECK(owner.within_steps <= std::max(1, each.steps / 32));
+    CHECK(std::abs(owner.since_step - trend.since_step) <= owner.within_steps + each.steps / 64);
+    CHECK(owner.per_step >= trend.per_step * 0.8);
+    CHECK(owner.per_step <= trend.per_step * 1.25);
+    if (each.steps <= 64) CHECK(owner.per_step == trend.per_step);
+  }
+  for (const program& each : sound_programs()) {
+    INFO(each.name);
+    memprof::profile profile;
+    (void)run(each, &profile);
+    CHECK(profile.space("cpu").growing.empty());
   }
 }
 

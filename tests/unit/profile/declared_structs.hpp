@@ -66,6 +66,7 @@ inline std::vector<declared_struct> declared_structs() {
   }
   for (declared_struct& declared : declared_in("profile/space_facets.hpp")) result.push_back(std::move(declared));
   for (declared_struct& declared : declared_in("profile/operation_profile.hpp")) result.push_back(std::move(declared));
+  for (declared_struct& declared : declared_in("profile/owner_growth.hpp")) result.push_back(std::move(declared));
   for (declared_struct& declared : declared_in("profile/profile.hpp")) result.push_back(std::move(declared));
   return result;
 }

@@ -217,6 +217,45 @@ TEST_CASE("text: segments whose numbers differ show first, last, least, greatest
   CHECK(answer(text, "Growth") == "Growth    +1.00 MiB per step; live after BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB\n");
 }
 
+TEST_CASE("text: growth has an owner where the profile names one") {
+  memprof::profile profile = training(mib);
+  memprof::vector<memprof::owner_growth>& growing = profile.spaces[0].growing;
+  const auto line = [&] { return answer(memprof::to_text(profile, {.columns = 200}), "Growth"); };
+  const std::string live = "; live after BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB\n";
+  growing = {{"log_metrics", 256, 0, 1, 40}};
+  CHECK(line() == "Growth    +256 B per step by log_metrics, since step 1" + live);
+  CHECK(answer(memprof::to_text(profile, {.columns = 80}), "Growth") ==
+        "Growth    +256 B per step by log_metrics, since step 1; live after\n"
+        "          BACKWARD_PASS: first 3.00 MiB, last 5.00 MiB\n");
+  growing = {{"log_metrics", 256, 512, 16, 1'000}};
+  CHECK(line() == "Growth    +256 B per step by log_metrics, since about step 513" + live);
+  growing = {{"log_metrics", 256, -1, 16, 1'000}};
+  CHECK(line() == "Growth    +256 B per step by log_metrics" + live);
+  growing = {{"", 0.125, 3, 1, 100}};
+  CHECK(line() == "Growth    +0.125 B per step outside every operation, since step 4" + live);
+  growing = {{std::string{memprof::reserved_beyond_blocks}, 4'096, 0, 1, 100}};
+  CHECK(line() == "Growth    +4.00 KiB per step reserved, but in no block, since step 1" + live);
+  growing = {{"a/b", 2'048, 0, 4, 100}, {"c", 1'024, 60, 4, 100}, {"d", 512, 60, 4, 100}};
+  CHECK(line() == "Growth    +3.50 KiB per step, 2.00 KiB of it by a/b, since step 1" + live);
+  // What is live need not tell: something else shrinks.
+  for (const std::size_t segment : {2U, 4U, 6U}) profile.spaces[0].segments[segment].cumulative_current = mib;
+  growing = {{"log_metrics", 256, 0, 1, 40}};
+  CHECK(line() ==
+        "Growth    +256 B per step by log_metrics, since step 1; live after BACKWARD_PASS: first 1.00 MiB, last "
+        "1.00 MiB\n");
+}
+
+TEST_CASE("text: of several spaces, one in which an owner grows is named though its sum has no trend") {
+  memprof::profile profile = training_with_leaks({{"cpu", 0}, {"pinned", kib}});
+  for (memprof::space_profile& space : profile.spaces) {
+    if (space.name == "cpu") space.growing = {{"list", 3'072, 0, 1, 20}};
+  }
+  CHECK(answer(memprof::to_text(profile), "Growth") ==
+        "Growth    0 B per step in cuda:0: 100 MiB live after each STEP (20)\n"
+        "          +3.00 KiB per step in cpu by list, since step 1; live after STEP: first 0 B, last 0 B\n"
+        "          +1.00 KiB per step in pinned; live after STEP: first 1.00 KiB, last 20.0 KiB\n");
+}
+
 TEST_CASE("text: the least and the greatest of what is live after a step are shown where neither is the first nor the last") {
   const auto growth_of = [](std::int64_t first, std::int64_t second, std::int64_t third) {
     memprof::profile profile = training();

@@ -4,6 +4,7 @@
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/saved_state/values.hpp>
 #include <memprof/ledger/segment_history.hpp>
+#include <memprof/ledger/step_ends.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/event.hpp>
@@ -52,6 +53,46 @@ struct saved_segments : saved_values {
       next_number = mark.number + 1;
       if constexpr (State::reads) part.dropped_ += mark.is_dropped ? 1 : 0;
     });
+  }
+
+  template <class State, class History>
+  static void choice_of_step_ends(State& state, History& part) noexcept {
+    auto& choice = part.step_ends_;
+    state.numbers(choice.row, choice.first);
+    const bool is_sound = choice.row == segment_history::no_row
+                              ? choice.first == 0
+                              : choice.row < part.rows_.size() && choice.first < part.rows_[choice.row].count;
+    state.require(is_sound);
+    if constexpr (State::reads) {
+      if (!is_sound) choice = {};
+    }
+  }
+
+  /// What the owners of a space had at the ends of steps.
+  template <class State, class Ends>
+  static void ends_of_steps(State& state, Ends& part, std::size_t operation_count, const segment_history& history) noexcept {
+    const bool is_known = part.choice() == history.step_ends();  // otherwise the system had no memory
+    std::uint64_t ends = is_known ? part.ends_ : 0;
+    std::size_t count = is_known ? part.operations_.size() : 0;
+    state.numbers(ends, count);
+    state.require(ends <= history.step_end_count());
+    if constexpr (State::reads) {
+      if (!state.has_failed()) part.restart(history.step_ends(), ends);
+    }
+    for (std::size_t row = 0; row < count && !state.has_failed(); ++row) {
+      std::uint32_t owner = State::reads ? 0 : part.operations_[row];
+      state.number(owner);
+      if constexpr (State::reads) {
+        state.require((owner == step_ends::reserved_owner || owner < operation_count) && part.row_of(owner) == 0);
+        if (!state.has_failed()) state.require(part.make_row(owner) != 0);
+        if (state.has_failed()) return;
+      }
+      for (std::size_t at = 0; at < part.part_count(); ++at) {
+        auto& bytes = part.parts_[row * step_ends::max_parts + at];
+        state.amounts(bytes.least, bytes.most);
+        state.require(bytes.least <= bytes.most);
+      }
+    }
   }
 
   /// The kept checkpoints. The positions of each one's rows and blocks follow from their counts.

@@ -194,6 +194,11 @@ struct saved_spaces : saved_values {
     }
   }
 
+  template <class State, class Space>
+  static void ends_of_steps(State& state, Space& part, std::size_t operation_count, const segment_history& history) noexcept {
+    saved_segments::ends_of_steps(state, part.ends_of_steps_, operation_count, history);
+  }
+
   template <class State, class Memory>
   static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
     wide_sum(state, part.peak, 72);

@@ -44,18 +44,46 @@ inline constexpr double clear_trend = 0.9;
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
-/// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; the space only if it is given.
-[[gnu::cold]] inline void add_growth(marked_text& line, const segments_of_name& name, const space_profile* space) {
+/// What all growing owners of a space add in a step.
+[[nodiscard, gnu::cold]] inline double growth_of_owners(const space_profile& space) {
+  double sum = 0;
+  for (const owner_growth& owner : space.growing) sum += owner.per_step;
+  return sum;
+}
+
+/// " by log_metrics, since step 1", or, behind the growth of several, ", 100 B of it by log_metrics, since about step 65".
+[[gnu::cold]] inline void add_growing_owner(marked_text& line, const vector<owner_growth>& growing) {
+  const owner_growth& most = growing.front();
+  if (growing.size() > 1) line.add(", " + growth_rate(most.per_step) + " of it");
+  if (most.owner == reserved_beyond_blocks) {
+    line.add(" reserved, but in no block");
+  } else {
+    add_owner(line.add(most.owner.empty() ? " " : " by "), most.owner);
+  }
+  if (most.since_step < 0) return;
+  line.add(most.since_step == 0 || most.within_steps == 1 ? ", since step " : ", since about step ");
+  line.add_count(add_saturating(most.since_step, 1));
+}
+
+/// "+1.00 KiB per step in cpu by log_metrics, since step 1; live after STEP: first 1.00 KiB, last 0.977 MiB"; the space only if
+/// there are several. If no single owner grows, the slope is that of all that is live.
+[[gnu::cold]] inline void add_growth(marked_text& line, const segments_of_name& name, const space_profile& space,
+                                     bool names_space) {
   const value_summary& live = name.cumulative_current;
-  const bool is_trend = is_constant(name) || name.growth.r_squared >= clear_trend;
-  const std::string slope = (is_constant(name) ? "0 B" : signed_short_bytes(name.growth.per_step)) + " per step";
+  const bool has_owner = !space.growing.empty();
+  const bool is_trend = has_owner || is_constant(name) || name.growth.r_squared >= clear_trend;
+  const std::string slope = (has_owner           ? "+" + growth_rate(growth_of_owners(space))
+                             : is_constant(name) ? "0 B"
+                                                 : signed_short_bytes(name.growth.per_step)) +
+                            " per step";
   if (is_trend) {
-    line.add(slope, grows(name) ? emphasis::caution : emphasis::strong);
+    line.add(slope, has_owner || grows(name) ? emphasis::caution : emphasis::strong);
   } else {
     line.add("no clear trend");
   }
-  if (space != nullptr) line.add(" in ").add_name(space->name);
-  if (is_constant(name)) {
+  if (names_space) line.add(" in ").add_name(space.name);
+  if (has_owner) add_growing_owner(line, space.growing);
+  if (is_constant(name) && !has_owner) {
     line.add(": ").add_bytes(live.last).add(" live after each ").add_name(name.name).add(" (").add_count(name.count).add(")");
     return;
   }
@@ -79,26 +107,29 @@ inline constexpr double clear_trend = 0.9;
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr) continue;
     if (&space != topic.space) {
-      if (!grows(*name)) continue;
+      if (!grows(*name) && space.growing.empty()) continue;
       growing.push_back(*name);
       spaces_of_growing.push_back(number);
       continue;
     }
     has_line = true;
-    add_growth(lines, *name, names_space ? &space : nullptr);
+    add_growth(lines, *name, space, names_space);
     const value_summary& live = name->cumulative_current;
     const auto is_extreme = [&](std::int64_t value) { return !is_constant(*name) && value != live.first && value != live.last; };
     if (is_extreme(live.least)) lines.add(", min ").add_bytes(live.least);
     if (is_extreme(live.greatest)) lines.add(", max ").add_bytes(live.greatest);
   }
-  const vector<std::size_t> order = row_order(growing.size(), [&](std::size_t left, std::size_t right) {
-    return growing[left].growth.per_step > growing[right].growth.per_step;
-  });
+  const auto rate_of = [&](std::size_t index) {
+    const space_profile& space = topic.source.spaces[spaces_of_growing[index]];
+    return space.growing.empty() ? growing[index].growth.per_step : growth_of_owners(space);
+  };
+  const vector<std::size_t> order =
+      row_order(growing.size(), [&](std::size_t left, std::size_t right) { return rate_of(left) > rate_of(right); });
   const std::size_t shown = std::min(topic.limits.growing_spaces, order.size());
   for (std::size_t index = 0; index < shown; ++index) {
     if (has_line) lines.end_line();
     has_line = true;
-    add_growth(lines, growing[order[index]], &topic.source.spaces[spaces_of_growing[order[index]]]);
+    add_growth(lines, growing[order[index]], topic.source.spaces[spaces_of_growing[order[index]]], true);
   }
   if (shown != 0 && shown < order.size())
     lines.add("; ").add_count(static_cast<std::int64_t>(order.size() - shown), "more grows", "more grow");

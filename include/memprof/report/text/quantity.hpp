@@ -50,6 +50,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return signed_short_bytes(static_cast<double>(bytes));
 }
 
+/// Bytes per step that something grows by. A rare leak has less than one.
+[[nodiscard, gnu::cold]] inline std::string growth_rate(double per_step) {
+  return per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
+}
+
 /// "18,513,664".
 [[nodiscard, gnu::cold]] inline std::string grouped(std::int64_t count) { return with_thousands(std::to_string(count)); }
 

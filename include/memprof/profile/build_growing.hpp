@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memprof/detail/heap.hpp>
+#include <memprof/detail/vector.hpp>
+#include <memprof/ledger/step_ends.hpp>
+#include <memprof/profile/growth_rule.hpp>
+#include <memprof/profile/owner_growth.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The part of `profile/build.hpp` that says who grows. A template for the reason given there.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The fewest steps for a verdict.
+inline constexpr std::uint64_t least_steps_of_growth = 8;
+
+/// What one owner does. A last part that is not even half full counts as a part of the one before: of few steps, the least says
+/// little.
+[[nodiscard, gnu::cold]] inline growth_stretch judge_owner(const step_ends& ends, std::size_t index) noexcept {
+  if (ends.count() < least_steps_of_growth) return {};
+  std::size_t count = ends.part_count();
+  std::array<part_bytes, step_ends::max_parts> parts;
+  std::copy(ends.parts(index), ends.parts(index) + count, parts.begin());
+  const std::uint64_t in_last = ends.count() - (count - 1) * ends.width();
+  if (2 * in_last < ends.width()) {
+    const part_bytes last = parts[--count];
+    part_bytes& into = parts[count - 1];
+    into = {std::min(into.least, last.least), std::max(into.most, last.most)};
+  }
+  return judge_parts(parts.data(), count);
+}
+
+/// `paths` are those of the operations.
+template <class Ends>
+[[nodiscard, gnu::cold]] vector<owner_growth> build_growing(const Ends& ends, const vector<std::string>& paths) {
+  vector<owner_growth> found;
+  for (const std::size_t index : row_order(ends.owners().size(), [&](std::size_t left, std::size_t right) {
+         return ends.owners()[left] < ends.owners()[right];
+       })) {
+    const growth_stretch trend = judge_owner(ends, index);
+    if (trend.kind != growth_kind::grows) continue;
+    const std::uint32_t owner = ends.owners()[index];
+    const auto width = static_cast<std::int64_t>(ends.width());
+    const auto missed = static_cast<std::int64_t>(ends.choice().first);
+    const auto start = static_cast<std::int64_t>(trend.start);
+    owner_growth made;
+    made.owner = owner == step_ends::reserved_owner ? std::string{reserved_beyond_blocks} : paths[owner];
+    made.per_step =
+        static_cast<double>(trend.bytes) / static_cast<double>(width * (static_cast<std::int64_t>(trend.end) - start));
+    made.since_step = start == 0 && missed != 0 ? -1 : missed + start * width;
+    made.within_steps = width;
+    made.steps = missed + static_cast<std::int64_t>(ends.count());
+    found.push_back(made);
+  }
+  vector<owner_growth> sorted;
+  for (const std::size_t index : row_order(
+           found.size(), [&](std::size_t left, std::size_t right) { return found[left].per_step > found[right].per_step; })) {
+    sorted.push_back(found[index]);
+  }
+  return sorted;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
