@@ -136,8 +136,8 @@ class space_ledger {
   /// What each category has live.
   [[nodiscard]] std::array<category_at_peak, category_names.size()> live_by_category() const noexcept;
 
-  /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
-  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows) const noexcept;
+  /// Fills `rows` with what each operation had live at the open segment's peak, greatest first; tells `ends` what each has now.
+  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows, step_ends* ends = nullptr) const noexcept;
 
   // --- queries for reports ------------------------------------------------------------------------------------------
 
@@ -212,8 +212,8 @@ class space_ledger {
 
   [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept;
 
-  /// Tells `ends_of_steps` what owners have, if steps have ended since the last call: it has been so at their ends.
-  [[nodiscard]] bool note_step_ends(const segment_history& history) noexcept;
+  /// Where to tell what owners have, if steps have ended since they were last told: it has been so at their ends. Else null.
+  [[nodiscard]] step_ends* untold_step_ends(const segment_history& history) noexcept;
 
   void start_segment(std::uint64_t stamp) noexcept;
 

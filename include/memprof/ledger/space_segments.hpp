@@ -25,7 +25,7 @@ inline bool space_ledger::settle(const segment_history& history, std::uint64_t b
   compact(history);
   if (segment_ == history.count()) return true;
   repeat_names(history);
-  if (!repeat_segments(history) || !note_step_ends(history)) return false;
+  if (!repeat_segments(history)) return false;
   segment_ = history.count();
   peak_stamp_ = begin_stamp;
   return true;
@@ -41,7 +41,8 @@ inline bool space_ledger::end_segment(segment_history& history, std::uint64_t st
   segment_record record = open_segment();
   const std::uint64_t number = segment_++;
   ++stats_generation_;  // so that each thread looks the space up again, and the ledger notices that it changes
-  if (!collect_owners(owner_scratch_)) return false;
+  step_ends* const ends = untold_step_ends(history);
+  if (!collect_owners(owner_scratch_, ends)) return false;
   if (record.peak_live_bytes > overall_peak_) {
     if (overall_peak_ != 0) history.unpin(overall_segment_);
     history.pin(number);
@@ -63,7 +64,7 @@ inline bool space_ledger::end_segment(segment_history& history, std::uint64_t st
   const bool is_summed_up = sum_up(history, record);
   const bool is_reserved_kept = reserved_.end_segment(history);
   const bool is_active_kept = active_.end_segment(history);
-  const bool are_steps_kept = note_step_ends(history);
+  const bool are_steps_kept = ends == nullptr || ends->finish();
   return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up && are_steps_kept;
 }
 
@@ -100,11 +101,16 @@ inline std::array<category_at_peak, category_names.size()> space_ledger::live_by
   return rows;
 }
 
-inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows) const noexcept {
+inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows, step_ends* ends) const noexcept {
   rows.clear();
   owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: the remainder
+  std::int64_t outside_now = live_;
   for (std::size_t node = 1; node < operations_.size(); ++node) {
     const owner_stats& owned = operations_[node].owned;
+    if (ends != nullptr) {
+      ends->add(static_cast<std::uint32_t>(node), owned.live);
+      outside_now -= owned.live;
+    }
     const std::int64_t blocks = owned.blocks_at_peak(epoch_);
     if (blocks == 0) continue;
     if (!rows.push_back({static_cast<std::uint32_t>(node), owned.bytes_at_peak(epoch_), blocks})) return false;
@@ -113,6 +119,9 @@ inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows) const 
   }
   if (outside.blocks != 0 && !rows.push_back(outside)) return false;
   sort_rows(rows.data(), rows.size(), holds_more);
+  if (ends != nullptr) ends->add(0, outside_now);
+  if (ends != nullptr && reserved_.is_used())
+    ends->add(step_ends::reserved_owner, std::max<std::int64_t>(0, reserved_.current() - live_));
   return true;
 }
 
@@ -166,9 +175,10 @@ inline void space_ledger::repeat_names(const segment_history& history) noexcept 
 inline bool space_ledger::repeat_segments(const segment_history& history) noexcept {
   const std::size_t first = history.position_of(segment_);
   const std::size_t last = history.marks().size();
-  if (first == last) return true;
-  if (!collect_owners(owner_scratch_) || !reserved_.repeat(first, last) || !active_.repeat(first, last) ||
-      !cores_.repeat(first, last) || !extend(history)) {
+  step_ends* const ends = untold_step_ends(history);
+  if (first == last && ends == nullptr) return true;
+  if (!collect_owners(owner_scratch_, ends) || (ends != nullptr && !ends->finish()) || !reserved_.repeat(first, last) ||
+      !active_.repeat(first, last) || !cores_.repeat(first, last) || !extend(history)) {
     return false;
   }
   segment_record unchanged = open_segment();
@@ -181,25 +191,12 @@ inline bool space_ledger::repeat_segments(const segment_history& history) noexce
   return true;
 }
 
-inline bool space_ledger::note_step_ends(const segment_history& history) noexcept {
+inline step_ends* space_ledger::untold_step_ends(const segment_history& history) noexcept {
   const std::uint64_t count = history.step_end_count();
   if (history.step_ends() != ends_of_steps_.choice()) ends_of_steps_.restart(history.step_ends(), 0);
-  if (count == ends_of_steps_.count()) return true;
+  if (count == ends_of_steps_.count()) return nullptr;
   ends_of_steps_.begin(count);
-  bool is_known = true;
-  std::int64_t outside = live_;
-  for (std::size_t node = 1; node < operations_.size(); ++node) {
-    const std::int64_t bytes = operations_[node].owned.live;
-    outside -= bytes;
-    is_known = ends_of_steps_.add(static_cast<std::uint32_t>(node), bytes) && is_known;
-  }
-  is_known = ends_of_steps_.add(0, outside) && is_known;
-  if (reserved_.is_used()) {
-    const std::int64_t unused = std::max<std::int64_t>(0, reserved_.current() - live_);
-    is_known = ends_of_steps_.add(step_ends::reserved_owner, unused) && is_known;
-  }
-  ends_of_steps_.finish();
-  return is_known;
+  return &ends_of_steps_;
 }
 
 inline void space_ledger::start_segment(std::uint64_t stamp) noexcept {

@@ -51,16 +51,19 @@ class step_ends {
 
   /// Until `finish`, bytes are those at all ends from the last one known to number `count`, exclusive.
   void begin(std::uint64_t count) noexcept {
+    is_known_ = true;
     while (count > width_ * max_parts) halve();
     begin_ = count;
   }
-  /// False if the system has no memory.
-  [[nodiscard]] bool add(std::uint32_t operation, std::int64_t bytes) noexcept {
+  void add(std::uint32_t operation, std::int64_t bytes) noexcept {
     std::uint32_t row = row_of(operation);
     if (row == 0) {
-      if (bytes == 0) return true;
+      if (bytes == 0) return;
       row = make_row(operation);
-      if (row == 0) return false;
+      if (row == 0) {
+        is_known_ = false;
+        return;
+      }
     }
     part_bytes* const parts = parts_.data() + (row - 1) * max_parts;
     for (std::uint64_t part = ends_ / width_; part * width_ < begin_; ++part) {
@@ -70,9 +73,12 @@ class step_ends {
         parts[part] = {std::min(parts[part].least, bytes), std::max(parts[part].most, bytes)};
       }
     }
-    return true;
   }
-  void finish() noexcept { ends_ = begin_; }
+  /// False if the system had no memory for an owner.
+  [[nodiscard]] bool finish() noexcept {
+    ends_ = begin_;
+    return is_known_;
+  }
 
   /// How many ends there were since the choice, and how many are in a part, except for the last one.
   [[nodiscard]] std::uint64_t count() const noexcept { return ends_; }
@@ -123,6 +129,7 @@ class step_ends {
   std::uint64_t ends_ = 0;
   std::uint64_t begin_ = 0;  ///< of the ends that are not known yet; `ends_` outside `begin` and `finish`
   std::uint64_t width_ = 1;
+  bool is_known_ = true;
   page_array<std::uint32_t> row_of_operation_;  ///< plus one; 0: none
   std::uint32_t row_of_reserved_ = 0;
   page_array<std::uint32_t> operations_;  ///< by row

@@ -25,8 +25,8 @@ namespace {
 /// Tells it what one owner had at the ends from the last one on.
 void note(step_ends& ends, std::uint64_t count, std::int64_t bytes) {
   ends.begin(count);
-  REQUIRE(ends.add(1, bytes));
-  ends.finish();
+  ends.add(1, bytes);
+  REQUIRE(ends.finish());
 }
 
 /// The names whose segments end, and which of them ends the steps.

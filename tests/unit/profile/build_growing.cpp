@@ -26,8 +26,8 @@ void each_step(std::int64_t steps, const std::function<std::int64_t(std::int64_t
   ends.restart({0, 0}, 0);
   for (std::int64_t step = 0; step < steps; ++step) {
     ends.begin(static_cast<std::uint64_t>(step) + 1);
-    REQUIRE(ends.add(1, bytes_at(step)));
-    ends.finish();
+    ends.add(1, bytes_at(step));
+    REQUIRE(ends.finish());
     if (!ends.owners().empty()) look(ends, step + 1);
   }
 }
