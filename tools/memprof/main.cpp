@@ -23,6 +23,7 @@
 #include "tt_mlir.hpp"
 #include "usage_fault.hpp"
 #include "waterfall.hpp"
+#include "what_if.hpp"
 #if MEMPROF_TOOL_PROTOZERO
 #include "xplane.hpp"
 #endif
@@ -133,6 +134,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_report(program, status);
   memprof_tool::add_leaks(program, status);
   memprof_tool::add_compare(program, status);
+  memprof_tool::add_what_if(program, status);
   memprof_tool::add_check(program, status);
   memprof_tool::add_merge(program, status);
   memprof_tool::add_profile(program, status);

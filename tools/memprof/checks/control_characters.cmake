@@ -27,7 +27,7 @@ set(strange "a${escape}]0;title${bell}b${escape}[2Jc")
 file(WRITE ${SCRATCH}/check.sh "cd '${SCRATCH}'\nexport TERM=xterm\nstty -opost\n\
 for file in run.memtrace '${strange}.log' '${strange}'; do\n\
   for subcommand in show 'show --csv' 'show --markdown' 'show --format tracker' 'show --facts' report analyze trace 'trace --json' 'profile -o p.json' \
-'import auto -o o.memtrace' 'export --format csv -o tables' 'plot -o picture.png' 'waterfall run.memtrace' leaks 'leaks --json' merge 'merge --markdown' 'merge --json' 'compare run.memtrace' 'compare --markdown run.memtrace' 'compare --json run.memtrace' 'tt-mlir analyze' 'tt-mlir visualize' \
+'import auto -o o.memtrace' 'export --format csv -o tables' 'plot -o picture.png' 'waterfall run.memtrace' leaks 'leaks --json' 'what-if --rank' 'what-if --json --rank' merge 'merge --markdown' 'merge --json' 'compare run.memtrace' 'compare --markdown run.memtrace' 'compare --json run.memtrace' 'tt-mlir analyze' 'tt-mlir visualize' \
 xplane 'estimate --config' 'fit --config' 'show --top'; do\n\
     \"${PROGRAM}\" $subcommand \"$file\"\n\
   done\n\

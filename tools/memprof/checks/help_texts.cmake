@@ -1,6 +1,6 @@
 # Help fits 80 columns, or the terminal, and says in words what options accept and exclude.
 include(${CHECKS}/run.cmake)
-set(subcommands run show report leaks compare check merge profile analyze plot trace fit estimate waterfall convert export import tt-mlir xplane completion help)
+set(subcommands run show report leaks compare what-if check merge profile analyze plot trace fit estimate waterfall convert export import tt-mlir xplane completion help)
 find_program(script script)
 
 # expect_narrow(<text> <columns> <whose>)

@@ -43,7 +43,7 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=") # sanitizers need more address spa
 endif()
 analyze_add_check("--help lists every option" help)
 # The numbers: how many names of files each has at least.
-foreach(each "run 3" "show 1" "report 2" "profile 2" "analyze 4" "plot 2" "trace 2" "fit 4" "estimate 7" "waterfall 5" "compare 4" "leaks 2" "check 6" "merge 2" "convert 3" "export 2" "import 3")
+foreach(each "run 3" "show 1" "report 2" "profile 2" "analyze 4" "plot 2" "trace 2" "fit 4" "estimate 7" "waterfall 5" "compare 4" "leaks 2" "what-if 3" "check 6" "merge 2" "convert 3" "export 2" "import 3")
   string(REPLACE " " ";" each ${each})
   list(GET each 0 subcommand)
   list(GET each 1 names)
@@ -285,6 +285,12 @@ tool_add_check(merge "--help lists every option" options "EXPECTED=--space --all
 tool_add_check(leaks "growth has an owner; a profile is refused" leaks)
 tool_refuses(leaks "what is no recording" "cannot read 'text.log': it is neither a trace nor a profile" text.log)
 tool_add_check(leaks "--help lists every option" options "EXPECTED=--after --all --json --json-out --width")
+if(TARGET nano_gpt_program)
+  tool_add_check(what-if "answers hold, and what cannot be answered is refused" what_if EXAMPLE=$<TARGET_FILE:nano_gpt_program>)
+endif()
+tool_refuses(what-if "what is no recording" "cannot read 'text.log': it is neither a trace nor a profile" text.log --rank)
+tool_add_check(what-if "--help lists every option" options
+  "EXPECTED=--without --category --dtype --batch --batch-run --recompute --offload --free-at-last-use --rank --target --space --all --json --json-out --width")
 tool_refuses(compare "what has no profile" "cannot read 'text.log': it is neither a trace nor a profile" text.log text.log)
 tool_add_check(compare "--help lists every option" options
   "EXPECTED=--before --after --end --segment --space --all --markdown --json --json-out --width")

@@ -1,0 +1,407 @@
+#include <memprof/toolkit/analysis/what_if.hpp>
+
+#include <memprof/detail/file_io.hpp>
+#include <memprof/memprof.hpp>
+#include <memprof/toolkit/analysis/block_history.hpp>
+#include <memprof/toolkit/analysis/what_if_json.hpp>
+#include <memprof/toolkit/analysis/what_if_text.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <scratch_folder.hpp>
+#include <toolkit/analysis/schema_keys.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memprof_tests::analysis_what_if {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using memprof::block_history;
+using memprof::category;
+using memprof::what_if;
+using memprof::what_if_change;
+using memprof::what_if_result;
+
+namespace {
+
+/// A block whose bytes nobody writes.
+class buffer {
+ public:
+  buffer() = default;
+  explicit buffer(std::size_t size) : block_{memprof::allocator<char>{}.allocate(size)}, size_{size} {}
+  buffer(buffer&& other) noexcept : block_{std::exchange(other.block_, nullptr)}, size_{other.size_} {}
+  buffer& operator=(buffer&& other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~buffer() { free(); }
+
+  void free() {
+    if (block_ != nullptr) memprof::allocator<char>{}.deallocate(std::exchange(block_, nullptr), size_);
+  }
+  [[nodiscard]] const char* address() const { return block_; }
+
+ private:
+  char* block_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+buffer allocated_in(const char* operation, std::size_t bytes, memprof::optional_category kind = {}) {
+  const auto scope = memprof::track_operation(operation, kind);
+  return buffer(bytes);
+}
+
+struct recorded {
+  memprof::profile profile;
+  block_history history;
+};
+
+/// Runs a program under a capture. What it holds at the end lives in itself.
+recorded record(const std::function<void()>& program) {
+  memprof::trace events;
+  auto capture = memprof::begin_capture({.trace = &events});
+  program();
+  capture.end();
+  recorded result{capture.profile(), {}};
+  result.history = memprof::read_block_history(events, "cpu", true);
+  return result;
+}
+
+std::int64_t peak_of(const recorded& run) { return run.profile.space("cpu").cumulative_peak; }
+
+/// A step of a random program: a block of an operation, or the free of one of the live blocks.
+struct random_step {
+  std::size_t operation = 0;
+  std::size_t bytes = 0;
+  std::size_t freed = 0;  ///< which block, counted from the first; only if `bytes` is 0
+};
+
+constexpr const char* operations[] = {"a", "b", "c", "d"};
+constexpr category kinds[] = {category::activation, category::parameter, category::activation, category::temporary};
+
+std::vector<random_step> random_program(std::mt19937& random) {
+  std::vector<random_step> steps;
+  std::vector<std::size_t> live;
+  std::size_t blocks = 0;
+  for (int count = 0; count < 60; ++count) {
+    if (!live.empty() && random() % 5 < 2) {
+      const std::size_t which = random() % live.size();
+      steps.push_back({0, 0, live[which]});
+      live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
+    } else {
+      steps.push_back({random() % 4, 1 + random() % 100'000, 0});
+      live.push_back(blocks++);
+    }
+  }
+  return steps;
+}
+
+/// Runs it without the operations in `missing`.
+recorded run(const std::vector<random_step>& steps, const std::set<std::size_t>& missing) {
+  std::vector<buffer> blocks;
+  return record([&] {
+    for (const random_step& step : steps) {
+      if (step.bytes == 0) {
+        blocks[step.freed].free();
+      } else if (missing.count(step.operation) != 0) {
+        blocks.emplace_back();
+      } else {
+        blocks.push_back(allocated_in(operations[step.operation], step.bytes, kinds[step.operation]));
+      }
+    }
+  });
+}
+
+/// A layer that keeps 1,000 bytes for its backward pass, and needs 5,000 more for a moment; its result has 100.
+struct layer {
+  buffer kept;
+  buffer input;
+
+  buffer forward(buffer from) {
+    const auto scope = memprof::track_operation<"layer">();
+    input = std::move(from);
+    kept = buffer(1'000);
+    const buffer scratch(5'000);
+    return buffer(100);
+  }
+  buffer backward(buffer gradient) {
+    const auto scope = memprof::track_operation<"layer">();
+    buffer result(100);
+    kept.free();
+    input.free();
+    gradient.free();
+    return result;
+  }
+};
+
+recorded train(int layers) {
+  return record([&] {
+    std::vector<layer> model(static_cast<std::size_t>(layers));
+    buffer value = allocated_in("batch", 100, category::input);
+    {
+      const auto scope = memprof::track_operation("forward", category::activation);
+      for (layer& each : model) value = each.forward(std::move(value));
+    }
+    memprof::snapshot("FORWARD");
+    {
+      const auto scope = memprof::track_operation("backward", category::temporary);
+      for (auto each = model.rbegin(); each != model.rend(); ++each) value = each->backward(std::move(value));
+    }
+    memprof::snapshot("BACKWARD");
+  });
+}
+
+}  // namespace
+
+TEST_CASE("what if: the peak without an owner is another one, not the old one minus the owner") {
+  const recorded of = record([] {
+    {
+      const buffer forward = allocated_in("forward", 10'000);
+      memprof::snapshot("FORWARD");
+    }
+    const buffer head = allocated_in("head", 7'000);
+    memprof::snapshot("HEAD");
+  });
+  const what_if_result found = what_if(of.history, {.without = {"forward"}});
+  CHECK(found.before.bytes == 10'000);
+  CHECK(found.before.segment == "FORWARD");
+  CHECK(found.before.operation == "forward");
+  CHECK(found.after.bytes == 7'000);
+  CHECK(found.after.segment == "HEAD");
+  CHECK(found.after.operation == "head");
+  CHECK(found.saved() == 3'000);
+  CHECK(found.changed_blocks == 1);
+  REQUIRE(found.owners.size() == 2);
+  CHECK(found.owners[0].owner == "head");
+  CHECK(found.owners[0].before == 0);
+  CHECK(found.owners[0].after == 7'000);
+  CHECK(found.owners[1].owner == "forward");
+  CHECK(found.owners[1].before == 10'000);
+  CHECK(found.owners[1].after == 0);
+  const std::string text = to_text(found, {.columns = 100});
+  CHECK_THAT(text, ContainsSubstring("6.84 KiB (7,000 B) of cpu instead of 9.77 KiB (10,000 B): 2.93 KiB less (-30.0 %)\n"));
+  CHECK_THAT(text, ContainsSubstring("another peak: before, it was in FORWARD, operation forward\n"));
+}
+
+TEST_CASE("what if: random programs have the peak that they have when they really lack an owner or a category") {
+  std::mt19937 random{20'261'126};  // NOLINT: reproducible
+  for (int program = 0; program < 40; ++program) {
+    const std::vector<random_step> steps = random_program(random);
+    const recorded whole = run(steps, {});
+    INFO("program " << program);
+    for (std::size_t operation = 0; operation < 4; ++operation) {
+      if (!has_owner(whole.history, operations[operation])) continue;
+      const what_if_result found = what_if(whole.history, {.without = {operations[operation]}});
+      CHECK(found.before.bytes == peak_of(whole));
+      CHECK(found.after.bytes == peak_of(run(steps, {operation})));
+    }
+    CHECK(what_if(whole.history, {.without_categories = {category::activation}}).after.bytes == peak_of(run(steps, {0, 2})));
+    CHECK(what_if(whole.history, {.without = {"*"}}).after.bytes == 0);
+  }
+}
+
+TEST_CASE("what if: owners are paths with all below them, or globs; one that is not there is refused") {
+  const recorded of = record([] {
+    const auto model = memprof::track_operation("model");
+    std::vector<buffer> kept;
+    for (int index = 0; index < 3; ++index) {
+      const auto block = memprof::track_operation("h." + std::to_string(index));
+      kept.push_back(allocated_in("attn", 100));
+      kept.push_back(allocated_in("mlp", 1'000));
+    }
+    kept.push_back(buffer(10));
+  });
+  const auto peak_without = [&](const char* owner) { return what_if(of.history, {.without = {owner}}).after.bytes; };
+  CHECK(peak_without("model/h.1") == 3'310 - 1'100);
+  CHECK(peak_without("model/h.*/attn") == 3'310 - 300);
+  CHECK(peak_without("**/mlp") == 310);
+  CHECK(peak_without("model") == 0);
+  CHECK_THROWS_WITH(peak_without("h.*/attn"), "no operation 'h.*/attn' in this run");
+  CHECK_THROWS_WITH(peak_without("(outside every operation)/x"), ContainsSubstring("no operation"));
+  CHECK(peak_without("(outside every operation)") == 3'310);
+  const what_if_result found = what_if(of.history, {.without = {"model/h.*/attn"}});
+  REQUIRE(found.owners.size() == 3);
+  CHECK(found.owners[0].owner == "model/h.*/mlp");
+  CHECK(found.owners[0].after == 3'000);
+  CHECK(found.owners[1].owner == "model");
+  CHECK(found.owners[2].owner == "model/h.*/attn");
+  CHECK(found.owners[2].blocks_before == 3);
+}
+
+TEST_CASE("what if: another element type changes what is known to hold real numbers") {
+  const recorded of = record([] {
+    const auto scope = memprof::track_operation("forward");
+    std::vector<buffer> kept;
+    kept.emplace_back(4'000);
+    memprof::annotate(kept.back().address(), {.shape = "[1000]", .dtype = "float32"});
+    kept.emplace_back(800);
+    memprof::annotate(kept.back().address(), {.shape = "[100]", .dtype = "int64"});
+    kept.emplace_back(200);
+    memprof::annotate(kept.back().address(), {.shape = "[100]", .dtype = "bfloat16"});
+    kept.emplace_back(60);
+  });
+  const what_if_result found = what_if(of.history, {.types = {{"forward", "", "bf16"}}});
+  CHECK(found.before.bytes == 5'060);
+  CHECK(found.after.bytes == 2'000 + 800 + 200 + 60);
+  CHECK(found.price.untyped_bytes == 60);
+  CHECK(found.changed_blocks == 1);
+  CHECK(what_if(of.history, {.types = {{"forward", "fp32", "bf16"}}}).after.bytes == 2'000 + 800 + 200 + 30);
+  CHECK(what_if(of.history, {.types = {{"forward", "fp32", "fp8"}}}).after.bytes == 1'000 + 800 + 100 + 15);
+  CHECK_THROWS_WITH(what_if(of.history, {.types = {{"forward", "", "fp12"}}}),
+                    ContainsSubstring("'fp12' is not an element type"));
+}
+
+TEST_CASE("what if: by shapes, what scales with the batch is what has it in its first dimension") {
+  const auto run_with = [](std::size_t batch) {
+    return record([batch] {
+      const auto make = [](std::size_t bytes, const std::string& shape, category kind) {
+        buffer made(bytes);
+        memprof::annotate(made.address(), {.shape = shape, .dtype = "float32", .category = kind});
+        return made;
+      };
+      const auto scope = memprof::track_operation("step");
+      const std::string b = std::to_string(batch);
+      const buffer weight = make(8 * 16 * 4, "[8, 16]", category::parameter);
+      const buffer transposed =
+          make(16 * 8 * 4, "[16, 8]", category::temporary);  // 16 is a multiple of the batch, but a weight's
+      const buffer input = make(batch * 10 * 4, "[" + b + ", 10]", category::input);
+      const buffer tokens = make(batch * 10 * 8 * 4, "[" + std::to_string(batch * 10) + ", 8]", category::activation);
+      const buffer heads = make(batch * 4 * 10 * 10 * 4, "[" + std::to_string(batch * 4) + ", 10, 10]", category::activation);
+      const buffer mask = make(12 * 12 * 4, "[12, 12]", category::activation);
+      const buffer unknown(7);
+    });
+  };
+  const recorded two = run_with(2);
+  const what_if_result found = what_if(two.history, {.batch = what_if_change::batching{.factor = 3}});
+  CHECK(found.after.bytes == peak_of(run_with(6)));
+  CHECK(found.price.batch_size == 2);
+  CHECK(found.price.scaled_bytes == 2 * 10 * 4 + 2 * 10 * 8 * 4 + 2 * 4 * 10 * 10 * 4);
+  CHECK(found.price.unshaped_bytes == 7);
+  const recorded eight = run_with(8);
+  CHECK(what_if(two.history, {.batch = what_if_change::batching{.factor = 10, .other = &eight.history}}).after.bytes ==
+        peak_of(run_with(20)));
+  CHECK(what_if(eight.history, {.batch = what_if_change::batching{.factor = 0.25, .other = &two.history}}).after.bytes ==
+        peak_of(two));
+  CHECK(what_if(two.history, {.batch = what_if_change::batching{.factor = 10, .other = &eight.history}}).price.batch_ratio == 4);
+
+  CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .other = &two.history}}),
+                    ContainsSubstring("every block has the same size in both runs"));
+  const recorded unshaped = record([] { const buffer made = allocated_in("step", 10); });
+  CHECK_THROWS_WITH(what_if(unshaped.history, {.batch = what_if_change::batching{.factor = 2}}),
+                    ContainsSubstring("no block of category input has a shape"));
+  CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .other = &unshaped.history}}),
+                    ContainsSubstring("they differ in the number of blocks that step allocates"));
+}
+
+TEST_CASE("what if: recomputed layers keep their inputs and results, and need their scratch twice") {
+  const recorded of = train(3);
+  const what_if_result found = what_if(of.history, {.recompute = {"forward/layer"}});
+  // The third layer: two kept, the batch and two results as inputs, its own block, scratch and result.
+  CHECK(found.before.bytes == 2 * 1'000 + 3 * 100 + 1'000 + 5'000 + 100);
+  // In the backward pass, the third layer again: three inputs, its result as a gradient, its own block, scratch, and a copy of
+  // its result.
+  CHECK(found.after.bytes == 3 * 100 + 100 + 1'000 + 5'000 + 100);
+  CHECK(found.after.segment == "BACKWARD");
+  CHECK(found.after.operation == "forward/layer");
+  CHECK(found.after.is_return);
+  CHECK(found.price.recomputed_calls == 3);
+  CHECK(found.price.recomputed_allocations == 9);
+  CHECK(found.price.recomputed_bytes == 3 * (1'000 + 5'000 + 100));
+  CHECK_THAT(to_text(found), ContainsSubstring("17.9 KiB in 9 allocations of 3 calls that are computed twice\n"));
+}
+
+TEST_CASE("what if: what a recomputed layer freed of its inputs lives until it is recomputed") {
+  const recorded of = record([] {
+    buffer kept;
+    buffer result;
+    {
+      const auto forward = memprof::track_operation("forward", category::activation);
+      buffer input(300);
+      {
+        const auto scope = memprof::track_operation<"layer">();
+        kept = buffer(1'000);
+        input.free();
+        result = buffer(10);
+      }
+      const buffer head = allocated_in("head", 2'000);
+    }
+    const auto backward = memprof::track_operation("backward", category::temporary);
+    const buffer gradient(500);
+    kept.free();
+  });
+  const what_if_result found = what_if(of.history, {.recompute = {"forward/layer"}});
+  CHECK(found.before.bytes == 3'010);
+  CHECK(found.after.bytes == 2'310);  // the head, the result, and the input that is still needed
+}
+
+TEST_CASE("what if: offloaded blocks are away between the end of their operation and their free") {
+  const recorded of = train(3);
+  const what_if_result found = what_if(of.history, {.offload = {"forward/layer"}});
+  // The third layer: the batch and two results as inputs, its own block, scratch and result.
+  CHECK(found.after.bytes == 3 * 100 + 1'000 + 5'000 + 100);
+  CHECK(found.price.offloaded_blocks == 3);
+  CHECK(found.price.offloaded_bytes == 3'000);
+  CHECK(found.price.fetched_bytes == 3'000);
+  CHECK(found.price.offloaded_peak == 3'000);
+
+  const recorded state = record([] {
+    const buffer moments = allocated_in("adamw", 4'000, category::optimizer_state);
+    { const buffer work = allocated_in("work", 1'000); }
+  });
+  const what_if_result away = what_if(state.history, {.offload = {"adamw"}});
+  CHECK(away.before.bytes == 5'000);
+  CHECK(away.after.bytes == 4'000);  // while it is made
+  CHECK_THROWS_WITH(what_if(state.history, {.offload = {"(outside every operation)"}}), ContainsSubstring("name an operation"));
+}
+
+TEST_CASE("what if: a trace without its first events is refused") {
+  const memprof_tests::scratch_folder folder;
+  const std::string path = folder.file("run.memtrace");
+  {
+    auto capture = memprof::begin_capture({.trace_file = path, .trace_limit = 65'536});
+    for (int step = 0; step < 200'000; ++step) (void)allocated_in("work", static_cast<std::size_t>(step) + 1);
+    capture.end();
+  }
+  const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  CHECK_THROWS_WITH(memprof::read_block_history(memprof::trace_file{file.get(), path}, "cpu", false),
+                    ContainsSubstring("lacks its first events, because it was recorded with a trace_limit"));
+}
+
+TEST_CASE("what if: the JSON has what its schema describes") {
+  const nlohmann::json schema = read_schema("what_if.schema.json");
+  const nlohmann::ordered_json document = to_json(what_if(train(2).history, {.recompute = {"forward/layer"}}));
+  check_keys(document, schema["definitions"]["answer"]);
+  check_keys(document["before"], schema["definitions"]["peak"]);
+  check_keys(document["price"], schema["definitions"]["price"]);
+  check_keys(document["owners"][0], schema["definitions"]["owner"]);
+  CHECK(document["format"] == memprof::what_if_json_format);
+  CHECK(document["price"]["recomputed_calls"] == 2);
+  std::int64_t sum = 0;
+  for (const auto& owner : document["owners"]) sum += owner["bytes_after"].get<std::int64_t>();
+  CHECK(sum == document["after"]["bytes"]);
+}
+
+TEST_CASE("what if: a run without blocks has no peak") {
+  const recorded of = record([] {});
+  const what_if_result found = what_if(of.history, {.without_categories = {category::activation}});
+  CHECK(found.before.bytes == 0);
+  CHECK(found.after.bytes == 0);
+  CHECK_THAT(to_text(found), ContainsSubstring("the change affects no block"));
+}
+
+}  // namespace memprof_tests::analysis_what_if
