@@ -349,6 +349,37 @@ TEST_CASE("what if: what a recomputed layer freed of its inputs lives until it i
   CHECK(found.after.bytes == 2'310);  // the head, the result, and the input that is still needed
 }
 
+TEST_CASE("what if: layers whose backward operations have no common scope are recomputed just before the first of them") {
+  const recorded of = record([] {
+    std::vector<buffer> first;
+    std::vector<buffer> second;
+    std::vector<buffer> results;
+    {
+      const auto forward = memprof::track_operation("forward", category::activation);
+      for (int layer = 0; layer < 2; ++layer) {
+        const auto scope = memprof::track_operation<"layer">();
+        first.emplace_back(1'000);
+        second.emplace_back(1'000);
+        results.emplace_back(100);
+      }
+    }
+    const auto backward = memprof::track_operation("backward", category::temporary);
+    { const buffer head = allocated_in("head", 3'000); }
+    for (int layer = 2; layer-- > 0;) {
+      {
+        const auto scope = memprof::track_operation<"d_first">();
+        first.pop_back();
+      }
+      const auto scope = memprof::track_operation<"d_second">();
+      second.pop_back();
+    }
+  });
+  const what_if_result found = what_if(of.history, {.recompute = {"forward/layer"}});
+  CHECK(found.before.bytes == 4'000 + 200 + 3'000);
+  CHECK(found.after.bytes == 200 + 3'000);  // at the head, before any layer is there again
+  CHECK(found.after.operation == "backward/head");
+}
+
 TEST_CASE("what if: offloaded blocks are away between the end of their operation and their free") {
   const recorded of = train(3);
   const what_if_result found = what_if(of.history, {.offload = {"forward/layer"}});
