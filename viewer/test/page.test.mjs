@@ -82,6 +82,39 @@ describe('answers', () => {
     });
   });
 
+  it('name who grows, as the profile does', async () => {
+    const recorder = new Recorder();
+    for (let step = 0; step < 6; step += 1) {
+      recorder.allocate(1000 + 10_000 * step, 100, 'other');
+      recorder.segment('STEP');
+    }
+    const lines = (page) => page.locator('[data-answer=growth] p:not(.value, .more)').allInnerTexts();
+    const live = 'live after STEP: first 100 B, last 600 B';
+    const grower = (owner, perStep, since, within) => ({ owner, per_step: perStep, since_step: since, within_steps: within, steps: 640 });
+    const made = runOf(recorder, { bare: true });
+    const [space] = made.run.profile.spaces;
+    space.growing = [grower('log_metrics', 256, 0, 16)];
+    await on('one-grows', made, {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +256 B per step');
+      assert.equal(await page.locator('[data-answer=growth].bad').count(), 1);
+      assert.deepEqual(await lines(page), ['+256 B per step by log_metrics, since step 1', live]);
+    });
+    space.growing = [grower('a/b', 2048, 512, 16), grower(null, 1024, 3, 1), grower('c', 512, 0, 1), grower('d', 512, 0, 1)];
+    await on('four-grow', made, {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +4.00 KiB per step');
+      assert.deepEqual(await lines(page), [
+        '+2.00 KiB per step by a/b, since about step 513',
+        '+1.00 KiB per step outside every operation, since step 4',
+        '2 other operations grow',
+        live,
+      ]);
+    });
+    space.growing = [grower('(reserved, but in no block)', 512, -1, 4), grower('c', 0.125, 0, 1)];
+    await on('rarely-grows', made, {}, async (page) => {
+      assert.deepEqual(await lines(page), ['+512 B per step reserved, but in no block', '+0.125 B per step by c, since step 1', live]);
+    });
+  });
+
   it('say which spaces grow, whichever is shown', async () => {
     const recorder = new Recorder({ spaces: ['cuda:0', 'cpu', 'pinned', 'shrinks'] });
     recorder.allocate(1, 100 * 2 ** 20, 'parameter', { space: 0 });
@@ -105,6 +138,12 @@ describe('answers', () => {
       await follow(page, '[data-answer=spaces] tr:nth-child(2) a');
       assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes, in cpu: +1.00 KiB per step');
       assert.match(await text(page, '[data-answer=growth]'), /live in cpu after STEP: first 1\.00 KiB, last 20\.0 KiB\n+\+512 B per step in pinned/);
+    });
+    const named = runOf(recorder, { stepEnd: 'STEP' });
+    named.run.profile.spaces[2].growing = [{ owner: 'staging', per_step: 2048, since_step: 0, within_steps: 1, steps: 20 }];
+    await on('leak-elsewhere-named', named, {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes, in pinned: +2.00 KiB per step');
+      assert.match(await text(page, '[data-answer=growth]'), /\+2\.00 KiB per step in pinned by staging, since step 1: first 512 B, last 10\.0 KiB/);
     });
   });
 

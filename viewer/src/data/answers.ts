@@ -105,21 +105,40 @@ interface Growth {
   name: SegmentsOfName;
   /** Whether a line through it rises, and explains it. */
   grows: boolean;
+  /** Bytes per step that a space grows by: what its growing owners do together, else the slope of the line. */
+  perStep: number;
 }
 
 function growthOf(model: Model, space: Space): Growth | null {
   const name = endOfStep(segmentsByName(model.profile, space));
   if (!name) return null;
   const { cumulative_current: ends, growth: line } = name.usage;
-  return { name, grows: ends.least !== ends.greatest && line.r_squared >= clearTrend && line.per_step > 0 };
+  const growing = space.growing ?? [];
+  if (growing.length > 0) return { name, grows: true, perStep: growing.reduce((sum, owner) => sum + owner.per_step, 0) };
+  return { name, grows: ends.least !== ends.greatest && line.r_squared >= clearTrend && line.per_step > 0, perStep: line.per_step };
 }
 
-const slopeOf = ({ name }: Growth): string => `${change(name.usage.growth.per_step)} per step`;
+/** Bytes per step; a rare leak has less than one. */
+const rate = (perStep: number): string => (Math.abs(perStep) < 1 && perStep !== 0 ? `${perStep > 0 ? '+' : '\u2212'}${Math.abs(perStep).toPrecision(3)} B` : change(perStep));
+const slopeOf = ({ perStep }: Growth): string => `${rate(perStep)} per step`;
+
+/** "+256 B per step by log_metrics, since step 1", for the owners that grow fastest. */
+function growersOf(space: Space): string[] {
+  const growing = space.growing ?? [];
+  const shownOwners = growing.slice(0, growing.length > 3 ? 2 : 3);
+  const names = shortenedApart(shownOwners.map(({ owner }) => (owner === null ? outside.slice(1, -1) : owner.startsWith('(') ? shown(owner).slice(1, -1) : `by ${shown(owner)}`)), 70);
+  const lines = shownOwners.map(({ per_step: perStep, since_step: since, within_steps: within }, index) => {
+    const begin = since < 0 ? '' : `, since ${since > 0 && within > 1 ? 'about ' : ''}step ${count(since + 1)}`;
+    return `${rate(perStep)} per step ${names[index]}${begin}`;
+  });
+  if (growing.length > shownOwners.length) lines.push(`${number(growing.length - shownOwners.length, 'other operation')} ${growing.length - shownOwners.length === 1 ? 'grows' : 'grow'}`);
+  return lines;
+}
 
 /** " in cpu", where the page has several spaces. */
 const placeOf = (model: Model, space: Space): string => (model.spaces.length > 1 ? ` in ${shortened(shown(space.name), 30)}` : '');
 
-/** The same as in memprof's text: a line through what is live after each step, in this space and in the others that grow. */
+/** The same as in memprof's text: who grows, else a line through what is live after each step, in this space and in the others that grow. */
 function growth(model: Model, { profile: space }: SpaceModel): Answer {
   const answer: Answer = { id: 'growth', question: 'Does it grow?', value: '', mood: 'plain', lines: [], view: 'segments', link: model.steps.length > 0 ? 'Segments and steps' : 'Segments' };
   const own = growthOf(model, space);
@@ -131,18 +150,20 @@ function growth(model: Model, { profile: space }: SpaceModel): Answer {
   const { name } = own;
   const place = placeOf(model, space);
   const { cumulative_current: ends, growth: line } = name.usage;
-  if (ends.least === ends.greatest) {
+  const growers = growersOf(space);
+  if (ends.least === ends.greatest && growers.length === 0) {
     answer.value = 'No: 0 B a step';
     answer.mood = 'good';
     answer.lines.push(`${bytes(ends.last)} live${place} after each ${shown(name.name)} (${count(name.count)})`);
   } else {
-    if (line.r_squared < clearTrend) {
+    if (line.r_squared < clearTrend && growers.length === 0) {
       answer.value = 'No clear trend';
       answer.lines.push(`${change(line.per_step)} a step${place}, r\u00b2 ${line.r_squared.toFixed(2)}`);
     } else {
       answer.value = own.grows ? `Yes${place && `,${place}`}: ${slopeOf(own)}` : `It shrinks: ${slopeOf(own)}`;
       answer.mood = own.grows ? 'bad' : 'plain';
     }
+    answer.lines.push(...growers);
     const most = ends.greatest === ends.first || ends.greatest === ends.last ? '' : `, max ${bytes(ends.greatest)}`;
     answer.lines.push(`live${place} after ${shown(name.name)}: first ${bytes(ends.first)}, last ${bytes(ends.last)}${most}`);
   }
@@ -156,13 +177,15 @@ function addOthers(answer: Answer, model: Model, space: Space, own: Growth): voi
     .filter((other) => other !== space)
     .map((other) => ({ other, found: growthOf(model, other) }))
     .filter((each): each is { other: Space; found: Growth } => each.found?.grows ?? false)
-    .sort((a, b) => b.found.name.usage.growth.per_step - a.found.name.usage.growth.per_step);
+    .sort((a, b) => b.found.perStep - a.found.perStep);
   if (others.length === 0) return;
   answer.mood = 'bad';
   if (!own.grows) answer.value = `Yes,${placeOf(model, others[0].other)}: ${slopeOf(others[0].found)}`;
   for (const { other, found } of others) {
     const { cumulative_current: ends } = found.name.usage;
-    answer.lines.push(`${slopeOf(found)}${placeOf(model, other)}: first ${bytes(ends.first)}, last ${bytes(ends.last)}`);
+    const [grower] = growersOf(other);
+    const by = grower && other.growing?.length === 1 ? grower.slice(slopeOf(found).length) : '';
+    answer.lines.push(`${slopeOf(found)}${placeOf(model, other)}${by}: first ${bytes(ends.first)}, last ${bytes(ends.last)}`);
   }
 }
 

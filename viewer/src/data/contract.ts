@@ -268,6 +268,8 @@ export interface Space {
   live_at_peak: LiveSet;
   /** What is live at the end; not in profiles of earlier versions. */
   current_by_category?: Owned[];
+  /** Who grows from step to step, the fastest first; not in profiles of earlier versions. */
+  growing?: OwnerGrowth[];
   capacity: number;
   capacity_is_per_core: boolean;
   first_shortfall: Shortfall;
@@ -426,6 +428,19 @@ export interface NamedSegmentsUsage {
 export interface GrowthLine {
   per_step: number;
   r_squared: number;
+}
+
+/** An owner whose bytes at the ends of the steps still grow. */
+export interface OwnerGrowth {
+  /** Path of an operation; null: outside every operation; or `(reserved, but in no block)`. */
+  owner: string | null;
+  /** Bytes; not an integer. */
+  per_step: number;
+  /** From 0; -1: before the first step that was watched. */
+  since_step: number;
+  /** How many steps later it may have begun. */
+  within_steps: number;
+  steps: number;
 }
 
 export interface CorePeaks {
