@@ -36,6 +36,23 @@ inline constexpr std::uint64_t least_steps_of_growth = 8;
   return judge_parts(parts.data(), count);
 }
 
+/// The numbers of an owner that grows.
+struct growth_numbers {
+  double per_step;
+  std::int64_t since_step;
+  std::int64_t within_steps;
+  std::int64_t steps;
+};
+
+[[nodiscard, gnu::cold]] inline growth_numbers numbers_of(const step_ends& ends, const growth_stretch& trend) noexcept {
+  const auto width = static_cast<std::int64_t>(ends.width());
+  const auto missed = static_cast<std::int64_t>(ends.choice().first);
+  const auto start = static_cast<std::int64_t>(trend.start);
+  const auto parts = static_cast<std::int64_t>(trend.end) - start;
+  return {static_cast<double>(trend.bytes) / static_cast<double>(width * parts),
+          start == 0 && missed != 0 ? -1 : missed + start * width, width, missed + static_cast<std::int64_t>(ends.count())};
+}
+
 /// `paths` are those of the operations.
 template <class Ends>
 [[nodiscard, gnu::cold]] vector<owner_growth> build_growing(const Ends& ends, const vector<std::string>& paths) {
@@ -46,17 +63,9 @@ template <class Ends>
     const growth_stretch trend = judge_owner(ends, index);
     if (trend.kind != growth_kind::grows) continue;
     const std::uint32_t owner = ends.owners()[index];
-    const auto width = static_cast<std::int64_t>(ends.width());
-    const auto missed = static_cast<std::int64_t>(ends.choice().first);
-    const auto start = static_cast<std::int64_t>(trend.start);
-    owner_growth made;
-    made.owner = owner == step_ends::reserved_owner ? std::string{reserved_beyond_blocks} : paths[owner];
-    made.per_step =
-        static_cast<double>(trend.bytes) / static_cast<double>(width * (static_cast<std::int64_t>(trend.end) - start));
-    made.since_step = start == 0 && missed != 0 ? -1 : missed + start * width;
-    made.within_steps = width;
-    made.steps = missed + static_cast<std::int64_t>(ends.count());
-    found.push_back(made);
+    const growth_numbers numbers = numbers_of(ends, trend);
+    found.push_back({owner == step_ends::reserved_owner ? std::string{reserved_beyond_blocks} : paths[owner], numbers.per_step,
+                     numbers.since_step, numbers.within_steps, numbers.steps});
   }
   vector<owner_growth> sorted;
   for (const std::size_t index : row_order(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/page_array.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
@@ -9,6 +10,7 @@
 #include <memprof/record/clock.hpp>
 #include <memprof/record/drain.hpp>
 #include <memprof/record/duplicate_registries.hpp>
+#include <memprof/record/growth_warning.hpp>
 #include <memprof/record/live_trace.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/phantom_addresses.hpp>
@@ -42,7 +44,12 @@ inline constinit std::array<const void*, 2> reachable_facts{};
 /// One capture: folds the incoming trace, and keeps it on request. Used under the registry's lock.
 struct capture_state {
   capture_state(const capture_options& options, registry& shared)
-      : begin_drains(shared.drains), begin_ns(monotonic_ns()), memory_trace(options.trace), fold(*shared.labels) {}
+      : begin_drains(shared.drains),
+        begin_ns(monotonic_ns()),
+        memory_trace(options.trace),
+        warn_growth_after(options.warn_growth_after),
+        on_growth(options.on_growth),
+        fold(*shared.labels) {}
 
   std::uint64_t begin_drains;
   std::int64_t begin_ns;  ///< on the monotonic clock
@@ -58,7 +65,10 @@ struct capture_state {
   bool is_simulated = false;  ///< `run_mode::no_dispatch`
   bool records_malloc = false;
   double record_ns = 0;
-  trace* memory_trace;  ///< `capture_options::trace`; may be null
+  trace* memory_trace;              ///< `capture_options::trace`; may be null
+  std::uint32_t warn_growth_after;  ///< `capture_options::warn_growth_after`, and the function to call
+  void (*on_growth)(const growth_warning&) noexcept;
+  page_array<std::uint64_t> noticed_growth;  ///< who was warned of: the space, and the owner in its 32 lowest bits
   live_trace file;
   std::uint64_t reported_missing_events = 0;  ///< as last reported in the facts; likewise the problem, by hash
   std::uint32_t reported_problem = 0;
@@ -139,7 +149,7 @@ struct capture_state {
   return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
          (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
-         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
+         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes() + state.noticed_growth.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

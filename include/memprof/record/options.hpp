@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/record/growth_warning.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -49,6 +50,12 @@ struct capture_options {
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
   std::uint64_t trace_limit = 0;
+  /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
+  /// each, at the latest when there were an eighth more. A cache grows, too, until it is full. Looked at by `snapshot`, in a time
+  /// that hardly grows with the run.
+  std::uint32_t warn_growth_after = 0;
+  /// Called with each such warning, in the thread that called `snapshot`, which waits; it may call memprof.
+  void (*on_growth)(const growth_warning& found) noexcept = nullptr;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -54,7 +55,17 @@ struct session_setting {
   return true;
 }
 
-inline constexpr std::array<session_setting, 5> session_settings{{
+[[nodiscard]] inline bool assign_growth(session_options& options, std::string_view text) noexcept {
+  std::uint32_t steps = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9' || steps > 99'999'999) return false;
+    steps = 10 * steps + static_cast<std::uint32_t>(digit - '0');
+  }
+  options.capture.warn_growth_after = steps;
+  return !text.empty();
+}
+
+inline constexpr std::array<session_setting, 6> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -67,6 +78,7 @@ inline constexpr std::array<session_setting, 5> session_settings{{
      [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
+    {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
 }};
 
 /// The variable that names the file.

@@ -12,6 +12,7 @@
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/event_order.hpp>
+#include <memprof/record/growth_watch.hpp>
 #include <memprof/record/last_capture.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/no_dispatch_fault.hpp>
@@ -218,7 +219,9 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     show_block_to_hooks(shared, *state);
     status.keep();
     // Release pairs with the acquire in `record_segment_end`.
-    snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
+    process_growth_schedule.restart(options.warn_growth_after);
+    snapshot_reader.store(options.warn_growth_after != 0 ? read_and_watch_at_snapshot : read_process_at_snapshot,
+                          std::memory_order_release);
   }
   settle_heap_before(shared, first_reading);
   return number;
