@@ -57,7 +57,9 @@ class exporter {
     return {};
   }
   sentences write_pprof(memprof::file_sink& out) const {
-    memprof::write_pprof(stacks(true), out);
+    memprof::stack_table table = stacks(true);
+    set_peak_segments(table, run_);
+    memprof::write_pprof(table, out);
     if (events_ != nullptr) return {};
     return {"a profile lacks categories per operation and the number of blocks each has left"};
   }

@@ -156,8 +156,15 @@ def check_speedscope(sample):
 
 
 def check_pprof(sample):
+    at_peak = {}
+    for name, space in sample.spaces.items():
+        segment = sample.profile["segments"][space["peak_segment"]]
+        at_peak[name] = {"segment": segment["name"], "step": str(segment["step"] + 1)}
     for source in (sample.trace, sample.json):
-        whole = message(gzip.decompress(sample.export("pprof", source=source).read_bytes()))
+        written = sample.export("pprof", "--label", "commit=3f2c1e", "--label", "job=a=b", source=source).read_bytes()
+        whole = message(gzip.decompress(written))
+        assert len(written) * 2 < len(gzip.decompress(written)), "it is not compressed"
+        run(sample.memprof, "export", source, "--format", "pprof", "-o", sample.folder / "out.pprof")  # its own kind is replaced
         strings = [text.decode() for text in whole[6]]
         assert strings[0] == "" and len(set(strings)) == len(strings)
         types = [strings[message(entry)[1][0]] for entry in whole[1]]
@@ -174,6 +181,8 @@ def check_pprof(sample):
                 assert locations[place][2][0] in mappings and message(locations[place][4][0])[1][0] in functions
             labels = {strings[message(label)[1][0]]: strings[message(label)[2][0]] for label in row[3]}
             assert functions[stack[-1]] == labels["space"]
+            wanted = {"rank": "3", **at_peak[labels["space"]], "commit": "3f2c1e", "job": "a=b"}
+            assert {key: labels[key] for key in wanted} == wanted, (labels, wanted)
             for kind, value in zip(types, values):
                 sums[labels["space"], kind] += value
             if "category" in labels:
@@ -626,7 +635,7 @@ def check_many_runs(memprof, writer, folder):
 
 def check_options(sample, form):
     """An option that a format does not use is refused, and one that it uses is not."""
-    uses = {"--of": {"collapsed"}, "--space": {"dhat", "massif"}, "--run": {"csv", "jsonl", "speedscope"}, "--label": {"csv", "jsonl"},
+    uses = {"--of": {"collapsed"}, "--space": {"dhat", "massif"}, "--run": {"csv", "jsonl", "speedscope"}, "--label": {"csv", "jsonl", "pprof"},
             "--events": {"torch-snapshot"}}
     values = {"--of": "all", "--space": "dram", "--run": "x", "--label": "a=b", "--events": "9"}
     for name in {"torch": ["torch-snapshot"], "tables": ["csv", "jsonl"]}.get(form, [form]):

@@ -265,6 +265,17 @@ merged_ranks rank_merge::result(std::string_view space) const {
   return of;
 }
 
+std::vector<const ranked_run*> merged_ranks::shown_rows(bool all) const {
+  constexpr std::size_t most = 20;
+  std::vector<const ranked_run*> shown;
+  for (const ranked_run& run : rows) shown.push_back(&run);
+  if (rows.size() <= most || (all && has_all_rows())) return shown;
+  std::sort(shown.begin(), shown.end(),
+            [](const auto* left, const auto* right) { return detail::has_greater_peak(*left, *right); });
+  if (!all) shown.erase(shown.begin() + most / 2, shown.end() - most / 2);
+  return shown;
+}
+
 namespace detail {
 namespace {
 
@@ -327,6 +338,7 @@ void explain(rank_finding& finding, const merged_ranks& merged, const ranked_rec
   const space_profile* const own_space = detail::space_in_family(own.of, merged.space);
   if (usual_space == nullptr || own_space == nullptr) detail::raise("a recording lost its memory space " + merged.space);
   detail::find_departure(finding, merged, usual.of, *usual_space, own.of, *own_space);
+  finding.unexplained.clear();
   try {
     finding.difference = compare_runs({compared_run_of("median", usual.of, *usual_space, usual.stacks, compared_moment::peak)},
                                       {compared_run_of("own", own.of, *own_space, own.stacks, compared_moment::peak)});

@@ -111,6 +111,9 @@ struct merged_ranks {
     return sum == 0 ? 0 : static_cast<double>(greatest) * static_cast<double>(ranks) / static_cast<double>(sum) - 1;
   }
   [[nodiscard]] bool has_all_rows() const noexcept { return static_cast<std::int64_t>(rows.size()) == ranks; }
+
+  /// The rows for a reader: all of `rows` if they are at most 20, or with `all`; of more, the ten greatest and the ten least.
+  [[nodiscard]] std::vector<const ranked_run*> shown_rows(bool all) const;
 };
 
 namespace detail {

@@ -38,7 +38,7 @@ nlohmann::ordered_json ranked_run_value(const ranked_run& run) {
 
 /// The operations that differ most, and the sum of the others.
 nlohmann::ordered_json values_of_owners(const rank_finding& finding, std::int64_t& others) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t most = 4;
   nlohmann::ordered_json values = nlohmann::ordered_json::array();
   if (!finding.difference) return values;
   for (const comparison_row& row : finding.difference->operations) {
@@ -101,6 +101,8 @@ nlohmann::ordered_json array_of_values(const List& list, ValueOf&& value_of) {
 
 nlohmann::ordered_json to_json(const merged_ranks& of) {
   using namespace detail;
+  const nlohmann::ordered_json rows =
+      array_of_values(of.shown_rows(false), [](const ranked_run* run) { return ranked_run_value(*run); });
   return {{"format", merge_json_format},
           {"version", merge_json_version},
           {"space", of.space},
@@ -126,8 +128,8 @@ nlohmann::ordered_json to_json(const merged_ranks& of) {
           {"threshold_bytes", of.threshold},
           {"rounding_bytes", of.rounding},
           {"segments", array_of_values(of.segments, rank_segment_value)},
-          {"all_rows", of.has_all_rows()},
-          {"rows", array_of_values(of.rows, ranked_run_value)}};
+          {"all_rows", rows.size() == static_cast<std::size_t>(of.ranks)},
+          {"rows", rows}};
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

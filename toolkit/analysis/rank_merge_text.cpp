@@ -236,26 +236,6 @@ void add_inexact_ranks(marked_text& line, const merged_ranks& of) {
 
 bool is_beyond_threshold(const ranked_run& run, const merged_ranks& of) { return std::abs(run.bytes - of.median) > of.threshold; }
 
-/// The rows that a text shows.
-std::vector<const ranked_run*> shown_ranks(const merged_ranks& of, bool shows_all) {
-  constexpr std::size_t most = 20;
-  std::vector<const ranked_run*> shown;
-  const bool fit = shows_all || of.rows.size() <= most;
-  std::vector<const ranked_run*> by_bytes;
-  for (const ranked_run& run : of.rows) by_bytes.push_back(&run);
-  std::stable_sort(by_bytes.begin(), by_bytes.end(),
-                   [](const auto* left, const auto* right) { return left->bytes > right->bytes; });
-  for (std::size_t index = 0; index < by_bytes.size(); ++index) {
-    if (!fit && index >= most / 2 && index + most / 2 < by_bytes.size()) continue;
-    shown.push_back(by_bytes[index]);
-  }
-  if (fit && of.has_all_rows()) {
-    shown.clear();
-    for (const ranked_run& run : of.rows) shown.push_back(&run);
-  }
-  return shown;
-}
-
 /// "FORWARD_PASS, step 3".
 void add_place_of_peak(marked_text& cell, const ranked_run& run) {
   cell.add_name(run.segment.empty() ? std::string_view{"-"} : std::string_view{run.segment});
@@ -272,7 +252,7 @@ summary_section rank_table(const merged_ranks& of, bool shows_all) {
                          "\tpeak\tfrom median\tat\tin";
   section.table.alignment = std::string{"l"} + (of.has_several_hosts ? "l" : "") + (has_device ? "l" : "") + "rrrl";
   marked_text& rows = section.table.rows;
-  const std::vector<const ranked_run*> shown = shown_ranks(of, shows_all);
+  const std::vector<const ranked_run*> shown = of.shown_rows(shows_all);
   for (const ranked_run* const run : shown) {
     const bool stands_out = is_beyond_threshold(*run, of) && of.ranks > 1;
     const emphasis how = stands_out ? emphasis::alarm : emphasis::none;
@@ -368,7 +348,7 @@ std::string to_markdown(const merged_ranks& of) {
   text += "**\n\n";
   if (of.missing_count != 0) text += "Missing: " + ranks_text(of.missing, of.missing_count) + "\n\n";
   text += "| rank | host | peak | from median | in |\n|---|---|---:|---:|---|\n";
-  for (const ranked_run* const run : shown_ranks(of, false)) {
+  for (const ranked_run* const run : of.shown_rows(false)) {
     text += "| " + (run->rank >= 0 ? std::to_string(run->rank) : markdown_code(rank_title(*run), true)) + " | " +
             (run->host.empty() ? "" : markdown_code(run->host, true)) + " | " + short_bytes(run->bytes) + " | " +
             signed_short_bytes(run->bytes - of.median) + " | " + (run->segment.empty() ? "" : markdown_code(run->segment, true)) +

@@ -116,7 +116,7 @@ std::function<void()> add_writing_options(CLI::App& command, conversion& asked) 
       ->check(one_of("value", {"peak", "end", "all"}));
   add("--space", asked.space, "dhat, massif", "memory space (default: the one with the greatest peak)")->type_name("NAME");
   add("--run", asked.run, "csv, jsonl, speedscope", "name of the run (default: the name of FILE)")->type_name("NAME");
-  add("--label", asked.labels, "csv, jsonl", "label for the run, such as commit=3f2c1e; may be repeated")
+  add("--label", asked.labels, "csv, jsonl, pprof", "label for the run, such as commit=3f2c1e; may be repeated")
       ->type_name("NAME=VALUE")
       ->take_all()
       ->expected(1)

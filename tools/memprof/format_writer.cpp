@@ -1,6 +1,7 @@
 #include "format_writer.hpp"
 
 #include "complain.hpp"
+#include "gzip.hpp"
 #include "output_file.hpp"
 #include "say_written.hpp"
 
@@ -32,6 +33,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace memprof_tool {
@@ -116,8 +118,12 @@ class format_writer {
     to_file(asked_.output, [&](memprof::file_sink& sink) { memprof::write_speedscope(table, run_, sink); });
   }
   void write_pprof() {
-    const memprof::stack_table table = stacks(true);
-    to_file(asked_.output, [&](memprof::file_sink& sink) { memprof::write_pprof(table, sink); });
+    memprof::stack_table table = stacks(true);
+    set_peak_segments(table, input_.profile());
+    memprof::pprof_options options;
+    options.gzip = gzip;
+    for (memprof::run_label& label : labels()) options.labels.push_back({std::move(label.name), std::move(label.value)});
+    to_file(asked_.output, [&](memprof::file_sink& sink) { memprof::write_pprof(table, sink, options); });
     if (!input_.has_events())
       print_error(asked_.subcommand,
                   "a profile lacks categories per operation and the number of blocks each has left; a trace has both");

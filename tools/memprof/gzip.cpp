@@ -24,7 +24,12 @@ std::string gzip(std::string_view bytes) {
   constexpr int level = 6;
   if (bytes.size() > std::numeric_limits<uInt>::max() / 2) return memprof::detail::gzip_stored(bytes);
   z_stream stream{};
+  gz_header header{};
+  std::string comment{gzip_comment};
+  header.comment = reinterpret_cast<Bytef*>(comment.data());
+  header.os = 255;  // unknown, as the file is the same on all
   if (deflateInit2(&stream, level, Z_DEFLATED, with_gzip_header, max_memory, Z_DEFAULT_STRATEGY) != Z_OK) throw std::bad_alloc{};
+  deflateSetHeader(&stream, &header);
   std::string packed(deflateBound(&stream, static_cast<uLong>(bytes.size())), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib only reads it
   stream.avail_in = static_cast<uInt>(bytes.size());

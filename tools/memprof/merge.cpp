@@ -17,6 +17,7 @@
 #include <memprof/toolkit/analysis/rank_merge.hpp>
 #include <memprof/toolkit/analysis/rank_merge_json.hpp>
 #include <memprof/toolkit/analysis/rank_merge_text.hpp>
+#include <memprof/toolkit/format/stacks/stack_table.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -112,6 +113,10 @@ memprof::merged_ranks merge(const merge_arguments& arguments, int& status) {
   for (memprof::rank_finding& finding : merged.findings) {
     const recorded_stacks own = read_stacks(files[finding.run.source].path, full_segments);
     explain(finding, merged, {usual.content.profile, usual.stacks}, {own.content.profile, own.stacks});
+    if (finding.difference) continue;
+    // A trace of limited size lacks its first events; its profile counts them.
+    explain(finding, merged, {usual.content.profile, memprof::stack_table_of(usual.content.profile)},
+            {own.content.profile, memprof::stack_table_of(own.content.profile)});
   }
   return merged;
 }

@@ -1,5 +1,7 @@
 #include "output_format.hpp"
 
+#include "gzip.hpp"
+
 #include <algorithm>
 #include <cstddef>
 
@@ -13,9 +15,11 @@ bool is_collapsed(std::string_view begin) {
   return blank != line.npos && blank + 1 < line.size() && line.find_first_not_of("0123456789", blank + 1) == line.npos;
 }
 
-/// gzip without compression, which no other writer of pprof makes.
+/// gzip with memprof's comment, or without compression, which no other writer of pprof makes.
 bool is_pprof(std::string_view begin) {
   constexpr std::size_t header = 10;
+  constexpr std::string_view with_comment = "\x1f\x8b\x08\x10";
+  if (begin.starts_with(with_comment) && begin.substr(std::min(header, begin.size())).starts_with(gzip_comment)) return true;
   constexpr unsigned char kind_of_block = 6;
   return begin.starts_with("\x1f\x8b\x08") && begin.size() > header &&
          (static_cast<unsigned char>(begin[header]) & kind_of_block) == 0;

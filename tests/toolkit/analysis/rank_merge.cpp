@@ -327,6 +327,7 @@ TEST_CASE("rank merge: 10,000 ranks take no more memory than 3,000, and the one 
   CHECK(heap_bytes() - before < 200'000);  // the rows of 7,000 ranks would take more than a million
   const merged_ranks of = merge.result();
   CHECK(of.ranks == 9'999);
+  CHECK(of.least == 20'000'000'000);
   CHECK(of.missing == std::vector<std::int64_t>{5'000, 10'000});
   CHECK(of.rows.size() == rank_merge::most_rows);
   CHECK_FALSE(of.has_all_rows());
@@ -347,7 +348,9 @@ TEST_CASE("rank merge: 10,000 ranks take no more memory than 3,000, and the one 
   CHECK_THAT(text, ContainsSubstring("rank 7777 (host host972) peaks 3.7"));
   CHECK_THAT(text, ContainsSubstring("ranks 5000, 10000 of 10,001 left no recording"));
   CHECK_THAT(text, ContainsSubstring("9,979 others between them: --all lists up to 64"));
-  CHECK(to_json(of).dump().size() < 40'000);
+  CHECK(to_json(of).dump().size() < 10'000);
+  CHECK(to_json(of)["rows"].size() == 20);
+  CHECK(to_json(of)["rows"][0]["rank"] == 7'777);
 }
 
 TEST_CASE("rank merge text: it fits 80 columns and has no control characters") {

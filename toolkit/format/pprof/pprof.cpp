@@ -24,7 +24,9 @@ namespace {
 /// Field numbers of https://github.com/google/pprof/blob/main/proto/profile.proto.
 class pprof_writer {
  public:
-  explicit pprof_writer(const stack_table& table) : table_(table) { (void)string_id(""); }
+  pprof_writer(const stack_table& table, const std::vector<pprof_label>& labels) : table_(table), labels_(labels) {
+    (void)string_id("");
+  }
 
   [[nodiscard]] std::string encode() {
     const auto all_objects = [](const stack_row& row) { return row.total_blocks; };
@@ -82,7 +84,12 @@ class pprof_writer {
     std::vector<std::int64_t> values;
     for (const column of : columns_) values.push_back(of(row));
     protobuf_message sample;
-    sample.packed(1, stack).packed(2, values).message(3, label("space", table_.spaces[row.space].name));
+    const stack_table::space_row& space = table_.spaces[row.space];
+    sample.packed(1, stack).packed(2, values).message(3, label("space", space.name));
+    if (table_.process.rank >= 0) sample.message(3, label("rank", std::to_string(table_.process.rank)));
+    if (!space.peak_segment.empty()) sample.message(3, label("segment", space.peak_segment));
+    if (space.peak_step >= 0) sample.message(3, label("step", std::to_string(space.peak_step + 1)));
+    for (const pprof_label& each : labels_) sample.message(3, label(each.key, each.value));
     if (table_.has_categories) sample.message(3, label("category", to_string(row.category)));
     whole_.message(2, sample);
   }
@@ -101,6 +108,7 @@ class pprof_writer {
   }
 
   const stack_table& table_;
+  const std::vector<pprof_label>& labels_;
   protobuf_message whole_;
   std::vector<column> columns_;
   std::vector<std::string> strings_;
@@ -111,8 +119,9 @@ class pprof_writer {
 
 }  // namespace detail
 
-void write_pprof(const stack_table& table, byte_sink_view out) {
-  out.write(detail::gzip_stored(detail::pprof_writer{table}.encode()));
+void write_pprof(const stack_table& table, byte_sink_view out, const pprof_options& options) {
+  const std::string encoded = detail::pprof_writer{table, options.labels}.encode();
+  out.write(options.gzip == nullptr ? detail::gzip_stored(encoded) : options.gzip(encoded));
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -43,6 +43,17 @@ std::vector<std::uint32_t> stack_table::path(std::uint32_t operation) const {
   return nodes;
 }
 
+void set_peak_segments(stack_table& table, const profile& of) {
+  for (stack_table::space_row& row : table.spaces) {
+    const space_profile* const space = of.find_space(row.name);
+    if (space == nullptr || space->peak_segment < 0 || static_cast<std::size_t>(space->peak_segment) >= of.segments.size())
+      continue;
+    const segment& at_peak = of.segments[static_cast<std::size_t>(space->peak_segment)];
+    row.peak_segment = at_peak.name;
+    row.peak_step = at_peak.step;
+  }
+}
+
 stack_table stack_table_of(const profile& source) {
   stack_table table;
   table.process = source.process;
@@ -90,6 +101,7 @@ stack_table stack_table_of(const profile& source) {
     if ((rest.total_bytes | rest.total_blocks | rest.end_bytes | rest.peak_bytes | rest.peak_blocks) != 0)
       table.rows.push_back(rest);
   }
+  set_peak_segments(table, source);
   return table;
 }
 

@@ -50,6 +50,8 @@ struct stack_table {
   struct space_row {
     std::string name;
     std::int64_t peak_time_ns = 0;
+    std::string peak_segment = {};  ///< in which the peak is; empty: unknown
+    std::int64_t peak_step = -1;    ///< of that segment, from 0; -1: unknown
   };
   struct operation_row {
     std::uint32_t parent = 0;
@@ -76,5 +78,8 @@ inline constexpr std::string_view folded_operations = "(other operations)";
 /// The table of a profile, without categories and lifetimes, which need the trace (`stack_fold`). If a peak's segment had not
 /// ended, operations beyond `capture_options::owners_per_segment` are one row, `folded_operations`.
 [[nodiscard]] stack_table stack_table_of(const profile& source);
+
+/// Fills in the segments and steps of the peaks in the table of a trace, from the trace's profile.
+void set_peak_segments(stack_table& table, const profile& of);
 
 }  // namespace memprof::inline MEMPROF_ABI
