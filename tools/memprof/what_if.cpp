@@ -264,7 +264,7 @@ void add_what_if(CLI::App& program, int& status) {
   command.add_option("--category", arguments->categories, "blocks of this category were never allocated")
       ->type_name("NAME")
       ->allow_extra_args(false)
-      ->check(one_of("category", std::move(categories)));
+      ->check(one_of("category name", std::move(categories)));
   command
       .add_option("--dtype", arguments->types,
                   "real numbers in its blocks have this type; OWNER=FROM:TO: blocks whose type is not known have FROM")
