@@ -400,6 +400,35 @@ TEST_CASE("what if: offloaded blocks are away between the end of their operation
   CHECK_THROWS_WITH(what_if(state.history, {.offload = {"(outside every operation)"}}), ContainsSubstring("name an operation"));
 }
 
+TEST_CASE("what if: where an allocator reserved memory, both runs go through its model") {
+  constexpr std::int64_t mebibyte = 1 << 20;
+  memprof::trace events;
+  auto capture = memprof::begin_capture({.trace = &events});
+  const memprof::memory_space device{"cuda:0"};
+  const memprof::event_sink sink;
+  {
+    const auto scope = memprof::track_operation("weights");
+    sink.reserve(device, 0x1000'0000U, 30 * mebibyte);
+    sink.allocate(device, 0x1000'0000U, 29 * mebibyte);
+  }
+  {
+    const auto scope = memprof::track_operation("scores");
+    sink.allocate(device, 0x4000'0000U, 3 * mebibyte);
+    sink.allocate(device, 0x5000'0000U, 3 * mebibyte);
+  }
+  capture.end();
+  const block_history run = memprof::read_block_history(events, "cuda:0", false);
+  CHECK(run.has_allocator);
+  // From 10 MiB on, a block has a segment of its own in steps of 2 MiB; smaller ones share segments of 20 MiB.
+  const what_if_result found = what_if(run, {.without = {"scores"}});
+  CHECK(found.before.bytes == 35 * mebibyte);
+  CHECK(found.reserved_before == (30 + 20) * mebibyte);
+  CHECK(found.after.bytes == 29 * mebibyte);
+  CHECK(found.reserved_after == 30 * mebibyte);
+  CHECK_THAT(to_text(found), ContainsSubstring("Reserved  30.0 MiB instead of 50.0 MiB, both by the model"));
+  CHECK_FALSE(record([] { const buffer block = allocated_in("a", 10); }).history.has_allocator);
+}
+
 TEST_CASE("what if: a trace without its first events is refused") {
   const memprof_tests::scratch_folder folder;
   const std::string path = folder.file("run.memtrace");
