@@ -143,12 +143,12 @@ class owner_matcher {
     }
   }
 
-  [[nodiscard]] std::vector<owner_growth> match(const baseline_space& after) {
+  [[nodiscard]] std::vector<baseline_difference> match(const baseline_space& after) {
     take_equal_ones(after);
-    owner_growth others{std::string{folded_operations}, 1, other_bytes_, after.other_bytes};
+    baseline_difference others{std::string{folded_operations}, 1, other_bytes_, after.other_bytes};
     for (const baseline_operation& row : after.operations) {
       if (matched_.contains(&row)) continue;
-      owner_growth made{row.operation, 1, 0, row.held_bytes};
+      baseline_difference made{row.operation, 1, 0, row.held_bytes};
       if (!take_single(row, made.before) && !take_layer(row, made.before) && row.held_bytes <= other_bytes_) {
         others.after += row.held_bytes;  // it may be one of those left out
         continue;
@@ -194,17 +194,17 @@ class owner_matcher {
   std::map<std::string, std::int64_t> single_;
   std::map<std::string, std::deque<std::int64_t>> layers_;  ///< what each layer of a family held
   std::unordered_set<const baseline_operation*> matched_;
-  std::vector<owner_growth> rows_;
+  std::vector<baseline_difference> rows_;
 };
 
 }  // namespace
 }  // namespace detail
 
-std::vector<owner_growth> growth_since(const baseline_space& before, const baseline_space& after) {
+std::vector<baseline_difference> growth_since(const baseline_space& before, const baseline_space& after) {
   using alike = std::tuple<std::string, std::int64_t, std::int64_t>;
   std::map<alike, std::size_t> row_of;
-  std::vector<owner_growth> folded;
-  for (const owner_growth& row : detail::owner_matcher{before}.match(after)) {
+  std::vector<baseline_difference> folded;
+  for (const baseline_difference& row : detail::owner_matcher{before}.match(after)) {
     if (row.change() == 0) continue;
     const alike key{detail::with_folded_layers(row.operation), row.before, row.after};
     const auto [found, is_new] = row_of.try_emplace(key, folded.size());
@@ -212,14 +212,15 @@ std::vector<owner_growth> growth_since(const baseline_space& before, const basel
       folded.push_back(row);
       continue;
     }
-    owner_growth& sum = folded[found->second];
+    baseline_difference& sum = folded[found->second];
     sum.operation = std::get<0>(key);
     sum.operations += row.operations;
     sum.before += row.before;
     sum.after += row.after;
   }
-  std::stable_sort(folded.begin(), folded.end(),
-                   [](const owner_growth& left, const owner_growth& right) { return left.change() > right.change(); });
+  std::stable_sort(folded.begin(), folded.end(), [](const baseline_difference& left, const baseline_difference& right) {
+    return left.change() > right.change();
+  });
   return folded;
 }
 

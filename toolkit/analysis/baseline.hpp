@@ -84,7 +84,7 @@ inline constexpr std::size_t most_baseline_rows = 64;
 [[nodiscard]] run_baseline reduced(const run_baseline& all, std::size_t most_rows = most_baseline_rows);
 
 /// What one operation held at the peaks of two runs.
-struct owner_growth {
+struct baseline_difference {
   std::string operation;  ///< its path; empty: outside every operation; or `folded_operations`, those that a baseline left out
   std::int64_t operations = 1;
   std::int64_t before = 0;
@@ -96,6 +96,6 @@ struct owner_growth {
 /// Whose bytes make up the difference between the peaks: the changes sum to it. The greatest growth first; layers that changed
 /// alike are one row, and operations without a change have none. `before` may be reduced; `after` may not. An operation that is
 /// in neither kind of row of a reduced `before` counts as new, if it holds more than all that were left out.
-[[nodiscard]] std::vector<owner_growth> growth_since(const baseline_space& before, const baseline_space& after);
+[[nodiscard]] std::vector<baseline_difference> growth_since(const baseline_space& before, const baseline_space& after);
 
 }  // namespace memprof::inline MEMPROF_ABI

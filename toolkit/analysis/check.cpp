@@ -191,7 +191,7 @@ class run_checker {
     const baseline_space* const before = request_.baseline == nullptr ? nullptr : request_.baseline->find_space(space.space);
     if (before != nullptr && before->peak_bytes < space.peak_bytes) {
       of.owners_are_changes = true;
-      for (const owner_growth& owner : growth_since(*before, space)) {
+      for (const baseline_difference& owner : growth_since(*before, space)) {
         if (of.owners.size() == most_owners_of_condition || owner.change() <= 0) break;
         of.owners.push_back({owner.operation, owner.operations, owner.after, owner.change()});
       }

@@ -62,7 +62,7 @@ struct check_request {
 
 /// Who had a part in a number.
 struct check_owner {
-  std::string operation;        ///< as in `owner_growth`
+  std::string operation;        ///< as in `baseline_difference`
   std::int64_t operations = 1;  ///< in the row, such as layers
   std::int64_t bytes = 0;       ///< held; of a growth, per step
   std::int64_t change = 0;      ///< since the baseline, or bytes per step

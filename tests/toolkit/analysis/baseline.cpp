@@ -25,7 +25,7 @@ using memprof::baseline_of;
 using memprof::baseline_operation;
 using memprof::baseline_space;
 using memprof::growth_since;
-using memprof::owner_growth;
+using memprof::baseline_difference;
 using memprof::run_baseline;
 
 namespace {
@@ -58,9 +58,9 @@ std::int64_t held_by(const baseline_space& space) {
   return sum;
 }
 
-std::int64_t sum_of(const std::vector<owner_growth>& rows) {
+std::int64_t sum_of(const std::vector<baseline_difference>& rows) {
   std::int64_t sum = 0;
-  for (const owner_growth& row : rows) sum += row.change();
+  for (const baseline_difference& row : rows) sum += row.change();
   return sum;
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("baseline: the one layer that grew is named, although the baseline has
   auto changed = layers(12, 100);
   changed[11].second = 350;
   const run_baseline after = run_with(changed);
-  const std::vector<owner_growth> rows = growth_since(before.spaces[0], after.spaces[0]);
+  const std::vector<baseline_difference> rows = growth_since(before.spaces[0], after.spaces[0]);
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].operation == "h.11");
   CHECK(rows[0].before == 100);
@@ -125,16 +125,16 @@ TEST_CASE("baseline: the one layer that grew is named, although the baseline has
 
 TEST_CASE("baseline: layers that changed alike are one row; a further layer is new") {
   const run_baseline before = reduced(run_with(layers(12, 100)));
-  const std::vector<owner_growth> rows = growth_since(before.spaces[0], run_with(layers(12, 130)).spaces[0]);
+  const std::vector<baseline_difference> rows = growth_since(before.spaces[0], run_with(layers(12, 130)).spaces[0]);
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].operation == "h.*");
   CHECK(rows[0].operations == 12);
   CHECK(rows[0].change() == 12 * 30);
-  const std::vector<owner_growth> deeper = growth_since(before.spaces[0], run_with(layers(13, 100)).spaces[0]);
+  const std::vector<baseline_difference> deeper = growth_since(before.spaces[0], run_with(layers(13, 100)).spaces[0]);
   REQUIRE(deeper.size() == 1);
   CHECK(deeper[0].before == 0);
   CHECK(deeper[0].after == 100);
-  const std::vector<owner_growth> flatter = growth_since(before.spaces[0], run_with(layers(10, 100)).spaces[0]);
+  const std::vector<baseline_difference> flatter = growth_since(before.spaces[0], run_with(layers(10, 100)).spaces[0]);
   CHECK(sum_of(flatter) == -200);
 }
 
@@ -152,9 +152,9 @@ TEST_CASE("baseline: the changes of the owners sum to the change of the peak, wh
   const std::int64_t change = (6 * 900 + 12 + 9 + 600) - (5 * 1000 + 700 + 10 + 9);
   for (const std::size_t most : {1, 2, 3, 64}) {
     INFO(most);
-    const std::vector<owner_growth> rows = growth_since(reduced(all, most).spaces[0], after.spaces[0]);
+    const std::vector<baseline_difference> rows = growth_since(reduced(all, most).spaces[0], after.spaces[0]);
     CHECK(sum_of(rows) == change);
-    const std::vector<owner_growth> whole = growth_since(all.spaces[0], after.spaces[0]);
+    const std::vector<baseline_difference> whole = growth_since(all.spaces[0], after.spaces[0]);
     CHECK(sum_of(whole) == change);
   }
 }
