@@ -145,24 +145,24 @@ TEST_CASE("growth warning: the program's function may call memprof, and sees a c
 }
 
 TEST_CASE("growth warning: with many threads, each owner is told once") {
-  constexpr int threads = 4;
+  constexpr int threads = 3;
   (void)stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 100, .on_growth = tell});
+    std::list<std::list<bytes>> kept(threads + 1);
+    const auto train = [](std::list<bytes>& own, int number) {
+      const std::string name = "leak " + std::to_string(number);
+      for (int step = 0; step < 500; ++step) {
+        own.push_back(allocated_in(name, 32));
+        memprof::snapshot("STEP");
+      }
+    };
     std::vector<std::thread> running;
-    for (int thread = 0; thread < threads; ++thread) {
-      running.emplace_back([thread] {
-        std::list<bytes> kept;
-        const std::string name = "leak " + std::to_string(thread);
-        for (int step = 0; step < 500; ++step) {
-          kept.push_back(allocated_in(name, 32));
-          memprof::snapshot("STEP");
-        }
-        // What is kept outlives the others' steps.
-        static std::list<std::list<bytes>> all;
-        const std::lock_guard held{lock};
-        all.push_back(std::move(kept));
-      });
+    auto own = kept.begin();
+    for (int thread = 0; thread < threads; ++thread, ++own) {
+      running.emplace_back([&train, &mine = *own, thread] { train(mine, thread); });
     }
+    // Under ThreadSanitizer, only the first thread is known to be in no signal handler.
+    train(*own, threads);
     for (std::thread& each : running) each.join();
   });
   std::list<std::string> owners;
@@ -171,7 +171,7 @@ TEST_CASE("growth warning: with many threads, each owner is told once") {
   const std::size_t count = owners.size();
   owners.unique();
   CHECK(owners.size() == count);
-  CHECK(count <= threads);
+  CHECK(count <= threads + 1);
   CHECK(count > 0);
 }
 
