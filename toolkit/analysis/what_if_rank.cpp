@@ -165,7 +165,8 @@ struct excess {
 /// Finds the fewest owners that have all of every excess.
 class fewest_owners {
  public:
-  fewest_owners(const std::vector<excess>& rows, std::size_t owners) : rows_{rows}, state_(owners, state::free) {}
+  fewest_owners(const std::vector<excess>& rows, std::size_t owners, std::int64_t effort)
+      : rows_{rows}, state_(owners, state::free), effort_{effort} {}
 
   /// The owners; exactly, unless `is_exact()` is false then.
   std::vector<std::uint32_t> find() {
@@ -177,11 +178,10 @@ class fewest_owners {
     }
     return by_greed;
   }
-  [[nodiscard]] bool is_exact() const noexcept { return attempts_ < most_attempts; }
+  [[nodiscard]] bool is_exact() const noexcept { return sums_ < effort_; }
 
  private:
   enum class state : std::uint8_t { free, taken, excluded };
-  static constexpr std::int64_t most_attempts = 1'000'000;
 
   [[nodiscard]] std::vector<std::uint32_t> taken() const {
     std::vector<std::uint32_t> owners;
@@ -219,7 +219,7 @@ class fewest_owners {
   /// Whether `more` further owners suffice, which are then taken. One of those that have a part of the greatest excess must be
   /// among them.
   bool search(std::size_t more) {
-    ++attempts_;
+    sums_ += static_cast<std::int64_t>(rows_.size() * state_.size());
     const excess* worst = nullptr;
     std::int64_t rest = 0;
     for (const excess& row : rows_) {
@@ -253,7 +253,8 @@ class fewest_owners {
 
   const std::vector<excess>& rows_;
   std::vector<state> state_;
-  std::int64_t attempts_ = 0;
+  std::int64_t effort_;
+  std::int64_t sums_ = 0;  ///< that attempts have made
 };
 
 bool is_removable(const history_block& block) { return block.operation != 0 && is_intermediate(block.category); }
@@ -261,7 +262,7 @@ bool is_removable(const history_block& block) { return block.operation != 0 && i
 }  // namespace
 }  // namespace detail
 
-target_answer find_target(const block_history& run, std::int64_t target) {
+target_answer find_target(const block_history& run, std::int64_t target, std::int64_t effort) {
   using namespace detail;
   const owned_events events{run};
   std::vector<bool> is_gone(events.owners());
@@ -285,7 +286,7 @@ target_answer find_target(const block_history& run, std::int64_t target) {
       row.bytes += block.bytes;
       if (is_removable(block)) row.owned[events.owner_of(block)] += block.bytes;
     }
-    fewest_owners search{rows, events.owners()};
+    fewest_owners search{rows, events.owners(), result.is_smallest ? effort : 0};
     found = search.find();
     result.is_smallest = result.is_smallest && search.is_exact();
     std::fill(is_gone.begin(), is_gone.end(), false);

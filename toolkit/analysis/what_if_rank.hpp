@@ -45,9 +45,13 @@ struct target_answer {
   [[nodiscard]] bool is_possible() const noexcept { return least <= target; }
 };
 
-/// Finds them: exactly, unless that takes more than a million attempts; then by taking what helps most. Takes a pass over the
-/// events for each peak that an attempt leaves too high. What was allocated outside every operation, and parameters, gradients,
-/// optimizer state, inputs and caches of keys and values cannot be removed.
-[[nodiscard]] target_answer find_target(const block_history& run, std::int64_t target);
+/// What `find_target` may take: some seconds.
+inline constexpr std::int64_t default_search_effort = 100'000'000;
+
+/// Finds them: exactly, unless that takes more than so many additions for one of the peaks; then by taking what helps most. Takes
+/// a pass over the events for each peak that an attempt leaves too high. What was allocated outside every operation, and
+/// parameters, gradients, optimizer state, inputs and caches of keys and values cannot be removed.
+[[nodiscard]] target_answer find_target(const block_history& run, std::int64_t target,
+                                        std::int64_t effort = default_search_effort);
 
 }  // namespace memprof::inline MEMPROF_ABI

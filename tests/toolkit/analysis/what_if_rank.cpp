@@ -158,6 +158,11 @@ TEST_CASE("what if: a target is reached by as few owners as an exhaustive search
       CHECK(found.new_peak == peak_without(run, set));
       CHECK(found.new_peak <= target);
       CHECK(found.is_smallest);
+
+      const target_answer by_greed = find_target(run, target, 0);
+      CHECK(by_greed.new_peak <= target);
+      CHECK(by_greed.owners.size() >= found.owners.size());
+      CHECK(by_greed.is_smallest == (peak <= target));
       ++reached;
       by_several += fewest > 2 ? 1 : 0;
     }
