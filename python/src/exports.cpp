@@ -104,12 +104,12 @@ class exporter {
 
   template <class Writer>
   sentences write_over_time(memprof::file_sink& out) const {
-    Writer writer{out};
+    Writer timeline{out};
     if (events_ == nullptr) {
-      memprof::write_timeline(run_, writer);
+      memprof::write_timeline(run_, timeline);
       return {};
     }
-    const memprof::timeline_losses losses = memprof::write_timeline(*events_, run_.process, writer);
+    const memprof::timeline_losses losses = memprof::write_timeline(*events_, run_.process, timeline);
     if (losses.events_per_stretch <= 1) return {};
     return {"counters show only the extremes of every " + std::to_string(losses.events_per_stretch) + " events"};
   }
