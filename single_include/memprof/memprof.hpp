@@ -3992,6 +3992,39 @@ struct operation_profile {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/profile/owner_growth.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The owner of bytes that an allocator reserves and no block uses: fragmentation.
+inline constexpr std::string_view reserved_beyond_blocks = "(reserved, but in no block)";
+
+/// An owner whose bytes at the ends of the steps still grow, judged by what is never freed again, as `memprof leaks` does from a
+/// trace. Steps end where the segments of the most frequent name do, and count from 0.
+struct owner_growth {
+  std::string owner;              ///< an operation's path; empty: outside every operation; or `reserved_beyond_blocks`
+  double per_step = 0;            ///< bytes, on average since `since_step`
+  std::int64_t since_step = 0;    ///< when the growth began; -1: before the first of the steps that were watched
+  std::int64_t within_steps = 1;  ///< how many steps later it may have begun: they are watched in parts of that many
+  std::int64_t steps = 0;         ///< how many there were so far
+
+  bool operator==(const owner_growth&) const = default;
+};
+
+template <>
+inline constexpr name_list field_names<owner_growth>{"owner", "per_step", "since_step", "within_steps", "steps"};
+
+template <>
+inline constexpr name_list nullable_fields<owner_growth>{"owner"};
+
+template <>
+inline constexpr name_list signed_fields<owner_growth>{"since_step"};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/detail/heap.hpp>
 #include <cstddef>
 
@@ -4344,6 +4377,143 @@ template <class IsBefore>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/ledger/step_ends.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct saved_segments;
+
+/// The least and the most bytes of one owner at the ends of the steps in a part of a run.
+struct part_bytes {
+  std::int64_t least;
+  std::int64_t most;
+};
+
+/// The segments whose ends are the ends of steps: all of one name.
+struct step_end_choice {
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  std::uint32_t row = no_row;  ///< of the name
+  std::uint64_t first = 0;     ///< how many segments of the name had ended when it was chosen
+
+  bool operator==(const step_end_choice&) const = default;
+};
+
+/// What each owner in a memory space had at the ends of steps, in bounded memory: at most 64 parts with as many steps each, a
+/// power of two; when all are full, every two become one. Owners that never had bytes at such an end take 4 bytes, others 1 KiB.
+///
+/// All owners are told their bytes at each end: `begin`, `add` for each of them, `finish`.
+class step_ends {
+ public:
+  static constexpr std::size_t max_parts = 64;
+  /// In place of an operation: what an allocator reserves beyond the blocks.
+  static constexpr std::uint32_t reserved_owner = ~std::uint32_t{0};
+
+  /// Forgets what it knows. Nothing had any bytes at the first `count` ends since `choice`.
+  void restart(const step_end_choice& choice, std::uint64_t count) noexcept {
+    choice_ = choice;
+    row_of_operation_.clear();
+    row_of_reserved_ = 0;
+    operations_.clear();
+    parts_.clear();
+    ends_ = begin_ = count;
+    width_ = 1;
+    while (count > width_ * max_parts) width_ *= 2;
+  }
+  [[nodiscard]] const step_end_choice& choice() const noexcept { return choice_; }
+
+  /// Until `finish`, bytes are those at all ends from the last one known to number `count`, exclusive.
+  void begin(std::uint64_t count) noexcept {
+    is_known_ = true;
+    while (count > width_ * max_parts) halve();
+    begin_ = count;
+  }
+  void add(std::uint32_t operation, std::int64_t bytes) noexcept {
+    std::uint32_t row = row_of(operation);
+    if (row == 0) {
+      if (bytes == 0) return;
+      row = make_row(operation);
+      if (row == 0) {
+        is_known_ = false;
+        return;
+      }
+    }
+    part_bytes* const parts = parts_.data() + (row - 1) * max_parts;
+    for (std::uint64_t part = ends_ / width_; part * width_ < begin_; ++part) {
+      if (part * width_ >= ends_) {
+        parts[part] = {bytes, bytes};
+      } else {
+        parts[part] = {std::min(parts[part].least, bytes), std::max(parts[part].most, bytes)};
+      }
+    }
+  }
+  /// False if the system had no memory for an owner.
+  [[nodiscard]] bool finish() noexcept {
+    ends_ = begin_;
+    return is_known_;
+  }
+
+  /// How many ends there were since the choice, and how many are in a part, except for the last one.
+  [[nodiscard]] std::uint64_t count() const noexcept { return ends_; }
+  [[nodiscard]] std::uint64_t width() const noexcept { return width_; }
+  [[nodiscard]] std::size_t part_count() const noexcept { return static_cast<std::size_t>((ends_ + width_ - 1) / width_); }
+  /// The owners: operations, 0 for none, or `reserved_owner`.
+  [[nodiscard]] const page_array<std::uint32_t>& owners() const noexcept { return operations_; }
+  /// The parts of the owner at that index.
+  [[nodiscard]] const part_bytes* parts(std::size_t index) const noexcept { return parts_.data() + index * max_parts; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return row_of_operation_.bytes() + operations_.bytes() + parts_.bytes(); }
+
+ private:
+  friend struct saved_segments;
+
+  [[nodiscard]] std::uint32_t row_of(std::uint32_t operation) const noexcept {
+    if (operation == reserved_owner) return row_of_reserved_;
+    return operation < row_of_operation_.size() ? row_of_operation_[operation] : 0;
+  }
+
+  /// Earlier parts are zero, as the owner had nothing. 0 if the system has no memory.
+  [[gnu::cold, gnu::noinline]] std::uint32_t make_row(std::uint32_t operation) noexcept {
+    const bool is_new = operation != reserved_owner && operation >= row_of_operation_.size();
+    if (!operations_.reserve(operations_.size() + 1) || !parts_.reserve((operations_.size() + 1) * max_parts) ||
+        (is_new && !row_of_operation_.resize(operation + std::size_t{1}))) {
+      return 0;
+    }
+    (void)operations_.push_back(operation);
+    (void)parts_.resize(operations_.size() * max_parts);
+    const auto row = static_cast<std::uint32_t>(operations_.size());
+    return (operation == reserved_owner ? row_of_reserved_ : row_of_operation_[operation]) = row;
+  }
+
+  [[gnu::cold, gnu::noinline]] void halve() noexcept {
+    const std::size_t used = part_count();
+    for (std::size_t row = 0; row < operations_.size(); ++row) {
+      part_bytes* const parts = parts_.data() + row * max_parts;
+      for (std::size_t part = 0; part < used; part += 2) {
+        const part_bytes& other = parts[part + 1 < used ? part + 1 : part];
+        parts[part / 2] = {std::min(parts[part].least, other.least), std::max(parts[part].most, other.most)};
+      }
+    }
+    width_ *= 2;
+  }
+
+  step_end_choice choice_;
+  std::uint64_t ends_ = 0;
+  std::uint64_t begin_ = 0;  ///< of the ends that are not known yet; `ends_` outside `begin` and `finish`
+  std::uint64_t width_ = 1;
+  bool is_known_ = true;
+  page_array<std::uint32_t> row_of_operation_;  ///< plus one; 0: none
+  std::uint32_t row_of_reserved_ = 0;
+  page_array<std::uint32_t> operations_;  ///< by row
+  page_array<part_bytes> parts_;          ///< `max_parts` for each row
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/segment_history.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -4426,6 +4596,7 @@ class segment_history {
     row.last_number = count_;
     row.last_step = step_;
     row.steps.add(step_);
+    choose_step_ends(index);
     return marks_.push_back({name, index, begin_stamp, end_stamp, count_++, step_, 0, 0, is_first, false});
   }
 
@@ -4497,6 +4668,13 @@ class segment_history {
   [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
   /// Number of the step that the last segment was in.
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  /// The segments whose ends are the ends of steps: those of the most frequent name, of equals the last in order of first
+  /// occurrence. In turn with others, a name may have one more than it would need.
+  [[nodiscard]] const step_end_choice& step_ends() const noexcept { return step_ends_; }
+  /// How many of them have ended since they were chosen.
+  [[nodiscard]] std::uint64_t step_end_count() const noexcept {
+    return step_ends_.row == no_row ? 0 : rows_[step_ends_.row].count - step_ends_.first;
+  }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
 
@@ -4510,6 +4688,14 @@ class segment_history {
     const std::size_t position = position_of(number);
     const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
     return is_there ? &marks_[position] : nullptr;
+  }
+
+  /// A segment of that row has ended.
+  void choose_step_ends(std::uint32_t row) noexcept {
+    if (row == step_ends_.row || rows_[row].stands_for_others) return;
+    const std::uint64_t count = rows_[row].count;
+    const std::uint64_t chosen = step_ends_.row == no_row ? 0 : rows_[step_ends_.row].count;
+    if (count > chosen + 1 || (count == chosen && row > step_ends_.row) || chosen == 0) step_ends_ = {row, count - 1};
   }
 
   /// The row of a name, created if there is room, otherwise the row of all others; `no_row` if the system has no memory.
@@ -4546,6 +4732,7 @@ class segment_history {
   std::uint64_t step_ = 0;
   std::size_t dropped_ = 0;
   std::uint64_t compactions_ = 0;
+  step_end_choice step_ends_;
   page_array<segment_mark> marks_;
   page_array<named_segment_row> rows_;
   live_blocks row_index_;
@@ -7026,6 +7213,7 @@ struct space_profile {
   std::string peak_operation;
   live_set live_at_peak;
   vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
+  vector<owner_growth> growing;             ///< who grows from step to step, the fastest first
   std::int64_t capacity = 0;                ///< bytes, from `capture_options::device`; 0: no limit
   bool capacity_is_per_core = false;        ///< applies to each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
@@ -7451,6 +7639,24 @@ template <detail::fixed_string Name>
 /// Everything for files that only annotate the program: `track_operation`, `snapshot`, `memory_checkpoint` and `annotate`. Costs
 /// a fraction of <memprof/memprof.hpp>, which is for the file that captures.
 
+// ---- <memprof/record/growth_warning.hpp>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Somebody who has grown for `capture_options::warn_growth_after` steps, told while the program runs. Texts are valid during the
+/// call.
+struct growth_warning {
+  std::string_view space;
+  std::string_view owner;       ///< as in `owner_growth`; of a path longer than 255 bytes, the end
+  double per_step = 0;          ///< bytes
+  std::int64_t since_step = 0;  ///< from 0; -1: before the first of the steps that were watched
+  std::int64_t steps = 0;       ///< how many there were so far
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/detail/short_name.hpp>
 #include <cstddef>
 #include <cstring>
@@ -7610,6 +7816,12 @@ struct capture_options {
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
   std::uint64_t trace_limit = 0;
+  /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
+  /// each, at the latest when there were an eighth more. A cache grows, too, until it is full. Looked at by `snapshot`, in a time
+  /// that hardly grows with the run.
+  std::uint32_t warn_growth_after = 0;
+  /// Called with each such warning, in the thread that called `snapshot`, which waits; it may call memprof.
+  void (*on_growth)(const growth_warning& found) noexcept = nullptr;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -8307,6 +8519,7 @@ class space_ledger {
         compactions_(history.compactions()),
         line_(options.timeline_points),
         largest_of_finished_(options.largest_blocks) {
+    ends_of_steps_.restart(history.step_ends(), history.step_end_count());
     is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
   }
 
@@ -8394,8 +8607,8 @@ class space_ledger {
   /// What each category has live.
   [[nodiscard]] std::array<category_at_peak, category_names.size()> live_by_category() const noexcept;
 
-  /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
-  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows) const noexcept;
+  /// Fills `rows` with what each operation had live at the open segment's peak, greatest first; tells `ends` what each has now.
+  [[nodiscard]] bool collect_owners(page_array<owner_at_peak>& rows, step_ends* ends = nullptr) const noexcept;
 
   // --- queries for reports ------------------------------------------------------------------------------------------
 
@@ -8418,6 +8631,8 @@ class space_ledger {
   [[nodiscard]] linear_fit growth(const segment_history& history, std::size_t row) const noexcept {
     return (row < lines_.size() ? lines_[row] : exact_fit_sums{}).fit(history.rows()[row].steps);
   }
+  /// What each owner had at the ends of the steps.
+  [[nodiscard]] const step_ends& ends_of_steps() const noexcept { return ends_of_steps_; }
   /// The capacity set by `limit`; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
@@ -8467,6 +8682,9 @@ class space_ledger {
   void repeat_names(const segment_history& history) noexcept;
 
   [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept;
+
+  /// Where to tell what owners have, if steps have ended since they were last told: it has been so at their ends. Else null.
+  [[nodiscard]] step_ends* untold_step_ends(const segment_history& history) noexcept;
 
   void start_segment(std::uint64_t stamp) noexcept;
 
@@ -8540,6 +8758,7 @@ class space_ledger {
   std::uint64_t overall_segment_ = 0;
   summaries_by_name<segment_number_count> by_name_;
   page_array<exact_fit_sums> lines_;  ///< by row
+  step_ends ends_of_steps_;
   top_blocks_of_segments largest_of_finished_;
   shortfall_record shortfall_;
   bool is_usable_ = false;
@@ -8700,7 +8919,7 @@ inline std::size_t space_ledger::bytes() const noexcept {
   return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
          numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
          largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
-         reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
+         ends_of_steps_.bytes() + reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -8729,14 +8948,16 @@ inline bool space_ledger::settle(const segment_history& history, std::uint64_t b
 
 inline std::uint64_t space_ledger::steps_of_settling(const segment_history& history) const noexcept {
   if (segment_ == history.count()) return 0;
-  return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size();
+  return 32 * history.rows().size() + 64 * (history.marks().size() - history.position_of(segment_)) + operations_.size() +
+         step_ends::max_parts * ends_of_steps_.owners().size();
 }
 
 inline bool space_ledger::end_segment(segment_history& history, std::uint64_t stamp) noexcept {
   segment_record record = open_segment();
   const std::uint64_t number = segment_++;
   ++stats_generation_;  // so that each thread looks the space up again, and the ledger notices that it changes
-  if (!collect_owners(owner_scratch_)) return false;
+  step_ends* const ends = untold_step_ends(history);
+  if (!collect_owners(owner_scratch_, ends)) return false;
   if (record.peak_live_bytes > overall_peak_) {
     if (overall_peak_ != 0) history.unpin(overall_segment_);
     history.pin(number);
@@ -8758,7 +8979,8 @@ inline bool space_ledger::end_segment(segment_history& history, std::uint64_t st
   const bool is_summed_up = sum_up(history, record);
   const bool is_reserved_kept = reserved_.end_segment(history);
   const bool is_active_kept = active_.end_segment(history);
-  return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
+  const bool are_steps_kept = ends == nullptr || ends->finish();
+  return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up && are_steps_kept;
 }
 
 inline segment_record space_ledger::open_segment() const noexcept {
@@ -8794,11 +9016,16 @@ inline std::array<category_at_peak, category_names.size()> space_ledger::live_by
   return rows;
 }
 
-inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows) const noexcept {
+inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows, step_ends* ends) const noexcept {
   rows.clear();
   owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: the remainder
+  std::int64_t outside_now = live_;
   for (std::size_t node = 1; node < operations_.size(); ++node) {
     const owner_stats& owned = operations_[node].owned;
+    if (ends != nullptr) {
+      ends->add(static_cast<std::uint32_t>(node), owned.live);
+      outside_now -= owned.live;
+    }
     const std::int64_t blocks = owned.blocks_at_peak(epoch_);
     if (blocks == 0) continue;
     if (!rows.push_back({static_cast<std::uint32_t>(node), owned.bytes_at_peak(epoch_), blocks})) return false;
@@ -8807,6 +9034,9 @@ inline bool space_ledger::collect_owners(page_array<owner_at_peak>& rows) const 
   }
   if (outside.blocks != 0 && !rows.push_back(outside)) return false;
   sort_rows(rows.data(), rows.size(), holds_more);
+  if (ends != nullptr) ends->add(0, outside_now);
+  if (ends != nullptr && reserved_.is_used())
+    ends->add(step_ends::reserved_owner, std::max<std::int64_t>(0, reserved_.current() - live_));
   return true;
 }
 
@@ -8860,9 +9090,10 @@ inline void space_ledger::repeat_names(const segment_history& history) noexcept 
 inline bool space_ledger::repeat_segments(const segment_history& history) noexcept {
   const std::size_t first = history.position_of(segment_);
   const std::size_t last = history.marks().size();
-  if (first == last) return true;
-  if (!collect_owners(owner_scratch_) || !reserved_.repeat(first, last) || !active_.repeat(first, last) ||
-      !cores_.repeat(first, last) || !extend(history)) {
+  step_ends* const ends = untold_step_ends(history);
+  if (first == last && ends == nullptr) return true;
+  if (!collect_owners(owner_scratch_, ends) || (ends != nullptr && !ends->finish()) || !reserved_.repeat(first, last) ||
+      !active_.repeat(first, last) || !cores_.repeat(first, last) || !extend(history)) {
     return false;
   }
   segment_record unchanged = open_segment();
@@ -8873,6 +9104,14 @@ inline bool space_ledger::repeat_segments(const segment_history& history) noexce
     keep_owners(segments_[position]);
   }
   return true;
+}
+
+inline step_ends* space_ledger::untold_step_ends(const segment_history& history) noexcept {
+  const std::uint64_t count = history.step_end_count();
+  if (history.step_ends() != ends_of_steps_.choice()) ends_of_steps_.restart(history.step_ends(), 0);
+  if (count == ends_of_steps_.count()) return nullptr;
+  ends_of_steps_.begin(count);
+  return &ends_of_steps_;
 }
 
 inline void space_ledger::start_segment(std::uint64_t stamp) noexcept {
@@ -10168,7 +10407,7 @@ inline std::uint64_t ledger::choose_ending_spaces(std::uint32_t row) noexcept {
     if (spaces_[id] == nullptr || changes_.may_skip(id, row)) continue;
     ending_[ending_count_++] = static_cast<std::uint8_t>(id);
     const detail::space_ledger& space = *spaces_[id];
-    steps += each_space + space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
+    steps += each_space + 2 * space.operation_count() + space.cores().grid_size() + space.steps_of_settling(history_);
   }
   return steps;
 }
@@ -10676,6 +10915,241 @@ template <class Ledger>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/profile/growth_rule.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// Whether bytes that are read at the same point of every step grow without end.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What bytes do over the steps of a run.
+enum class growth_kind : std::uint8_t {
+  level,       ///< they return to what they were
+  levels_off,  ///< they grew, but stopped: a cache that is full, a pool that is warm, state made in the first steps
+  unclear,     ///< they grew until the end, but too few times, or not for long enough
+  grows,       ///< they still grow at the end of the run
+};
+
+[[nodiscard]] constexpr std::string_view to_string(growth_kind kind) noexcept {
+  constexpr std::string_view names[] = {"level", "levels_off", "unclear", "grows"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+namespace detail {
+
+/// The last stretch of growth in a run that is divided into parts.
+struct growth_stretch {
+  growth_kind kind = growth_kind::level;
+  std::size_t start = 0;  ///< the part before its first rise
+  std::size_t last = 0;   ///< the part of its last rise
+  std::size_t end = 0;    ///< the last part of the run
+  std::int64_t bytes = 0;
+  bool is_noisy = false;  ///< it also falls, or is no more than there was before
+};
+
+/// The rule for up to 64 parts, see `judge_parts`.
+class growth_rule {
+ public:
+  static constexpr std::size_t least_parts = 8;
+
+  growth_rule(const part_bytes* parts, std::size_t count) noexcept : parts_(parts), count_(count) {}
+
+  [[nodiscard, gnu::cold]] growth_stretch judge() noexcept {
+    growth_stretch found;
+    for (std::size_t part = count_; part-- > 0;)
+      kept_[part] = part + 1 == count_ ? parts_[part].least : std::min(parts_[part].least, kept_[part + 1]);
+    for (std::size_t part = 1; part < count_; ++part) {
+      if (kept_[part] > kept_[part - 1]) rises_[rise_count_++] = part;
+    }
+    found.end = count_ - 1;
+    if (rise_count_ == 0) return found;
+    const std::size_t begin = begin_of_growth();
+    found.start = rises_[begin] - 1;
+    found.last = rises_[rise_count_ - 1];
+    const std::int64_t last_kept = kept_[count_ - 1];
+    found.bytes = last_kept - kept_[found.start];
+
+    std::int64_t risen = 0;
+    std::int64_t fallen = 0;
+    std::int64_t fallen_before = 0;
+    std::int64_t record = 0;
+    for (std::size_t part = 1; part < count_; ++part) {
+      const std::int64_t change = parts_[part].least - parts_[part - 1].least;
+      std::int64_t& falls = part <= found.start ? fallen_before : fallen;
+      if (change < 0) falls = add_saturating(falls, -change);
+      if (change > 0 && part > found.start) risen = add_saturating(risen, change);
+    }
+    for (std::size_t part = 0; part < found.start; ++part) record = std::max(record, parts_[part].most);
+    found.is_noisy = fallen != 0 || fallen_before >= found.bytes || last_kept <= record;
+
+    std::size_t widest = 1;
+    for (std::size_t index = begin + 1; index < rise_count_; ++index)
+      widest = std::max(widest, rises_[index] - rises_[index - 1]);
+    const bool is_at_end = found.end - found.last <= (widest == 1 ? 1 : 2 * widest);
+    const std::size_t middle = found.start + (count_ - found.start) / 2;
+    const bool is_even = last_kept - kept_[middle] >= (kept_[middle] - kept_[found.start]) / 2;
+    const bool is_often = rise_count_ - begin >= least_rises;
+    const std::size_t span = found.end - found.start;
+    const bool is_long = found.is_noisy ? span * 4 >= count_ * 3 && risen / 8 >= fallen : span * 8 >= count_;
+    if (is_at_end && is_even && is_often && is_long && (!found.is_noisy || fallen != 0)) {
+      found.kind = growth_kind::grows;
+    } else if (found.is_noisy) {
+      found.kind = kind_of_noise();
+    } else {
+      // One rise is state that was made once; many that become smaller are a cache that is nearly full.
+      const bool is_open = is_often ? is_even : rise_count_ - begin > 1;
+      found.kind = !is_at_end        ? growth_kind::levels_off
+                   : is_open         ? growth_kind::unclear
+                   : rise_count_ > 1 ? growth_kind::levels_off
+                                     : growth_kind::level;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::size_t least_rises = 4;
+
+  /// Where the last stretch begins: behind the last gap between rises that is far wider than all gaps after it.
+  [[nodiscard, gnu::cold]] std::size_t begin_of_growth() const noexcept {
+    std::size_t widest_after = 0;
+    for (std::size_t index = rise_count_ - 1; index > 0; --index) {
+      const std::size_t gap = rises_[index] - rises_[index - 1];
+      if (widest_after != 0 && gap > 4 * widest_after) return index;
+      widest_after = std::max(widest_after, gap);
+    }
+    return 0;
+  }
+
+  /// What there is to say of bytes that rise and fall, but have no trend: whether most of the rise was over before the last
+  /// quarter.
+  [[nodiscard, gnu::cold]] growth_kind kind_of_noise() const noexcept {
+    constexpr std::size_t fewest = 32;
+    std::int64_t low = parts_[0].least;
+    std::int64_t high = low;
+    for (std::size_t part = 1; part < count_; ++part) {
+      low = std::min(low, parts_[part].least);
+      high = std::max(high, parts_[part].least);
+    }
+    const std::int64_t settled = kept_[count_ * 3 / 4] - kept_[0];
+    return count_ >= fewest && settled >= (high - low) / 2 ? growth_kind::levels_off : growth_kind::level;
+  }
+
+  const part_bytes* parts_;
+  std::size_t count_;
+  std::array<std::int64_t, step_ends::max_parts> kept_;  ///< the least of each part and all later ones
+  std::array<std::size_t, step_ends::max_parts> rises_;  ///< the parts in which these are more than in the one before
+  std::size_t rise_count_ = 0;
+};
+
+/// Looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in at least
+/// four parts over at least an eighth of the run, the last time in the last two parts or, where growth is rarer, at most two of
+/// its intervals before the end, in the second half of that time by at least half as much as in the first, and to more than there
+/// ever was before. So a table that doubles when it is full grows; one that fills up, or is emptied from time to time, does not.
+/// Where the least bytes of the parts also fall, they must rise over three quarters of the run and by eight times as much as they
+/// fall, in parts or in fours of them: noise has no trend.
+///
+/// `count`: at least one and at most 64. Bytes are at least 0.
+[[nodiscard, gnu::cold]] inline growth_stretch judge_parts(const part_bytes* parts, std::size_t count) noexcept {
+  constexpr std::size_t width = 4;
+  const growth_stretch fine = growth_rule{parts, count}.judge();
+  if (fine.kind == growth_kind::grows || !fine.is_noisy || count < width * growth_rule::least_parts) return fine;
+  std::array<part_bytes, (step_ends::max_parts + width - 1) / width> merged;
+  std::size_t merged_count = 0;
+  for (std::size_t part = 0; part < count; ++part) {
+    // Of the last parts, fewer than four belong to the ones before: the least of a short time says little.
+    if (part % width == 0 && (part == 0 || count - part >= width)) merged[merged_count++] = parts[part];
+    part_bytes& into = merged[merged_count - 1];
+    into = {std::min(into.least, parts[part].least), std::max(into.most, parts[part].most)};
+  }
+  growth_stretch coarse = growth_rule{merged.data(), merged_count}.judge();
+  if (coarse.kind != growth_kind::grows) return fine;
+  coarse.start *= width;
+  coarse.last *= width;
+  coarse.end *= width;
+  return coarse;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/build_growing.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The part of `profile/build.hpp` that says who grows. A template for the reason given there.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The fewest steps for a verdict.
+inline constexpr std::uint64_t least_steps_of_growth = 8;
+
+/// What one owner does. A last part that is not even half full counts as a part of the one before: of few steps, the least says
+/// little.
+[[nodiscard, gnu::cold]] inline growth_stretch judge_owner(const step_ends& ends, std::size_t index) noexcept {
+  if (ends.count() < least_steps_of_growth) return {};
+  std::size_t count = ends.part_count();
+  std::array<part_bytes, step_ends::max_parts> parts;
+  std::copy(ends.parts(index), ends.parts(index) + count, parts.begin());
+  const std::uint64_t in_last = ends.count() - (count - 1) * ends.width();
+  if (2 * in_last < ends.width()) {
+    const part_bytes last = parts[--count];
+    part_bytes& into = parts[count - 1];
+    into = {std::min(into.least, last.least), std::max(into.most, last.most)};
+  }
+  return judge_parts(parts.data(), count);
+}
+
+/// The numbers of an owner that grows.
+struct growth_numbers {
+  double per_step;
+  std::int64_t since_step;
+  std::int64_t within_steps;
+  std::int64_t steps;
+};
+
+[[nodiscard, gnu::cold]] inline growth_numbers numbers_of(const step_ends& ends, const growth_stretch& trend) noexcept {
+  const auto width = static_cast<std::int64_t>(ends.width());
+  const auto missed = static_cast<std::int64_t>(ends.choice().first);
+  const auto start = static_cast<std::int64_t>(trend.start);
+  const auto parts = static_cast<std::int64_t>(trend.end) - start;
+  return {static_cast<double>(trend.bytes) / static_cast<double>(width * parts),
+          start == 0 && missed != 0 ? -1 : missed + start * width, width, missed + static_cast<std::int64_t>(ends.count())};
+}
+
+/// `paths` are those of the operations.
+template <class Ends>
+[[nodiscard, gnu::cold]] vector<owner_growth> build_growing(const Ends& ends, const vector<std::string>& paths) {
+  vector<owner_growth> found;
+  for (const std::size_t index : row_order(ends.owners().size(), [&](std::size_t left, std::size_t right) {
+         return ends.owners()[left] < ends.owners()[right];
+       })) {
+    const growth_stretch trend = judge_owner(ends, index);
+    if (trend.kind != growth_kind::grows) continue;
+    const std::uint32_t owner = ends.owners()[index];
+    const growth_numbers numbers = numbers_of(ends, trend);
+    found.push_back({owner == step_ends::reserved_owner ? std::string{reserved_beyond_blocks} : paths[owner], numbers.per_step,
+                     numbers.since_step, numbers.within_steps, numbers.steps});
+  }
+  vector<owner_growth> sorted;
+  for (const std::size_t index : row_order(
+           found.size(), [&](std::size_t left, std::size_t right) { return found[left].per_step > found[right].per_step; })) {
+    sorted.push_back(found[index]);
+  }
+  return sorted;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/profile/segment_rows.hpp>
 #include <array>
 #include <cstddef>
@@ -10877,6 +11351,7 @@ class space_builder {
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
     result_.current_by_category = rows_of_categories(space_.live_by_category());
+    result_.growing = build_growing(space_.ends_of_steps(), paths_);
     result_.capacity = space_.capacity();
     result_.capacity_is_per_core = space_.capacity_is_per_core();
     if (space_.first_shortfall().has_happened()) {
@@ -11412,8 +11887,9 @@ inline constexpr auto continuation_bits = [] {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Revision of the saved states that memprof writes and reads. Sections of other kinds come after the known ones.
-inline constexpr std::uint32_t state_revision = 1;
+/// Revision of the saved states that memprof writes; it also reads earlier ones, which lack the later sections. Sections of other
+/// kinds come after the known ones.
+inline constexpr std::uint32_t state_revision = 2;
 
 /// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
 enum class state_section : std::uint8_t {
@@ -11425,6 +11901,7 @@ enum class state_section : std::uint8_t {
   thread_usage,    ///< what threads and operations have done so far
   checkpoints,     ///< the kept checkpoints
   memories,        ///< joint peaks of memories shared by several spaces
+  step_ends,       ///< what owners had at the ends of steps; since revision 2
 };
 
 /// Appends numbers to a saved state, in pages that the hooks do not see.
@@ -11825,6 +12302,46 @@ struct saved_segments : saved_values {
     });
   }
 
+  template <class State, class History>
+  static void choice_of_step_ends(State& state, History& part) noexcept {
+    auto& choice = part.step_ends_;
+    state.numbers(choice.row, choice.first);
+    const bool is_sound = choice.row == segment_history::no_row
+                              ? choice.first == 0
+                              : choice.row < part.rows_.size() && choice.first < part.rows_[choice.row].count;
+    state.require(is_sound);
+    if constexpr (State::reads) {
+      if (!is_sound) choice = {};
+    }
+  }
+
+  /// What the owners of a space had at the ends of steps.
+  template <class State, class Ends>
+  static void ends_of_steps(State& state, Ends& part, std::size_t operation_count, const segment_history& history) noexcept {
+    const bool is_known = part.choice() == history.step_ends();  // otherwise the system had no memory
+    std::uint64_t ends = is_known ? part.ends_ : 0;
+    std::size_t count = is_known ? part.operations_.size() : 0;
+    state.numbers(ends, count);
+    state.require(ends <= history.step_end_count());
+    if constexpr (State::reads) {
+      if (!state.has_failed()) part.restart(history.step_ends(), ends);
+    }
+    for (std::size_t row = 0; row < count && !state.has_failed(); ++row) {
+      std::uint32_t owner = State::reads ? 0 : part.operations_[row];
+      state.number(owner);
+      if constexpr (State::reads) {
+        state.require((owner == step_ends::reserved_owner || owner < operation_count) && part.row_of(owner) == 0);
+        if (!state.has_failed()) state.require(part.make_row(owner) != 0);
+        if (state.has_failed()) return;
+      }
+      for (std::size_t at = 0; at < part.part_count(); ++at) {
+        auto& bytes = part.parts_[row * step_ends::max_parts + at];
+        state.amounts(bytes.least, bytes.most);
+        state.require(bytes.least <= bytes.most);
+      }
+    }
+  }
+
   /// The kept checkpoints. The positions of each one's rows and blocks follow from their counts.
   template <class State, class Checkpoints>
   static void checkpoints(State& state, Checkpoints& part, std::size_t operation_count) noexcept {
@@ -12197,6 +12714,11 @@ struct saved_spaces : saved_values {
     }
   }
 
+  template <class State, class Space>
+  static void ends_of_steps(State& state, Space& part, std::size_t operation_count, const segment_history& history) noexcept {
+    saved_segments::ends_of_steps(state, part.ends_of_steps_, operation_count, history);
+  }
+
   template <class State, class Memory>
   static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
     wide_sum(state, part.peak, 72);
@@ -12341,6 +12863,7 @@ class ledger_state {
     state_.section(state_section::checkpoints,
                    [this] { saved_segments::checkpoints(state_, events_.checkpoints_, operation_count()); });
     state_.section(state_section::memories, [this] { memories(); });
+    if (revision > 1) state_.section(state_section::step_ends, [this] { step_ends(); });
     if constexpr (State::reads) {
       settle_memories();
       state_.require(state_.is_at_end());
@@ -12428,6 +12951,13 @@ class ledger_state {
       for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
         state_.require(id == any_space || events_.spaces_[id] != nullptr);
       state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
+    }
+  }
+  void step_ends() noexcept {
+    saved_segments::choice_of_step_ends(state_, events_.history_);
+    for (auto* space : events_.spaces_) {
+      if (space != nullptr && !state_.has_failed())
+        saved_spaces::ends_of_steps(state_, *space, operation_count(), events_.history_);
     }
   }
   /// Starts with no space active.
@@ -17161,7 +17691,12 @@ inline constinit std::array<const void*, 2> reachable_facts{};
 /// One capture: folds the incoming trace, and keeps it on request. Used under the registry's lock.
 struct capture_state {
   capture_state(const capture_options& options, registry& shared)
-      : begin_drains(shared.drains), begin_ns(monotonic_ns()), memory_trace(options.trace), fold(*shared.labels) {}
+      : begin_drains(shared.drains),
+        begin_ns(monotonic_ns()),
+        memory_trace(options.trace),
+        warn_growth_after(options.warn_growth_after),
+        on_growth(options.on_growth),
+        fold(*shared.labels) {}
 
   std::uint64_t begin_drains;
   std::int64_t begin_ns;  ///< on the monotonic clock
@@ -17177,7 +17712,10 @@ struct capture_state {
   bool is_simulated = false;  ///< `run_mode::no_dispatch`
   bool records_malloc = false;
   double record_ns = 0;
-  trace* memory_trace;  ///< `capture_options::trace`; may be null
+  trace* memory_trace;              ///< `capture_options::trace`; may be null
+  std::uint32_t warn_growth_after;  ///< `capture_options::warn_growth_after`, and the function to call
+  void (*on_growth)(const growth_warning&) noexcept;
+  page_array<std::uint64_t> noticed_growth;  ///< who was warned of: the space, and the owner in its 32 lowest bits
   live_trace file;
   std::uint64_t reported_missing_events = 0;  ///< as last reported in the facts; likewise the problem, by hash
   std::uint32_t reported_problem = 0;
@@ -17258,7 +17796,7 @@ struct capture_state {
   return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
          (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
-         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
+         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes() + state.noticed_growth.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -18094,6 +18632,193 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/growth_watch.hpp>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string_view>
+
+#include <unistd.h>
+
+/// @file
+/// The warning that somebody grows, while the program runs.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Decides at which snapshots a capture looks who grows: after as many as there must be steps, then whenever there were an eighth
+/// more, so that looking takes a time that hardly grows with the run. Two threads never look at the same time.
+class growth_schedule {
+ public:
+  void restart(std::uint64_t steps) noexcept {
+    seen_.store(0, std::memory_order_relaxed);
+    next_.store(steps, std::memory_order_release);
+  }
+  /// Counts a snapshot. True if it is time to look; then call `finish`.
+  [[nodiscard]] bool claim() noexcept {
+    const std::uint64_t seen = seen_.fetch_add(1, std::memory_order_relaxed) + 1;
+    std::uint64_t next = next_.load(std::memory_order_relaxed);
+    // Acquire pairs with the release in `finish` and `restart`.
+    return seen >= next && next_.compare_exchange_strong(next, never, std::memory_order_acquire);
+  }
+  void finish(bool has_looked) noexcept {
+    const std::uint64_t seen = seen_.load(std::memory_order_relaxed);
+    // Release pairs with the acquire in `claim`.
+    next_.store(has_looked ? seen + std::max<std::uint64_t>(1, seen / 8) : seen + 1, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+  std::atomic<std::uint64_t> seen_{0};
+  std::atomic<std::uint64_t> next_{never};
+};
+
+/// That of the active capture.
+inline constinit growth_schedule process_growth_schedule{};
+
+/// A text of at most 255 bytes, written from its end.
+class text_tail {
+ public:
+  void prepend(char character) noexcept {
+    if (begin_ != 0) text_[--begin_] = character;
+  }
+  void prepend(std::string_view text) noexcept {
+    for (std::size_t at = text.size(); at-- > 0;) prepend(text[at]);
+  }
+  /// A name in a path, as `append_operation` spells it.
+  void prepend_operation(std::string_view name) noexcept {
+    separate();
+    if (name.empty()) prepend("\\-");
+    for (std::size_t at = name.size(); at-- > 0;) {
+      prepend(name[at]);
+      if (name[at] == '/' || name[at] == '\\') prepend('\\');
+    }
+  }
+  void prepend_other_operations() noexcept {
+    separate();
+    prepend("\\other");
+  }
+  [[nodiscard]] std::string_view text() const noexcept { return {text_.data() + begin_, text_.size() - begin_}; }
+
+ private:
+  void separate() noexcept {
+    if (begin_ != text_.size()) prepend('/');
+  }
+
+  std::array<char, 255> text_;
+  std::size_t begin_ = 255;
+};
+
+/// Somebody who grows, before it is said.
+struct noticed_growth {
+  text_tail space;
+  text_tail owner;
+  double per_step;
+  std::int64_t since_step;
+  std::int64_t steps;
+};
+
+/// The first of those who have grown for `least_steps` and were not noticed before; returns how many it put into `found`.
+/// Under the lock, after a drain. Allocates only pages.
+template <std::size_t Most>
+[[nodiscard]] std::size_t notice_growth(registry& shared, capture_state& state,
+                                        std::array<noticed_growth, Most>& found) noexcept {
+  std::size_t count = 0;
+  ledger& events = state.fold.events();
+  events.settle_spaces();
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    const step_ends& ends = space->ends_of_steps();
+    for (std::size_t index = 0; index < ends.owners().size() && count < Most; ++index) {
+      const std::uint32_t owner = ends.owners()[index];
+      const std::uint64_t key = std::uint64_t{id} << 32 | owner;
+      if (std::find(state.noticed_growth.begin(), state.noticed_growth.end(), key) != state.noticed_growth.end()) continue;
+      const growth_stretch trend = judge_owner(ends, index);
+      const std::uint64_t lasted = ends.count() - std::min<std::uint64_t>(trend.start * ends.width(), ends.count());
+      if (trend.kind != growth_kind::grows || lasted < state.warn_growth_after) continue;
+      if (!state.noticed_growth.push_back(key)) return count;
+      noticed_growth& noticed = found[count++];
+      noticed = {};
+      noticed.space.prepend(shared.labels->text(shared.space_names[id]));
+      if (owner == step_ends::reserved_owner) {
+        noticed.owner.prepend(reserved_beyond_blocks);
+      } else {
+        const operation_tree& tree = events.operations();
+        for (std::uint32_t node = owner; node != 0; node = tree[node].parent) {
+          if (tree[node].name == other_names) {
+            noticed.owner.prepend_other_operations();
+          } else {
+            noticed.owner.prepend_operation(shared.labels->text(tree[node].name));
+          }
+        }
+      }
+      const growth_numbers numbers = numbers_of(ends, trend);
+      noticed.per_step = numbers.per_step;
+      noticed.since_step = numbers.since_step;
+      noticed.steps = numbers.steps;
+    }
+  }
+  return count;
+}
+
+/// One line on stderr, in a single write and without stderr's lock.
+inline void say_growth(const growth_warning& found) noexcept {
+  std::array<char, 768> line;
+  const auto size_of = [](std::string_view text) { return static_cast<int>(text.size()); };
+  const std::string_view owner = found.owner.empty() ? std::string_view{"outside every operation"} : found.owner;
+  std::array<char, 48> since{};
+  if (found.since_step >= 0)
+    std::snprintf(since.data(), since.size(), ", since step %lld", static_cast<long long>(found.since_step) + 1);
+  const int size =
+      std::snprintf(line.data(), line.size(),
+                    "memprof: %.*s grows by %.0f bytes a step%s%.*s%s, after %lld steps; this is said once for each that grows\n",
+                    size_of(found.space), found.space.data(), found.per_step, found.owner.empty() ? " " : " by ", size_of(owner),
+                    owner.data(), since.data(), static_cast<long long>(found.steps));
+  if (size <= 0) return;
+  [[maybe_unused]] const ::ssize_t said =
+      ::write(STDERR_FILENO, line.data(), std::min(static_cast<std::size_t>(size), line.size() - 1));
+}
+
+/// Says who grows, without the lock: the program's function may call memprof.
+[[gnu::cold, gnu::noinline]] inline void warn_of_growth(registry& shared) noexcept {
+  constexpr std::size_t most_at_once = 4;
+  const errno_guard kept;
+  std::array<noticed_growth, most_at_once> found;
+  std::size_t count = 0;
+  void (*tell)(const growth_warning&) noexcept = nullptr;
+  {
+    const internal_control_guard lock{shared};
+    capture_state* const state = state_of(shared);
+    if (shared.drain == nullptr || state == nullptr || state->has_ended) return;
+    shared.drain(shared);
+    count = notice_growth(shared, *state, found);
+    tell = state->on_growth;
+  }
+  for (std::size_t index = 0; index < count; ++index) {
+    const noticed_growth& each = found[index];
+    const growth_warning warning{each.space.text(), each.owner.text(), each.per_step, each.since_step, each.steps};
+    say_growth(warning);
+    if (tell != nullptr) tell(warning);
+  }
+}
+
+/// Reads the process's memory and looks who grows, if it is time. `snapshot_reader` points here while a capture that warns is
+/// active. In a signal handler it waits for the next snapshot: the program's function may not be made for that.
+inline void read_and_watch_at_snapshot() noexcept {
+  read_process_at_snapshot();
+  if (!is_outside(abi_1::this_thread) || !process_growth_schedule.claim()) return;
+  const bool may_look = !is_on_alternate_stack() && !process_handlers.may_be_in_handler();
+  if (may_look) warn_of_growth(abi_1::process_registry);
+  process_growth_schedule.finish(may_look);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
 #include <new>
@@ -18591,7 +19316,9 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     show_block_to_hooks(shared, *state);
     status.keep();
     // Release pairs with the acquire in `record_segment_end`.
-    snapshot_reader.store(read_process_at_snapshot, std::memory_order_release);
+    process_growth_schedule.restart(options.warn_growth_after);
+    snapshot_reader.store(options.warn_growth_after != 0 ? read_and_watch_at_snapshot : read_process_at_snapshot,
+                          std::memory_order_release);
   }
   settle_heap_before(shared, first_reading);
   return number;
@@ -19394,6 +20121,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard, gnu::cold]] inline std::string signed_short_bytes(std::int64_t bytes) {
   return signed_short_bytes(static_cast<double>(bytes));
+}
+
+/// Bytes per step that something grows by. A rare leak has less than one.
+[[nodiscard, gnu::cold]] inline std::string growth_rate(double per_step) {
+  return per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
 }
 
 /// "18,513,664".
@@ -20803,18 +21535,46 @@ inline constexpr double clear_trend = 0.9;
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
-/// "+1.00 KiB per step in cpu; live after STEP: first 1.00 KiB, last 0.977 MiB"; the space only if it is given.
-[[gnu::cold]] inline void add_growth(marked_text& line, const segments_of_name& name, const space_profile* space) {
+/// What all growing owners of a space add in a step.
+[[nodiscard, gnu::cold]] inline double growth_of_owners(const space_profile& space) {
+  double sum = 0;
+  for (const owner_growth& owner : space.growing) sum += owner.per_step;
+  return sum;
+}
+
+/// " by log_metrics, since step 1", or, behind the growth of several, ", 100 B of it by log_metrics, since about step 65".
+[[gnu::cold]] inline void add_growing_owner(marked_text& line, const vector<owner_growth>& growing) {
+  const owner_growth& most = growing.front();
+  if (growing.size() > 1) line.add(", " + growth_rate(most.per_step) + " of it");
+  if (most.owner == reserved_beyond_blocks) {
+    line.add(" reserved, but in no block");
+  } else {
+    add_owner(line.add(most.owner.empty() ? " " : " by "), most.owner);
+  }
+  if (most.since_step < 0) return;
+  line.add(most.since_step == 0 || most.within_steps == 1 ? ", since step " : ", since about step ");
+  line.add_count(add_saturating(most.since_step, 1));
+}
+
+/// "+1.00 KiB per step in cpu by log_metrics, since step 1; live after STEP: first 1.00 KiB, last 0.977 MiB"; the space only if
+/// there are several. If no single owner grows, the slope is that of all that is live.
+[[gnu::cold]] inline void add_growth(marked_text& line, const segments_of_name& name, const space_profile& space,
+                                     bool names_space) {
   const value_summary& live = name.cumulative_current;
-  const bool is_trend = is_constant(name) || name.growth.r_squared >= clear_trend;
-  const std::string slope = (is_constant(name) ? "0 B" : signed_short_bytes(name.growth.per_step)) + " per step";
+  const bool has_owner = !space.growing.empty();
+  const bool is_trend = has_owner || is_constant(name) || name.growth.r_squared >= clear_trend;
+  const std::string slope = (has_owner           ? "+" + growth_rate(growth_of_owners(space))
+                             : is_constant(name) ? "0 B"
+                                                 : signed_short_bytes(name.growth.per_step)) +
+                            " per step";
   if (is_trend) {
-    line.add(slope, grows(name) ? emphasis::caution : emphasis::strong);
+    line.add(slope, has_owner || grows(name) ? emphasis::caution : emphasis::strong);
   } else {
     line.add("no clear trend");
   }
-  if (space != nullptr) line.add(" in ").add_name(space->name);
-  if (is_constant(name)) {
+  if (names_space) line.add(" in ").add_name(space.name);
+  if (has_owner) add_growing_owner(line, space.growing);
+  if (is_constant(name) && !has_owner) {
     line.add(": ").add_bytes(live.last).add(" live after each ").add_name(name.name).add(" (").add_count(name.count).add(")");
     return;
   }
@@ -20838,26 +21598,29 @@ inline constexpr double clear_trend = 0.9;
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr) continue;
     if (&space != topic.space) {
-      if (!grows(*name)) continue;
+      if (!grows(*name) && space.growing.empty()) continue;
       growing.push_back(*name);
       spaces_of_growing.push_back(number);
       continue;
     }
     has_line = true;
-    add_growth(lines, *name, names_space ? &space : nullptr);
+    add_growth(lines, *name, space, names_space);
     const value_summary& live = name->cumulative_current;
     const auto is_extreme = [&](std::int64_t value) { return !is_constant(*name) && value != live.first && value != live.last; };
     if (is_extreme(live.least)) lines.add(", min ").add_bytes(live.least);
     if (is_extreme(live.greatest)) lines.add(", max ").add_bytes(live.greatest);
   }
-  const vector<std::size_t> order = row_order(growing.size(), [&](std::size_t left, std::size_t right) {
-    return growing[left].growth.per_step > growing[right].growth.per_step;
-  });
+  const auto rate_of = [&](std::size_t index) {
+    const space_profile& space = topic.source.spaces[spaces_of_growing[index]];
+    return space.growing.empty() ? growing[index].growth.per_step : growth_of_owners(space);
+  };
+  const vector<std::size_t> order =
+      row_order(growing.size(), [&](std::size_t left, std::size_t right) { return rate_of(left) > rate_of(right); });
   const std::size_t shown = std::min(topic.limits.growing_spaces, order.size());
   for (std::size_t index = 0; index < shown; ++index) {
     if (has_line) lines.end_line();
     has_line = true;
-    add_growth(lines, growing[order[index]], &topic.source.spaces[spaces_of_growing[order[index]]]);
+    add_growth(lines, growing[order[index]], topic.source.spaces[spaces_of_growing[order[index]]], true);
   }
   if (shown != 0 && shown < order.size())
     lines.add("; ").add_count(static_cast<std::int64_t>(order.size() - shown), "more grows", "more grow");
@@ -24301,6 +25064,368 @@ class zero_pages {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/detail/nearest_name.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
+[[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
+  vector<std::size_t> row(right.size() + 1);
+  for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
+  for (std::size_t line = 0; line < left.size(); ++line) {
+    std::size_t diagonal = row[0];
+    row[0] = line + 1;
+    for (std::size_t column = 0; column < right.size(); ++column) {
+      const std::size_t replaced = diagonal + (left[line] == right[column] ? 0 : 1);
+      diagonal = row[column + 1];
+      row[column + 1] = std::min({replaced, row[column] + 1, row[column + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The name in `known` nearest to a word; the first if several are equally near.
+template <class Names>
+[[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
+  std::string_view nearest;
+  std::size_t best = ~std::size_t{0};
+  for (const std::string_view name : known) {
+    const std::size_t apart = letters_apart(word, name);
+    if (apart < best) nearest = name;
+    best = std::min(best, apart);
+  }
+  return nearest;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/check.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// Limits as functions of a profile, for tests: is the peak low enough, does memory grow, does a scope allocate or leave
+/// anything. All take time linear in the profile and throw nothing but what strings throw. What a limit names and the profile
+/// lacks fails: a misspelt name must not let a test pass.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace literals {
+
+/// Sizes in bytes: `64_MiB`. After `using namespace memprof::literals`.
+[[nodiscard]] constexpr std::int64_t operator""_KiB(unsigned long long count) noexcept {
+  return static_cast<std::int64_t>(count << 10);
+}
+[[nodiscard]] constexpr std::int64_t operator""_MiB(unsigned long long count) noexcept {
+  return static_cast<std::int64_t>(count << 20);
+}
+[[nodiscard]] constexpr std::int64_t operator""_GiB(unsigned long long count) noexcept {
+  return static_cast<std::int64_t>(count << 30);
+}
+
+}  // namespace literals
+
+/// Whether a profile keeps a limit. True if it does.
+struct check_result {
+  bool passed = true;
+  std::string message;  ///< what was found, by how much it is over the limit, and the largest owners; a line each
+
+  explicit operator bool() const noexcept { return passed; }
+};
+
+/// At most so many bytes live at one moment: in a memory space; in the segments of a name; or, of an operation, added by any one
+/// of its invocations (`operation_usage::peak`). Name at most one of `segment` and `operation`: of both, the operation counts.
+struct peak_limit {
+  std::string_view space = {};  ///< empty: each memory space
+  std::string_view segment = {};
+  std::string_view operation = {};  ///< its path
+  std::int64_t at_most = 0;
+};
+
+/// At most so many bytes more after each step. Steps are those of the summary's line `Growth`; at least eight are needed.
+struct growth_limit {
+  std::string_view space = {};  ///< empty: each memory space
+  std::int64_t at_most = 0;     ///< per step
+};
+
+/// At most so many allocations: in the whole capture, or in all invocations of an operation with the operations in it.
+struct allocation_limit {
+  std::string_view space = {};      ///< empty: all memory spaces together
+  std::string_view operation = {};  ///< its path, such as the name of an outermost scope; empty: the whole capture
+  std::int64_t at_most = 0;
+};
+
+/// At most so many bytes left behind: live at the end of the capture. Of an operation, the greater of that and of what one
+/// invocation had allocated and not freed when it ended.
+struct leftover_limit {
+  std::string_view space = {};      ///< empty: each memory space
+  std::string_view operation = {};  ///< as in `allocation_limit`
+  std::int64_t at_most = 0;
+};
+
+namespace detail {
+
+/// Collects the lines of a result.
+class check_writer {
+ public:
+  [[gnu::cold]] explicit check_writer(const profile& source) : source_{source} {}
+
+  [[gnu::cold]] void fail(const std::string& line) {
+    passed_ = false;
+    add(line);
+  }
+  [[gnu::cold]] void pass(const std::string& line) { add(line); }
+  /// "peak of cpu 96.0 MiB (100,663,296 B) is 32.0 MiB over 64.0 MiB".
+  [[gnu::cold]] bool judge(const std::string& what, std::int64_t bytes, std::int64_t at_most, const std::string& owners = {}) {
+    const std::int64_t over = subtract_saturating(bytes, at_most);
+    const std::string text = what + " " + short_and_exact_bytes(bytes) + " is ";
+    if (over <= 0) {
+      pass(text + "within " + short_bytes(at_most));
+    } else {
+      fail(text + short_bytes(over) + " over " + short_bytes(at_most) + owners);
+    }
+    return over <= 0;
+  }
+  [[gnu::cold]] void fail_missing(const char* kind, std::string_view name, const vector<std::string_view>& known) {
+    fail("there is no " + std::string{kind} + " '" + on_one_line(name) + "'" +
+         (known.empty() ? std::string{", nor any other"} : "; the nearest is '" + on_one_line(nearest_name(name, known)) + "'"));
+  }
+
+  [[nodiscard, gnu::cold]] check_result result() {
+    if (!source_.exact) add("the profile is not exact: the numbers may be too small");
+    return {passed_, std::move(message_)};
+  }
+
+ private:
+  [[gnu::cold]] void add(const std::string& line) {
+    if (!message_.empty()) message_ += '\n';
+    message_ += line;
+  }
+
+  const profile& source_;
+  bool passed_ = true;
+  std::string message_;
+};
+
+/// ": forward/attention holds 80.0 MiB, model holds 16.0 MiB".
+[[nodiscard, gnu::cold]] inline std::string largest_owners(const live_set& live) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(most, live.by_operation.size()); ++index) {
+    const owned_bytes& owner = live.by_operation[index];
+    text += (index == 0 ? ": " : ", ") +
+            (owner.owner.empty() ? std::string{"what is outside every operation"} : on_one_line(owner.owner));
+    text += " holds " + short_bytes(owner.bytes);
+  }
+  return text;
+}
+
+/// Calls `check(space)` for the spaces that a limit is for; false if it names one that is missing.
+template <class Check>
+[[gnu::cold]] bool for_each_checked_space(const profile& source, std::string_view name, check_writer& writer, Check&& check) {
+  bool is_found = name.empty();
+  vector<std::string_view> known;
+  for (const space_profile& space : source.spaces) {
+    known.push_back(space.name);
+    if (!name.empty() && space.name != name) continue;
+    is_found = true;
+    check(space);
+  }
+  if (!is_found) writer.fail_missing("memory space", name, known);
+  return is_found;
+}
+
+[[nodiscard, gnu::cold]] inline bool require_operation(const profile& source, std::string_view path, check_writer& writer) {
+  if (source.find_operation(path) != nullptr) return true;
+  vector<std::string_view> known;
+  for (const operation_profile& operation : source.operations) known.push_back(operation.path);
+  writer.fail_missing("operation", path, known);
+  return false;
+}
+
+/// Calls `visit(operation, usage)` for what the operation with that path, and those in it, did in a space.
+template <class Visit>
+[[gnu::cold]] void for_each_usage_within(const profile& source, std::string_view path, std::string_view space, Visit&& visit) {
+  vector<bool> is_within(source.operations.size());
+  for (std::size_t index = 0; index < source.operations.size(); ++index) {
+    const operation_profile& operation = source.operations[index];
+    const auto parent = static_cast<std::size_t>(operation.parent);
+    is_within[index] = operation.path == path || (operation.parent >= 0 && parent < index && is_within[parent]);
+    if (!is_within[index]) continue;
+    for (const operation_usage& usage : operation.usage) {
+      if (space.empty() || usage.space == space) visit(operation, usage);
+    }
+  }
+}
+
+[[gnu::cold]] inline void check_segment_peak(const profile& source, const space_profile& space, const peak_limit& limit,
+                                             check_writer& writer) {
+  vector<std::string_view> known;
+  const vector<segments_of_name> names = segments_by_name(source, space);
+  for (const segments_of_name& name : names) {
+    known.push_back(name.name);
+    if (name.name != limit.segment) continue;
+    const live_set* greatest = nullptr;
+    for (std::size_t index = 0; index < std::min(source.segments.size(), space.segments.size()); ++index) {
+      const live_set& live = space.segments[index].live_at_peak;
+      if (source.segments[index].name == limit.segment && (greatest == nullptr || live.bytes > greatest->bytes)) greatest = &live;
+    }
+    writer.judge("peak of " + on_one_line(space.name) + " in " + on_one_line(name.name), name.peak_live_bytes.greatest,
+                 limit.at_most, greatest == nullptr ? std::string{} : largest_owners(*greatest));
+    return;
+  }
+  writer.fail_missing("segment", limit.segment, known);
+}
+
+[[gnu::cold]] inline void check_growth_of(const profile& source, const space_profile& space, std::int64_t at_most,
+                                          check_writer& writer) {
+  constexpr std::int64_t least_steps = 8;
+  const std::string what = on_one_line(space.name);
+  const vector<segments_of_name> names = segments_by_name(source, space);
+  const segments_of_name* const name = end_of_step(names);
+  if (name == nullptr || name->count < least_steps) {
+    writer.fail("growth of " + what + " cannot be judged: at least eight steps are needed, each with a segment of one name");
+    return;
+  }
+  const double per_step = grows(*name) ? name->growth.per_step : 0;
+  if (per_step <= static_cast<double>(at_most)) {
+    writer.pass(what + " grows by " + short_bytes(per_step) + " per step, within " + short_bytes(at_most));
+  } else {
+    const std::string rate = per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
+    writer.fail(what + " grows by " + rate + " per step, over " + short_bytes(at_most) + "; live after " +
+                on_one_line(name->name) + ": first " + short_bytes(name->cumulative_current.first) + ", last " +
+                short_bytes(name->cumulative_current.last));
+  }
+}
+
+/// The operations with the most allocations.
+[[nodiscard, gnu::cold]] inline std::string most_allocating(vector<owned_bytes>& owners) {
+  constexpr std::size_t most = 3;
+  std::stable_sort(owners.begin(), owners.end(),
+                   [](const owned_bytes& left, const owned_bytes& right) { return left.blocks > right.blocks; });
+  std::string text;
+  for (std::size_t index = 0; index < std::min(most, owners.size()); ++index) {
+    const owned_bytes& owner = owners[index];
+    text += (index == 0 ? ": " : ", ") + on_one_line(owner.owner) + " " + grouped(owner.blocks) + " (" +
+            short_bytes(owner.bytes) + ")";
+  }
+  return text;
+}
+
+}  // namespace detail
+
+/// Whether the peak is at most `limit.at_most` bytes.
+///
+/// @code
+/// REQUIRE(memprof::check_peak(capture.profile(), {.space = "cpu", .at_most = 64_MiB}));
+/// @endcode
+[[nodiscard, gnu::cold]] inline check_result check_peak(const profile& source, const peak_limit& limit) {
+  detail::check_writer writer{source};
+  if (!limit.operation.empty() && !detail::require_operation(source, limit.operation, writer)) return writer.result();
+  detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
+    if (!limit.operation.empty()) {
+      std::int64_t peak = 0;
+      for (const operation_usage& usage : source.find_operation(limit.operation)->usage) {
+        if (usage.space == space.name) peak = usage.peak;
+      }
+      writer.judge("peak of operation " + detail::on_one_line(limit.operation) + " in " + detail::on_one_line(space.name), peak,
+                   limit.at_most);
+    } else if (!limit.segment.empty()) {
+      detail::check_segment_peak(source, space, limit, writer);
+    } else {
+      writer.judge("peak of " + detail::on_one_line(space.name), space.cumulative_peak, limit.at_most,
+                   detail::largest_owners(space.live_at_peak));
+    }
+  });
+  return writer.result();
+}
+
+/// Whether what is live at the ends of the steps grows by at most `limit.at_most` bytes per step. Only a clear trend counts: what
+/// rises and falls again, or is made once in the first steps, is none. `memprof check` on a trace is finer, and names who grows.
+[[nodiscard, gnu::cold]] inline check_result check_growth(const profile& source, const growth_limit& limit = {}) {
+  detail::check_writer writer{source};
+  detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
+    detail::check_growth_of(source, space, limit.at_most, writer);
+  });
+  return writer.result();
+}
+
+/// Whether there were at most `limit.at_most` allocations. A capture in which nothing was recorded has none.
+[[nodiscard, gnu::cold]] inline check_result check_allocations(const profile& source, const allocation_limit& limit = {}) {
+  detail::check_writer writer{source};
+  const bool is_missing = !limit.operation.empty() && !detail::require_operation(source, limit.operation, writer);
+  if (is_missing) return writer.result();
+  std::int64_t count = 0;
+  vector<owned_bytes> owners;
+  const auto add = [&](const std::string& path, std::int64_t bytes, std::int64_t allocations) {
+    if (allocations == 0) return;
+    count = detail::add_saturating(count, allocations);
+    owners.push_back({path, bytes, allocations});
+  };
+  if (limit.operation.empty()) {
+    const auto add_space = [&](const space_profile& space) {
+      add("in " + space.name, space.allocations, space.allocation_count);
+    };
+    if (source.spaces.empty()) {
+      writer.pass("no allocation was recorded");
+    } else {
+      detail::for_each_checked_space(source, limit.space, writer, add_space);
+    }
+  } else {
+    detail::for_each_usage_within(source, limit.operation, limit.space,
+                                  [&](const operation_profile& operation, const operation_usage& usage) {
+                                    add(operation.path, usage.self_allocated, usage.allocation_count);
+                                  });
+  }
+  const std::string where = limit.operation.empty() ? std::string{} : " in operation " + detail::on_one_line(limit.operation);
+  const std::string found =
+      detail::grouped(count, "allocation", "allocations") + where + ", at most " + detail::grouped(limit.at_most);
+  if (count <= limit.at_most) {
+    writer.pass(found);
+  } else {
+    writer.fail(found + " allowed" + detail::most_allocating(owners));
+  }
+  return writer.result();
+}
+
+/// Whether at most `limit.at_most` bytes were left behind; with 0, whether all that was allocated was freed.
+[[nodiscard, gnu::cold]] inline check_result check_leftover(const profile& source, const leftover_limit& limit = {}) {
+  detail::check_writer writer{source};
+  if (!limit.operation.empty() && !detail::require_operation(source, limit.operation, writer)) return writer.result();
+  if (source.spaces.empty() && limit.space.empty()) writer.pass("no allocation was recorded");
+  detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
+    const std::string in_space = " in " + detail::on_one_line(space.name);
+    if (limit.operation.empty()) {
+      writer.judge("what is live at the end" + in_space, std::max<std::int64_t>(0, space.cumulative_current), limit.at_most);
+      return;
+    }
+    std::int64_t live = 0;
+    std::int64_t greatest = 0;
+    detail::for_each_usage_within(source, limit.operation, space.name,
+                                  [&](const operation_profile& operation, const operation_usage& usage) {
+                                    live = detail::add_saturating(live, usage.live);
+                                    if (operation.path == limit.operation) greatest = usage.max_delta;
+                                  });
+    writer.judge("what operation " + detail::on_one_line(limit.operation) + " left" + in_space, std::max(live, greatest),
+                 limit.at_most);
+  });
+  return writer.result();
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/check.hpp>
+/// @file
+/// For tests: whether a profile keeps a limit. Not part of the umbrella, since programs that only record do not need it.
+/// <memprof/check_catch2.hpp> and <memprof/check_gtest.hpp> have matchers.
+
 // ---- <memprof/detail/parse_double.hpp>
 #include <charconv>
 #include <cstddef>
@@ -24946,7 +26071,7 @@ template <class Fold>
       total += 2 * std::min(limit, static_cast<double>(record.blocks_at_peak)) * named +
                static_cast<double>(record.owner_count) * named;
     }
-    total += static_cast<double>(space->overall_owners().size()) * named;
+    total += static_cast<double>(space->overall_owners().size() + space->ends_of_steps().owners().size()) * named;
   }
   total += static_cast<double>(events.memories().size()) *
            (static_cast<double>(tree.size()) + static_cast<double>(events.options().largest_blocks)) * named;
@@ -26191,6 +27316,7 @@ inline constexpr name_list field_names<space_profile>{"name",
                                                       "peak_operation",
                                                       "live_at_peak",
                                                       "current_by_category",
+                                                      "growing",
                                                       "capacity",
                                                       "capacity_is_per_core",
                                                       "first_shortfall",
@@ -26215,6 +27341,7 @@ inline constexpr name_list signed_fields<space_profile>{"cumulative_current", "p
 
 template <>
 inline constexpr name_list later_fields<space_profile>{"current_by_category",
+                                                       "growing",
                                                        "capacity",
                                                        "capacity_is_per_core",
                                                        "first_shortfall",
@@ -26315,12 +27442,12 @@ template <>
 inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
 /// Every struct of a profile.
-using profile_structs =
-    decltype(detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
-             detail::facet_structs{} +
-             detail::type_list<operation_invocation, operation_usage, operation_profile, segment, named_segments, segment_summary,
-                               segment_usage, timeline_point, memory_timeline, space_anomalies, space_profile, memory_profile,
-                               checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
+using profile_structs = decltype(
+    detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
+    detail::facet_structs{} +
+    detail::type_list<operation_invocation, operation_usage, operation_profile, owner_growth, segment, named_segments,
+                      segment_summary, segment_usage, timeline_point, memory_timeline, space_anomalies, space_profile,
+                      memory_profile, checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>
@@ -27370,9 +28497,9 @@ inline constexpr int max_numbered = 10'000;
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/session_settings.hpp>
-#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -27421,7 +28548,17 @@ struct session_setting {
   return true;
 }
 
-inline constexpr std::array<session_setting, 5> session_settings{{
+[[nodiscard]] inline bool assign_growth(session_options& options, std::string_view text) noexcept {
+  std::uint32_t steps = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9' || steps > 99'999'999) return false;
+    steps = 10 * steps + static_cast<std::uint32_t>(digit - '0');
+  }
+  options.capture.warn_growth_after = steps;
+  return !text.empty();
+}
+
+inline constexpr std::array<session_setting, 6> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -27434,39 +28571,11 @@ inline constexpr std::array<session_setting, 5> session_settings{{
      [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
+    {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
 }};
 
 /// The variable that names the file.
 inline constexpr std::string_view session_file_variable = "MEMPROF_CONFIG";
-
-/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
-[[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
-  vector<std::size_t> row(right.size() + 1);
-  for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
-  for (std::size_t line = 0; line < left.size(); ++line) {
-    std::size_t diagonal = row[0];
-    row[0] = line + 1;
-    for (std::size_t column = 0; column < right.size(); ++column) {
-      const std::size_t replaced = diagonal + (left[line] == right[column] ? 0 : 1);
-      diagonal = row[column + 1];
-      row[column + 1] = std::min({replaced, row[column] + 1, row[column + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// The name in `known` nearest to a word; the first if several are equally near.
-template <class Names>
-[[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
-  std::string_view nearest;
-  std::size_t best = ~std::size_t{0};
-  for (const std::string_view name : known) {
-    const std::size_t apart = letters_apart(word, name);
-    if (apart < best) nearest = name;
-    best = std::min(best, apart);
-  }
-  return nearest;
-}
 
 /// Sets one key from a file. If the key is unknown or the value invalid, says so and leaves the options unchanged; `where` is its
 /// place in the file.
