@@ -2,10 +2,10 @@
 #include <memprof/check_gtest.hpp>
 #include <memprof/memprof.hpp>
 
-#include <cstddef>
 #include <gmock/gmock.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <cstddef>
 #include <list>
 #include <vector>
 

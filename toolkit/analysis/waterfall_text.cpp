@@ -241,8 +241,8 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
           .end_line();
     }
   }
-  const auto lacks = std::find_if_not(of.columns.begin(), of.columns.end(),
-                                      [](const compared_run& column) { return column.has_categories; });
+  const auto lacks =
+      std::find_if_not(of.columns.begin(), of.columns.end(), [](const compared_run& column) { return column.has_categories; });
   if (lacks != of.columns.end()) {
     section.lines.add("For ").add(title_of(*lacks));
     section.lines.add(" it is unknown which operation held which category, so parts go by name alone; a trace records it.")

@@ -21,11 +21,11 @@ namespace memprof_tests::analysis_baseline {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
+using memprof::baseline_difference;
 using memprof::baseline_of;
 using memprof::baseline_operation;
 using memprof::baseline_space;
 using memprof::growth_since;
-using memprof::baseline_difference;
 using memprof::run_baseline;
 
 namespace {
