@@ -3,9 +3,7 @@
 #include <memprof/check.hpp>
 #include <memprof/config.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/quantity.hpp>
 
-#include <catch2/catch_tostring.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <cstdint>
 #include <functional>
@@ -97,16 +95,3 @@ template <class Limit>
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::catch2
-
-/// How Catch2 shows a profile: its peaks.
-template <>
-struct Catch::StringMaker<memprof::profile> {
-  static std::string convert(const memprof::profile& source) {
-    std::string text = "profile (";
-    for (const memprof::space_profile& space : source.spaces) {
-      if (text.back() != '(') text += ", ";
-      text += space.name + " " + memprof::detail::short_bytes(space.cumulative_peak);
-    }
-    return text + ")";
-  }
-};

@@ -116,15 +116,4 @@ template <class Limit>
 
 }  // namespace gtest
 
-/// How GoogleTest shows a profile: its peaks.
-inline void PrintTo(const profile& source, std::ostream* out) {  // NOLINT(*-naming): GoogleTest's
-  *out << "profile (";
-  const char* separator = "";
-  for (const space_profile& space : source.spaces) {
-    *out << separator << space.name << ' ' << detail::short_bytes(space.cumulative_peak);
-    separator = ", ";
-  }
-  *out << ')';
-}
-
 }  // namespace memprof::inline MEMPROF_ABI

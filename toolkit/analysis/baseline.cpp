@@ -48,9 +48,7 @@ void add_operations(baseline_space& made, const profile& source, const space_pro
 }
 
 /// How large a row is, to sort by.
-std::pair<std::int64_t, std::int64_t> rank_of(const baseline_operation& row) {
-  return {row.held_bytes * row.operations, row.peak_bytes};
-}
+std::pair<std::int64_t, std::int64_t> rank_of(const baseline_operation& row) { return {row.all_held(), row.peak_bytes}; }
 
 /// Makes one row of the operations that differ only in a number.
 vector<baseline_operation> with_equal_layers_folded(const vector<baseline_operation>& rows) {
@@ -120,7 +118,7 @@ run_baseline reduced(const run_baseline& all, std::size_t most_rows) {
     while (space.operations.size() > most_rows) {
       const baseline_operation& last = space.operations.back();
       space.other_operations += last.operations;
-      space.other_bytes += last.held_bytes * last.operations;
+      space.other_bytes = detail::add_saturating(space.other_bytes, last.all_held());
       space.operations.pop_back();
     }
   }
@@ -150,7 +148,7 @@ class owner_matcher {
       if (matched_.contains(&row)) continue;
       baseline_difference made{row.operation, 1, 0, row.held_bytes};
       if (!take_single(row, made.before) && !take_layer(row, made.before) && row.held_bytes <= other_bytes_) {
-        others.after += row.held_bytes;  // it may be one of those left out
+        others.after = add_saturating(others.after, row.held_bytes);  // it may be one of those left out
         continue;
       }
       rows_.push_back(std::move(made));
@@ -215,8 +213,8 @@ std::vector<baseline_difference> growth_since(const baseline_space& before, cons
     baseline_difference& sum = folded[found->second];
     sum.operation = std::get<0>(key);
     sum.operations += row.operations;
-    sum.before += row.before;
-    sum.after += row.after;
+    sum.before = detail::add_saturating(sum.before, row.before);
+    sum.after = detail::add_saturating(sum.after, row.after);
   }
   std::stable_sort(folded.begin(), folded.end(), [](const baseline_difference& left, const baseline_difference& right) {
     return left.change() > right.change();

@@ -30,6 +30,12 @@ struct baseline_operation {
   std::int64_t operations = 1;  ///< how many the row stands for
   std::int64_t held_bytes = 0;  ///< what each of them itself had live at the space's peak
   std::int64_t peak_bytes = 0;  ///< `operation_usage::peak` of each
+
+  /// What all of them held; at most 2^63-1.
+  [[nodiscard]] std::int64_t all_held() const noexcept {
+    std::int64_t bytes = 0;
+    return __builtin_mul_overflow(held_bytes, operations, &bytes) ? INT64_MAX : bytes;
+  }
 };
 
 /// One memory space. `held_bytes` of `operations`, each times its number, and `other_bytes` sum to `peak_bytes`.
@@ -90,7 +96,7 @@ struct baseline_difference {
   std::int64_t before = 0;
   std::int64_t after = 0;
 
-  [[nodiscard]] std::int64_t change() const noexcept { return after - before; }
+  [[nodiscard]] std::int64_t change() const noexcept { return after - before; }  // both at least 0
 };
 
 /// Whose bytes make up the difference between the peaks: the changes sum to it. The greatest growth first; layers that changed

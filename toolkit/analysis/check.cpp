@@ -14,6 +14,7 @@
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <algorithm>
@@ -201,7 +202,7 @@ class run_checker {
     const baseline_space* const rows = short_.find_space(space.space);
     for (const baseline_operation& row : rows->operations) {
       if (of.owners.size() == most_owners_of_condition || row.held_bytes <= 0) break;
-      of.owners.push_back({row.operation, row.operations, row.held_bytes * row.operations, 0});
+      of.owners.push_back({row.operation, row.operations, row.all_held(), 0});
     }
   }
 
@@ -319,6 +320,13 @@ class run_checker {
       raise("run and baseline cannot be compared: " + run_name(source_) + " has " + spaces_of(run_) + ", and " + named + " has " +
             (baseline.spaces.empty() ? "no memory space" : spaces_of(baseline)));
     }
+    const std::set<std::string> own = names_in(run_);
+    const std::set<std::string> others = names_in(baseline);
+    const auto is_shared = [&](const std::string& name) { return others.contains(name); };
+    if (!own.empty() && !others.empty() && std::none_of(own.begin(), own.end(), is_shared)) {
+      raise("run and baseline seem to be of different programs: " + run_name(source_) + " and " + named +
+            " have no segment and no operation in common; --write-baseline makes a new one");
+    }
     if (!baseline.exact) report_.caveats.push_back(named + " is not exact: its bytes may be too small");
     if (baseline.mode != source_.mode) {
       report_.caveats.push_back("the run's mode is " + std::string{to_string(source_.mode)} + ", that of " + named + " " +
@@ -336,6 +344,20 @@ class run_checker {
     for (const check_subject subject : request_.each) {
       if (done.insert(subject).second) add_comparison(baseline, subject);
     }
+  }
+
+  /// Of the segments and the operations; layers by their family.
+  static std::set<std::string> names_in(const run_baseline& of) {
+    std::set<std::string> names;
+    for (const baseline_space& space : of.spaces) {
+      for (const baseline_segment& segment : space.segments) {
+        if (segment.segment != end_segment_name) names.insert("segment " + segment.segment);
+      }
+      for (const baseline_operation& operation : space.operations) {
+        if (!operation.operation.empty()) names.insert(with_folded_layers(operation.operation));
+      }
+    }
+    return names;
   }
 
   [[nodiscard]] std::string baseline_name() const {
@@ -440,7 +462,8 @@ class run_checker {
 std::int64_t check_tolerance::greatest(std::int64_t before) const noexcept {
   const long double share = static_cast<long double>(before) * static_cast<long double>(percent) / 100.0L;
   constexpr long double most = 0x1p62L;
-  const auto of_percent = static_cast<std::int64_t>(std::clamp(share, 0.0L, most));
+  constexpr long double rounding = 1e-6L;  // 0.3 % of 1,000 is 3, although no number of the machine is 0.3
+  const auto of_percent = static_cast<std::int64_t>(std::clamp(share + rounding, 0.0L, most));
   return detail::add_saturating(before, std::max(bytes, of_percent));
 }
 

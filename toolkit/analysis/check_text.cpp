@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/saturating.hpp>
 #include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/section_text.hpp>
@@ -34,7 +35,7 @@ std::string cause_of(const check_condition& of) {
   for (std::size_t index = 0; index < std::min(most, of.owners.size()) && explained < of.over(); ++index) {
     const check_owner& owner = of.owners[index];
     const std::int64_t part = are_changes ? owner.change : owner.bytes;
-    explained += part;
+    explained = add_saturating(explained, part);
     text += (index == 0 ? "" : ", ") + owner_name(owner) +
             (are_changes ? " " + signed_short_bytes(part) : " holds " + short_bytes(part));
   }

@@ -222,6 +222,32 @@ TEST_CASE("check: runs without a common memory space cannot be compared") {
                        MessageMatches(ContainsSubstring("'run.json' has cpu, and the baseline has cuda:0")));
 }
 
+TEST_CASE("check: runs of different programs cannot be compared") {
+  auto capture = memprof::begin_capture();
+  const buffer kept = allocated_in("decoder", 1000);
+  memprof::snapshot("INFERENCE");
+  capture.end();
+  const run_baseline other = reduced(baseline_of(capture.profile()));
+  CHECK_THROWS_MATCHES(
+      compared(training(500), other, "0"), memprof::error,
+      MessageMatches(ContainsSubstring("'run.json' and the baseline have no segment and no operation in common")));
+}
+
+TEST_CASE("check: growth of 3 % a change passes against the last run, and fails against the baseline that was committed") {
+  const run_baseline committed = reduced(baseline_of(training(100'000)));
+  run_baseline last = committed;
+  std::size_t activations = 100'000;
+  int failures = 0;
+  for (int change = 0; change < 10; ++change) {
+    activations += activations * 3 / 100;
+    const memprof::profile of = training(activations);
+    CHECK(compared(of, last, "5%").has_passed());
+    failures += compared(of, committed, "5%").has_passed() ? 0 : 1;
+    last = reduced(baseline_of(of));
+  }
+  CHECK(failures == 9);  // 1.03 squared is more than 1.05
+}
+
 TEST_CASE("check: a run that is not exact, in another mode or on another device says so") {
   memprof::profile of = training(500);
   run_baseline before = baseline_of(of);
@@ -315,6 +341,7 @@ TEST_CASE("check: less than a byte per step is not nothing") {
 TEST_CASE("check: a tolerance is a share or bytes") {
   CHECK(memprof::parse_tolerance("1%").greatest(1000) == 1010);
   CHECK(memprof::parse_tolerance("0.5 %").greatest(1000) == 1005);
+  CHECK(memprof::parse_tolerance("0.3%").greatest(1000) == 1003);
   CHECK(memprof::parse_tolerance("1%").greatest(99) == 99);
   CHECK(memprof::parse_tolerance("16KiB").greatest(0) == 16384);
   CHECK(memprof::parse_tolerance("0").greatest(7) == 7);
