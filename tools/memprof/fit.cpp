@@ -43,6 +43,7 @@ struct fit_arguments {
   setup_options training;
   bool seeks_sequence = false;
   std::string json;
+  bool as_json = false;
 };
 
 /// The memory that a step of the plain trainer, run without dispatch, needs on the device.
@@ -143,12 +144,14 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   }
 
   const memprof::device_space& space = setup.device.tensor_space();
-  print(memprof::fit_sentence(asked, setup.device.name.view()) + "\n\nFit: " + std::string{setup.device.name.view()} + ", " +
-        memprof::detail::gibibytes_text(space.capacity) + " of " + std::string{space.name.view()} +
-        (memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "") + "\nModel: " +
-        memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, asked.seq_len)) + "\nFixed: " +
-        (arguments.seeks_sequence ? "B=" + std::to_string(asked.batch_size) : "T=" + std::to_string(asked.seq_len)) + "\n\n" +
-        memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch"));
+  std::string text =
+      memprof::fit_sentence(asked, setup.device.name.view()) + "\n\nFit: " + std::string{setup.device.name.view()} + ", " +
+      memprof::detail::gibibytes_text(space.capacity) + " of " + std::string{space.name.view()} +
+      (memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "") +
+      "\nModel: " + memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, asked.seq_len)) +
+      "\nFixed: " + (arguments.seeks_sequence ? "B=" + std::to_string(asked.batch_size) : "T=" + std::to_string(asked.seq_len)) +
+      "\n\n" + memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch");
+  if (!arguments.as_json) print(text);
 
   int status = success;
   std::vector<std::string> confirmations;
@@ -163,8 +166,9 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
     }
     if (!agrees) status = failed;
   }
-  print("\nConfirmed by runs of examples/nano_gpt without dispatch:\n");
-  for (const std::string& line : confirmations) print("  " + line + "\n");
+  text = "\nConfirmed by runs of examples/nano_gpt without dispatch:\n";
+  for (const std::string& line : confirmations) text += "  " + line + "\n";
+  if (!arguments.as_json) print(text);
 
   std::vector<std::string> presets;
   for (const bool recompute : {false, true}) {
@@ -174,13 +178,14 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
     one.seq_len = asked.seq_len;
     presets.push_back(smallest_preset(decoder.model, one));
   }
-  print("\nSmallest preset for B=" + std::to_string(asked.batch_size) + ", T=" + std::to_string(asked.seq_len) + ": " +
-        presets[0] + "; with recomputation " + presets[1] + "\n");
+  text = "\nSmallest preset for B=" + std::to_string(asked.batch_size) + ", T=" + std::to_string(asked.seq_len) + ": " +
+         presets[0] + "; with recomputation " + presets[1] + "\n";
+  if (!arguments.as_json) print(text);
 
-  if (!arguments.json.empty()) {
-    const nlohmann::ordered_json document = document_of(setup.device, arguments.seeks_sequence, rows, confirmations, presets);
-    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
-  }
+  const std::string document =
+      memprof::detail::dump(document_of(setup.device, arguments.seeks_sequence, rows, confirmations, presets)) + '\n';
+  if (arguments.as_json) print_json(document);
+  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, document);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the answers: " + memprof::detail::reason_in_errno());
   return status;
@@ -198,6 +203,7 @@ void add_fit(CLI::App& program, int& status) {
       ->type_name("NAME|FILE|SIZE");
   command.add_flag("--longest-sequence", arguments->seeks_sequence,
                    "find the longest sequence for --batch-size (default: 1) instead of the largest batch");
+  command.add_flag("--json", arguments->as_json, "print the answers as JSON");
   command.add_option("--json-out", arguments->json, "also write the answers to this file, as JSON")->type_name("FILE");
   arguments->decoder.add(command);
   arguments->training.add(command);

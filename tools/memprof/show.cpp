@@ -10,8 +10,10 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/terminal.hpp>
 #include <memprof/ledger/segment_history.hpp>
+#include <memprof/profile/json.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/format/tables/csv.hpp>
 #include <memprof/toolkit/format/tables/fact_text.hpp>
 #include <memprof/toolkit/format/tables/markdown.hpp>
@@ -24,6 +26,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +41,7 @@ struct show_arguments {
   std::string csv;  ///< the name of the table
   bool as_csv = false;
   bool as_markdown = false;
+  bool as_json = false;
   std::string facts;  ///< the name of the table; empty: all
   bool shows_facts = false;
   std::size_t top = 0;  ///< 0: not given
@@ -111,7 +115,13 @@ int run_show(const show_arguments& arguments) {
       if (!read.complaint.empty()) memprof::detail::raise(read.complaint);
       require_something(read.profile, arguments.file);
     }
-    print(text_of(read.profile, arguments), stdout, arguments.as_csv ? text_colors::none : text_colors::own);
+    if (arguments.as_json) {
+      memprof::profile named = read.profile;
+      if (named.provenance.file.empty()) named.provenance.file = arguments.file;
+      print_json(memprof::detail::dump(memprof::summary_json(named)) + '\n');
+    } else {
+      print(text_of(read.profile, arguments), stdout, arguments.as_csv ? text_colors::none : text_colors::own);
+    }
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       print_error("show", "cannot write to the standard output");
       return failed;
@@ -190,6 +200,11 @@ void add_show(CLI::App& program, int& status) {
   csv->excludes(markdown)->excludes(format);
   markdown->excludes(format);
   facts->excludes(markdown)->excludes(format);
+  command.add_flag("--json", arguments->as_json, "print the summary as JSON: the verdict, the numbers and their caveats")
+      ->excludes(csv)
+      ->excludes(markdown)
+      ->excludes(format)
+      ->excludes(facts);
   command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
       ->type_name("N")
       ->check(whole_number(60, 1000));

@@ -57,6 +57,7 @@ struct waterfall_arguments {
   std::vector<std::string> rules;
   std::string space;
   std::string json;
+  bool as_json = false;
   std::string html;
   std::size_t width = 0;  ///< 0: not given
   bool runs_step = false;
@@ -202,9 +203,13 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   for (const std::string& text : arguments.rules) rules.push_back(rule_of(text));
   const memprof::waterfall waterfall = memprof::make_waterfall(columns_of(arguments, command, status), rules);
 
-  memprof::text_options options = memprof::detail::fitted_to(stdout, {});
-  if (arguments.width != 0) options.columns = arguments.width;
-  print(memprof::to_text(waterfall, options, arguments.shows_all), stdout, text_colors::own);
+  if (arguments.as_json) {
+    print_json(memprof::detail::dump(memprof::to_json(waterfall)) + '\n');
+  } else {
+    memprof::text_options options = memprof::detail::fitted_to(stdout, {});
+    if (arguments.width != 0) options.columns = arguments.width;
+    print(memprof::to_text(waterfall, options, arguments.shows_all), stdout, text_colors::own);
+  }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the table: " + memprof::detail::reason_in_errno());
   if (!arguments.json.empty())
@@ -232,6 +237,7 @@ void add_waterfall(CLI::App& program, int& status) {
   command.add_flag("--all", arguments->shows_all, "show all operations, those too that do not differ");
   command.add_option("--space", arguments->space, "memory space of the runs (default: the one with the greatest peak)")
       ->type_name("NAME");
+  command.add_flag("--json", arguments->as_json, "print the numbers as JSON");
   command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
   command.add_option("--html", arguments->html, "also write an HTML page to this file")->type_name("FILE");
   command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")

@@ -36,3 +36,9 @@ endif()
 # What the trainer does not have is estimated, and said not to be confirmed.
 run(0 --device gpu-80gb --config llama-7b --dtype bf16 --attention fused --optimizer adam-8bit)
 expect("${output}" "all kept: the plain trainer has no attention but plain, so this is not confirmed by a run\n")
+
+file(READ ${SCRATCH}/fit.json document)
+run(0 --device 80GB --config llama-7b --dtype bf16 --json)
+if(NOT output STREQUAL document)
+  message(FATAL_ERROR "--json prints\n${output}")
+endif()

@@ -296,14 +296,14 @@ tool_add_check(compare "--help lists every option" options
   "EXPECTED=--before --after --end --segment --space --all --markdown --json --json-out --width")
 tool_refuses(waterfall "what has no profile" "cannot read 'text.log': it is neither a trace nor a profile" text.log text.log)
 tool_add_check(waterfall "--help lists every option" options
-  "EXPECTED=--run --map --all --space --json-out --html --width --config --run-config --dtype --optimizer --attention --device")
+  "EXPECTED=--run --map --all --space --json --json-out --html --width --config --run-config --dtype --optimizer --attention --device")
 
 tool_add_check(estimate "--help lists every option" options "EXPECTED=--batch-size --seq-len --d-model --n-heads --layers --base-vocab-size \
 --num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
 --profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --torch --micro-batches \
 --tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --zero --device --profile-out --trace-out")
 tool_add_check(fit "--help lists every option" options
-  "EXPECTED=--device --longest-sequence --json-out --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
+  "EXPECTED=--device --longest-sequence --json --json-out --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
 
 tool_refuses(estimate "heads that do not divide the width" "n_heads 7 does not divide d_model 768" --n-heads 7)
 tool_refuses(estimate "a size of zero" "batch_size is 0, but must be at least 1" --batch-size 0)
