@@ -1,0 +1,135 @@
+#include "captures.hpp"
+
+#include <memprof/backend/torch.hpp>
+#include <memprof/memprof.hpp>
+#include <memprof/toolkit/analysis/block_history.hpp>
+#include <memprof/toolkit/analysis/what_if.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/torch.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+/// @file
+/// Answers of what-if, confirmed by runs without dispatch in which the change was really made.
+
+namespace memprof_tests::torch_what_if {
+
+namespace {
+
+struct program {
+  std::int64_t batch = 16;
+  std::int64_t layers = 4;
+  c10::ScalarType type = torch::kFloat32;
+  bool recomputes = false;
+};
+
+struct block_impl : torch::nn::Module {
+  block_impl() {
+    up = register_module("up", torch::nn::Linear(64, 256));
+    down = register_module("down", torch::nn::Linear(256, 64));
+  }
+  at::Tensor forward(const at::Tensor& input) {
+    auto scope = memprof::track_operation<"block">();
+    return input + down->forward(torch::gelu(up->forward(input)));
+  }
+  torch::nn::Linear up{nullptr};
+  torch::nn::Linear down{nullptr};
+};
+
+/// A block that keeps its input alone and runs again in the backward pass, as with torch.utils.checkpoint (which, if it is
+/// reentrant, also keeps the result of the second run meanwhile).
+struct checkpointed : torch::autograd::Function<checkpointed> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input, block_impl* block) {
+    context->save_for_backward({input});
+    context->saved_data["block"] = reinterpret_cast<std::int64_t>(block);
+    const at::NoGradGuard no_gradients;
+    return block->forward(input);
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               torch::autograd::tensor_list gradients) {
+    const at::Tensor input = context->get_saved_variables()[0].detach().requires_grad_();
+    auto* const block = reinterpret_cast<block_impl*>(context->saved_data["block"].toInt());
+    torch::autograd::Edge from;
+    {
+      const at::AutoGradMode with_gradients{true};
+      from = torch::autograd::impl::gradient_edge(block->forward(input));  // the result itself is not needed again
+    }
+    torch::autograd::Engine::get_default_engine().execute({from}, {gradients[0]}, false, false, true);
+    return {input.grad(), at::Tensor{}};
+  }
+};
+
+struct simulated {
+  std::int64_t peak = 0;
+  memprof::block_history history;
+};
+
+simulated run(const program& asked) {
+  memprof::trace events;
+  memprof::capture_options options;
+  options.trace = &events;
+  auto capture = begin_no_dispatch(options);
+  {
+    std::vector<block_impl> blocks(static_cast<std::size_t>(asked.layers));
+    for (block_impl& block : blocks) {
+      block.to(asked.type);
+      memprof::annotate_module(block);
+    }
+    const at::Tensor input = torch::empty({asked.batch, 128, 64}, asked.type).requires_grad_();
+    memprof::annotate_input(input, "input");
+    at::Tensor loss;
+    {
+      auto scope = memprof::track_operation<"forward">();
+      at::Tensor x = input;
+      for (block_impl& block : blocks) x = asked.recomputes ? checkpointed::apply(x, &block) : block.forward(x);
+      loss = x.pow(2).mean();
+    }
+    memprof::snapshot("FORWARD");
+    loss.backward();
+    memprof::snapshot("BACKWARD");
+  }
+  capture.end();
+  return {capture.profile().space("cpu").cumulative_peak, memprof::read_block_history(events, "cpu", true)};
+}
+
+void check_within_a_percent(std::int64_t answer, std::int64_t really) {
+  CHECK_THAT(static_cast<double>(answer), Catch::Matchers::WithinRel(static_cast<double>(really), 0.01));
+}
+
+}  // namespace
+
+TEST_CASE("torch what if: a larger batch has the peak of a run with that batch, by shapes and by two runs") {
+  const simulated sixteen = run({});
+  const simulated other = run({.batch = 24});
+  const std::int64_t really = run({.batch = 64}).peak;
+  using batching = memprof::what_if_change::batching;
+  const auto by_shapes = what_if(sixteen.history, {.batch = batching{.factor = 4}});
+  CHECK(by_shapes.before.bytes == sixteen.peak);
+  CHECK(by_shapes.price.batch_size == 16);
+  check_within_a_percent(by_shapes.after.bytes, really);
+  check_within_a_percent(what_if(sixteen.history, {.batch = batching{.factor = 4, .other = &other.history}}).after.bytes, really);
+}
+
+TEST_CASE("torch what if: another element type has the peak of a run with that type") {
+  const simulated whole = run({});
+  const auto found = what_if(whole.history, {.types = {{"**", "", "bf16"}, {"(outside every operation)", "", "bf16"}}});
+  check_within_a_percent(found.after.bytes, run({.type = torch::kBFloat16}).peak);
+}
+
+TEST_CASE("torch what if: recomputed blocks have the peak of a run that recomputes them") {
+  for (const std::int64_t layers : {2, 4, 12}) {
+    const auto found = what_if(run({.layers = layers}).history, {.recompute = {"forward/block"}});
+    CHECK(found.price.recomputed_calls == layers);
+    CHECK(found.saved() > 0);
+    check_within_a_percent(found.after.bytes, run({.layers = layers, .recomputes = true}).peak);
+  }
+}
+
+}  // namespace memprof_tests::torch_what_if
