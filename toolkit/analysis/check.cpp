@@ -46,7 +46,7 @@ std::string run_name(const profile& source) {
 }
 
 /// Bytes per step as a whole number; what is less than a byte is not nothing.
-std::int64_t rounded_up(double per_step) {
+std::int64_t whole_bytes_per_step(double per_step) {
   constexpr double most = 0x1p62;
   return static_cast<std::int64_t>(std::ceil(std::clamp(per_step, 0.0, most)));
 }
@@ -251,13 +251,13 @@ class run_checker {
 
   void take_growth_of_trace(check_condition& made, const leak_report& leaks) {
     for (const leak_report::space_row& space : leaks.spaces) {
-      if (space.name == made.space) made.bytes = rounded_up(space.per_step);
+      if (space.name == made.space) made.bytes = whole_bytes_per_step(space.per_step);
     }
     for (const growing_owner& owner : leaks.growing) {
       if (owner.space != made.space) continue;
       if (made.owners.empty()) made.since_step = owner.trend.since_step;
       if (made.owners.size() == most_owners_of_condition) break;
-      const std::int64_t per_step = rounded_up(owner.trend.per_step);
+      const std::int64_t per_step = whole_bytes_per_step(owner.trend.per_step);
       made.owners.push_back({owner.operation, 1, per_step, per_step});
     }
     for (const growing_owner& owner : leaks.unclear) {
@@ -293,7 +293,7 @@ class run_checker {
     }
     const auto steps = static_cast<std::int64_t>(live.size());
     if (steps != name->count && grows(*name)) {
-      made.bytes = rounded_up(name->growth.per_step);
+      made.bytes = whole_bytes_per_step(name->growth.per_step);
       return;
     }
     if (steps < growth_series::least_steps) {
@@ -305,7 +305,7 @@ class run_checker {
     const growth judged = series.judge();
     if (judged.kind == growth_kind::unclear) add_unclear("the memory", space.name);
     if (judged.kind != growth_kind::grows) return;
-    made.bytes = rounded_up(judged.per_step);
+    made.bytes = whole_bytes_per_step(judged.per_step);
     made.since_step = name->count - steps + judged.since_step;
   }
 

@@ -27,7 +27,7 @@ namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 namespace {
 
-nlohmann::ordered_json summary_text(const std::string& text) {
+nlohmann::ordered_json text_or_nothing(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
@@ -41,7 +41,7 @@ std::vector<const space_profile*> spaces_by_peak(const profile& of) {
   return spaces;
 }
 
-const segment* segment_of_peak(const profile& of, const space_profile& space) {
+const segment* segment_with_peak(const profile& of, const space_profile& space) {
   const auto index = static_cast<std::size_t>(space.peak_segment);
   return space.peak_segment >= 0 && index < of.segments.size() ? &of.segments[index] : nullptr;
 }
@@ -66,19 +66,19 @@ nlohmann::ordered_json summary_space(const profile& of, const space_profile& spa
   for (const baseline_operation& row : rows.operations) {
     const std::int64_t bytes = row.all_held();
     if (owners.size() == most_summary_owners || bytes <= 0) break;
-    owners.push_back({{"operation", summary_text(row.operation)}, {"operations", row.operations}, {"bytes", bytes}});
+    owners.push_back({{"operation", text_or_nothing(row.operation)}, {"operations", row.operations}, {"bytes", bytes}});
     rest = subtract_saturating(rest, bytes);
   }
   nlohmann::ordered_json categories = nlohmann::ordered_json::array();
   for (const owned_bytes& each : space.live_at_peak.by_category)
     categories.push_back({{"category", each.owner}, {"bytes", each.bytes}});
-  const segment* const at = segment_of_peak(of, space);
+  const segment* const at = segment_with_peak(of, space);
   const bool has_capacity = space.capacity > 0 && !space.capacity_is_per_core;
   return {{"space", space.name},
           {"peak_bytes", space.cumulative_peak},
           {"segment", at == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(at->name)},
           {"step", at == nullptr || at->step < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(at->step)},
-          {"operation", summary_text(space.peak_operation)},
+          {"operation", text_or_nothing(space.peak_operation)},
           {"owners", owners},
           {"other_owner_bytes", rest},
           {"categories", categories},
@@ -96,7 +96,7 @@ std::string summary_sentence(const profile& of) {
   if (of.spaces.empty()) return "nothing was recorded";
   const space_profile& space = *spaces_by_peak(of).front();
   std::string text = "peak " + short_and_exact_bytes(space.cumulative_peak) + " of " + on_one_line(space.name);
-  if (const segment* const at = segment_of_peak(of, space)) text += " in " + on_one_line(at->name);
+  if (const segment* const at = segment_with_peak(of, space)) text += " in " + on_one_line(at->name);
   if (!space.peak_operation.empty()) text += ", operation " + on_one_line(space.peak_operation);
   const vector<owned_bytes>& owners = space.live_at_peak.by_operation;
   if (!owners.empty() && space.cumulative_peak > 0) {
@@ -136,11 +136,11 @@ nlohmann::ordered_json summary_json(const profile& of) {
           {"version", summary_json_version},
           {"verdict", summary_sentence(of)},
           {"caveats", caveats},
-          {"file", detail::summary_text(of.provenance.file)},
+          {"file", detail::text_or_nothing(of.provenance.file)},
           {"mode", to_string(of.mode)},
           {"exact", of.exact},
           {"complete", of.complete},
-          {"device", detail::summary_text(of.device)},
+          {"device", detail::text_or_nothing(of.device)},
           {"duration_ns", of.duration_ns},
           {"steps", of.step_count},
           {"segments", detail::count_of_segments(of)},
