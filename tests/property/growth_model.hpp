@@ -82,12 +82,7 @@ class growth_model {
       const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(first);
       const std::size_t count = std::min(width_, bytes.size() - first);
       const auto end = begin + static_cast<std::ptrdiff_t>(count);
-      detail::part_bytes part{*std::min_element(begin, end), *std::max_element(begin, end)};
-      if (2 * count < width_) {
-        part = {std::min(part.least, parts.back().least), std::max(part.most, parts.back().most)};
-        parts.pop_back();
-      }
-      parts.push_back(part);
+      parts.push_back({*std::min_element(begin, end), *std::max_element(begin, end)});
     }
     const detail::growth_stretch trend = detail::judge_parts(parts.data(), parts.size());
     if (trend.kind != growth_kind::grows) return;

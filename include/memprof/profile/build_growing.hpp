@@ -6,8 +6,6 @@
 #include <memprof/profile/growth_rule.hpp>
 #include <memprof/profile/owner_growth.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,20 +18,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The fewest steps for a verdict.
 inline constexpr std::uint64_t least_steps_of_growth = 8;
 
-/// What one owner does. A last part that is not even half full counts as a part of the one before: of few steps, the least says
-/// little.
+/// What one owner does.
 [[nodiscard, gnu::cold]] inline growth_stretch judge_owner(const step_ends& ends, std::size_t index) noexcept {
   if (ends.count() < least_steps_of_growth) return {};
-  std::size_t count = ends.part_count();
-  std::array<part_bytes, step_ends::max_parts> parts;
-  std::copy(ends.parts(index), ends.parts(index) + count, parts.begin());
-  const std::uint64_t in_last = ends.count() - (count - 1) * ends.width();
-  if (2 * in_last < ends.width()) {
-    const part_bytes last = parts[--count];
-    part_bytes& into = parts[count - 1];
-    into = {std::min(into.least, last.least), std::max(into.most, last.most)};
-  }
-  return judge_parts(parts.data(), count);
+  return judge_parts(ends.parts(index), ends.part_count());
 }
 
 /// The numbers of an owner that grows.
