@@ -76,7 +76,7 @@ bool is_live_after(const history_block& block, event_number event) { return bloc
 /// Finds the maximum of any range of an array.
 class range_maximum {
  public:
-  explicit range_maximum(std::vector<std::int64_t> leaves) : size_{leaves.size()}, tree_(size_) {
+  explicit range_maximum(const std::vector<std::int64_t>& leaves) : size_{leaves.size()}, tree_(size_) {
     tree_.insert(tree_.end(), leaves.begin(), leaves.end());
     for (std::size_t node = size_; node-- > 1;) tree_[node] = std::max(tree_[2 * node], tree_[2 * node + 1]);
   }
@@ -130,7 +130,7 @@ owner_ranking rank_owners(const block_history& run) {
     std::int64_t most_of_others = 0;
   };
   std::vector<own_bytes> own(rows.size());
-  const range_maximum most{std::move(live)};
+  const range_maximum most{live};
   const auto end_stretch = [&](own_bytes& of, event_number event) {
     if (event > of.since) of.most_of_others = std::max(of.most_of_others, most.of(of.since, event) - of.live);
     of.since = event;
