@@ -11079,8 +11079,6 @@ class growth_rule {
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/build_growing.hpp>
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11093,20 +11091,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The fewest steps for a verdict.
 inline constexpr std::uint64_t least_steps_of_growth = 8;
 
-/// What one owner does. A last part that is not even half full counts as a part of the one before: of few steps, the least says
-/// little.
+/// What one owner does.
 [[nodiscard, gnu::cold]] inline growth_stretch judge_owner(const step_ends& ends, std::size_t index) noexcept {
   if (ends.count() < least_steps_of_growth) return {};
-  std::size_t count = ends.part_count();
-  std::array<part_bytes, step_ends::max_parts> parts;
-  std::copy(ends.parts(index), ends.parts(index) + count, parts.begin());
-  const std::uint64_t in_last = ends.count() - (count - 1) * ends.width();
-  if (2 * in_last < ends.width()) {
-    const part_bytes last = parts[--count];
-    part_bytes& into = parts[count - 1];
-    into = {std::min(into.least, last.least), std::max(into.most, last.most)};
-  }
-  return judge_parts(parts.data(), count);
+  return judge_parts(ends.parts(index), ends.part_count());
 }
 
 /// The numbers of an owner that grows.
@@ -25102,18 +25090,13 @@ template <class Names>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/report/check.hpp>
-#include <algorithm>
-#include <cstddef>
+// ---- <memprof/report/check_limits.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 /// @file
-/// Limits as functions of a profile, for tests: is the peak low enough, does memory grow, does a scope allocate or leave
-/// anything. All take time linear in the profile and throw nothing but what strings throw. What a limit names and the profile
-/// lacks fails: a misspelt name must not let a test pass.
+/// What `<memprof/check.hpp>` checks a profile against, and what comes out.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -25169,6 +25152,23 @@ struct leftover_limit {
   std::string_view operation = {};  ///< as in `allocation_limit`
   std::int64_t at_most = 0;
 };
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/report/check.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// Limits as functions of a profile, for tests: is the peak low enough, does memory grow, does a scope allocate or leave
+/// anything. All take time linear in the profile and throw nothing but what strings throw. What a limit names and the profile
+/// lacks fails: a misspelt name must not let a test pass.
+
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
