@@ -25075,13 +25075,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return row.back();
 }
 
-/// The name in `known` nearest to a word; the first if several are equally near.
+/// The name in `known` nearest to a word; the first if several are equally near. One that begins with the word is nearer than one
+/// that is misspelt: letters at the end were left out.
 template <class Names>
 [[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
   std::string_view nearest;
   std::size_t best = ~std::size_t{0};
   for (const std::string_view name : known) {
-    const std::size_t apart = letters_apart(word, name);
+    const bool is_begin = word.size() > 1 && name.size() > word.size() && name.substr(0, word.size()) == word;
+    const std::size_t apart = is_begin ? 1 : letters_apart(word, name);
     if (apart < best) nearest = name;
     best = std::min(best, apart);
   }
@@ -25294,14 +25296,21 @@ template <class Visit>
     writer.fail("growth of " + what + " cannot be judged: at least eight steps are needed, each with a segment of one name");
     return;
   }
-  const double per_step = grows(*name) ? name->growth.per_step : 0;
+  double per_step = 0;
+  std::string who;
+  for (const owner_growth& owner : space.growing) {
+    per_step += owner.per_step;
+    if (who.empty()) who = owner.owner.empty() ? "what is outside every operation" : on_one_line(owner.owner);
+  }
+  if (who.empty() && grows(*name)) per_step = name->growth.per_step;
   if (per_step <= static_cast<double>(at_most)) {
     writer.pass(what + " grows by " + short_bytes(per_step) + " per step, within " + short_bytes(at_most));
   } else {
     const std::string rate = per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
-    writer.fail(what + " grows by " + rate + " per step, over " + short_bytes(at_most) + "; live after " +
-                on_one_line(name->name) + ": first " + short_bytes(name->cumulative_current.first) + ", last " +
-                short_bytes(name->cumulative_current.last));
+    writer.fail(what + " grows by " + rate + " per step" + (who.empty() ? "" : ", most of it by " + who) + ", over " +
+                short_bytes(at_most) + "; live after " + on_one_line(name->name) + ": first " +
+                short_and_exact_bytes(name->cumulative_current.first) + ", last " +
+                short_and_exact_bytes(name->cumulative_current.last));
   }
 }
 
@@ -25348,7 +25357,7 @@ template <class Visit>
 }
 
 /// Whether what is live at the ends of the steps grows by at most `limit.at_most` bytes per step. Only a clear trend counts: what
-/// rises and falls again, or is made once in the first steps, is none. `memprof check` on a trace is finer, and names who grows.
+/// rises and falls again, or is made once in the first steps, is none.
 [[nodiscard, gnu::cold]] inline check_result check_growth(const profile& source, const growth_limit& limit = {}) {
   detail::check_writer writer{source};
   detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {

@@ -223,9 +223,11 @@ class run_checker {
   // --- growth -----------------------------------------------------------------------------------------------------------
 
   void add_growth(const check_limit& limit) {
-    if (leaks_ != nullptr && !leaks_->is_long_enough())
-      raise("growth cannot be judged: " + grouped_steps(leaks_->steps) + " are too few, at least " +
-            std::to_string(growth_series::least_steps) + " are needed");
+    if (leaks_ != nullptr && !leaks_->is_long_enough()) {
+      raise(leaks_->is_by_count ? "growth cannot be judged: no segment's name repeats; end each step with a segment, such as "
+                                  "memprof::snapshot(\"STEP\")"
+                                : too_few(leaks_->steps));
+    }
     for (const space_profile& space : source_.spaces) {
       if (!counts(space.name)) continue;
       check_condition made;
@@ -247,7 +249,10 @@ class run_checker {
           "allocations in each");
   }
 
-  static std::string grouped_steps(std::int64_t steps) { return counted(steps, "step", "steps"); }
+  static std::string too_few(std::int64_t steps) {
+    return "growth cannot be judged: at least " + std::to_string(growth_series::least_steps) + " steps are needed, and there " +
+           (steps == 1 ? "is " : "are ") + grouped(steps);
+  }
 
   void take_growth_of_trace(check_condition& made, const leak_report& leaks) {
     for (const leak_report::space_row& space : leaks.spaces) {
@@ -273,13 +278,18 @@ class run_checker {
   }
 
   void take_growth_of_profile(check_condition& made, const space_profile& space) {
+    for (const owner_growth& owner : space.growing) {
+      const std::int64_t per_step = whole_bytes_per_step(owner.per_step);
+      made.bytes = add_saturating(made.bytes, per_step);
+      if (made.owners.empty()) made.since_step = std::max<std::int64_t>(0, owner.since_step);
+      if (made.owners.size() < most_owners_of_condition) made.owners.push_back({owner.owner, 1, per_step, per_step});
+    }
+    if (!space.growing.empty()) return;
     const vector<segments_of_name> names = segments_by_name(source_, space);
     const segments_of_name* const name = end_of_step(names);
     if (name == nullptr || name->count < growth_series::least_steps) {
-      raise("growth of " + on_one_line(space.name) + " cannot be judged: " +
-            (name == nullptr ? "no segment's name repeats three times"
-                             : grouped_steps(name->count) + " are too few, at least " +
-                                   std::to_string(growth_series::least_steps) + " are needed"));
+      raise(name == nullptr ? "growth of " + on_one_line(space.name) + " cannot be judged: no segment's name repeats three times"
+                            : too_few(name->count));
     }
     if (is_constant(*name)) return;
     std::vector<std::int64_t> live;  // after the newest steps, the newest first
@@ -298,7 +308,7 @@ class run_checker {
     }
     if (steps < growth_series::least_steps) {
       raise("growth of " + on_one_line(space.name) + " cannot be judged: the profile has too few of its " +
-            grouped_steps(name->count) + " in full; give the trace of the run");
+            counted(name->count, "step", "steps") + " in full; give the trace of the run");
     }
     growth_series series{steps};
     for (std::int64_t step = 0; step < steps; ++step) series.add(live[static_cast<std::size_t>(steps - 1 - step)], step + 1);

@@ -117,7 +117,7 @@ std::string to_junit(const check_report& of) {
       continue;
     }
     const std::string sentence = escaped_for_xml(condition_text(each));
-    text += ">\n   <failure type=\"memprof\" message=\"" + sentence + "\">" + sentence;
+    text.append(">\n   <failure type=\"memprof\" message=\"").append(sentence).append("\">").append(sentence);
     for (const std::string& caveat : of.caveats) text += "\n" + escaped_for_xml(on_one_line(caveat));
     text += "</failure>\n  </testcase>\n";
   }

@@ -3,6 +3,7 @@
 #include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/section_text.hpp>
+#include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_line.hpp>
 #include <memprof/report/text/text_options.hpp>
@@ -21,9 +22,20 @@ namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 namespace {
 
-std::string owner_name(const check_owner& owner) {
+std::string check_owner_name(const check_owner& owner) {
   const std::string_view name = owner.operation.empty() ? outside_every_operation : std::string_view{owner.operation};
   return on_one_line(name) + (owner.operations > 1 ? " x" + std::to_string(owner.operations) : "");
+}
+
+/// For the verdict, a line that is not broken.
+std::string name_in_verdict(std::string_view name) {
+  constexpr std::size_t columns = 60;
+  return shortened_name(name, columns);
+}
+
+/// With all digits where short forms would look alike.
+std::string bytes_beside(std::int64_t bytes, std::int64_t other) {
+  return bytes != other && short_bytes(bytes) == short_bytes(other) ? grouped(bytes) + " B" : short_bytes(bytes);
 }
 
 /// "h.11/mlp +1.30 GiB and head +0.20 GiB since the baseline": as many owners as it takes to explain the excess, at most three.
@@ -36,7 +48,7 @@ std::string cause_of(const check_condition& of) {
     const check_owner& owner = of.owners[index];
     const std::int64_t part = are_changes ? owner.change : owner.bytes;
     explained = add_saturating(explained, part);
-    text += (index == 0 ? "" : ", ") + owner_name(owner) +
+    text += (index == 0 ? "" : ", ") + name_in_verdict(check_owner_name(owner)) +
             (are_changes ? " " + signed_short_bytes(part) : " holds " + short_bytes(part));
   }
   if (of.reason == check_reason::growth) {
@@ -51,8 +63,14 @@ double share_used(const check_condition& of) {
   return of.at_most == 0 ? 0 : static_cast<double>(of.bytes) / static_cast<double>(of.at_most);
 }
 
-void add_condition(marked_text& rows, const check_condition& of) {
-  rows.add_name(condition_name(of)).next_cell().add_bytes(of.bytes).next_cell().add_bytes(of.at_most).next_cell();
+void add_condition(marked_text& rows, const check_condition& of, bool has_limits) {
+  const bool is_other = has_limits && of.reason == check_reason::baseline;
+  rows.add_name(condition_name(of) + (is_other ? " (baseline)" : ""))
+      .next_cell()
+      .add_bytes(of.bytes)
+      .next_cell()
+      .add_bytes(of.at_most)
+      .next_cell();
   if (of.has_passed()) {
     rows.add("passed, ").add_bytes(-of.over()).add(" left");
   } else {
@@ -67,6 +85,8 @@ summary_section table_of_conditions(const check_report& of, bool shows_all) {
   section.is_wide = true;
   section.table.has_titles = true;
   section.table.set_columns("Condition\tbytes\tat most\t", "lrrl");
+  const bool has_limits = std::any_of(of.conditions.begin(), of.conditions.end(),
+                                      [](const check_condition& each) { return each.reason == check_reason::limit; });
   std::size_t left_out = 0;
   for (const bool has_passed : {false, true}) {
     std::size_t shown = 0;
@@ -76,7 +96,7 @@ summary_section table_of_conditions(const check_report& of, bool shows_all) {
         ++left_out;
         continue;
       }
-      add_condition(section.table.rows, each);
+      add_condition(section.table.rows, each, has_limits);
       ++shown;
     }
   }
@@ -89,14 +109,14 @@ summary_section table_of_owners(const check_condition& of) {
   section.is_wide = true;
   section.table.has_titles = true;
   const bool is_growth = of.reason == check_reason::growth;
-  section.table.titles = "Who, in " + condition_name(of) +
+  section.table.titles = (is_growth || of.owners_are_changes ? "Who, in " : "Largest, in ") + condition_name(of) +
                          (is_growth               ? "\tper step"
                           : of.owners_are_changes ? "\tholds\tchange"
                                                   : "\tholds");
   section.table.alignment = of.owners_are_changes ? "lrr" : "lr";
   for (const check_owner& owner : of.owners) {
     marked_text& rows = section.table.rows;
-    rows.add_name(owner_name(owner)).next_cell().add_bytes(owner.bytes);
+    rows.add_name(check_owner_name(owner)).next_cell().add_bytes(owner.bytes);
     if (of.owners_are_changes) rows.next_cell().add_change(owner.change);
     rows.end_line();
   }
@@ -125,17 +145,19 @@ std::string condition_text(const check_condition& of) {
                          : on_one_line(of.space) + " grows by " + short_bytes(of.bytes) + " per step, at most " +
                                short_bytes(of.at_most) + (of.has_passed() ? "" : " are allowed");
   } else {
-    text = condition_name(of) + " " + short_bytes(of.bytes) + " is ";
     const bool is_compared = of.reason == check_reason::baseline;
     const std::int64_t whole = is_compared ? of.before : of.at_most;
     const std::int64_t change = of.bytes - whole;
-    const std::string against = (is_compared ? "the baseline's " : "") + short_bytes(whole);
+    const bool is_near_limit = bytes_beside(of.bytes, of.at_most) != short_bytes(of.bytes);
+    text = name_in_verdict(condition_name(of)) + " " +
+           (is_near_limit ? bytes_beside(of.bytes, of.at_most) : bytes_beside(of.bytes, whole)) + " is ";
+    const std::string against = (is_compared ? "the baseline's " : "") + bytes_beside(whole, of.bytes);
     if (change == 0) {
       text += (is_compared ? "that of the baseline" : "exactly " + against);
     } else {
       text += short_bytes(change < 0 ? -change : change) + (change < 0 ? " under " : " over ") + against;
     }
-    if (is_compared && change > 0) text += " (at most " + short_bytes(of.at_most) + ")";
+    if (is_compared && change > 0) text += " (at most " + bytes_beside(of.at_most, of.bytes) + ")";
   }
   const std::string cause = of.has_passed() ? std::string{} : cause_of(of);
   return cause.empty() ? text : text + ": " + cause;

@@ -181,8 +181,8 @@ bool rank_merge::add(const profile& of, const std::string& file, std::size_t sou
   if (!of.exact && ++inexact_count_ && rank >= 0 && inexact_.size() < most_named) inexact_.push_back(rank);
   // Command lines differ in ranks, ports and the like.
   constexpr std::size_t most_letters = 1000;
-  const auto or_unknown = [](std::string text) { return text.empty() ? std::string{"unknown"} : text; };
-  add_value("program", or_unknown(detail::without_numbers(of.process.command_line).substr(0, most_letters)), rank);
+  const std::string program = detail::without_numbers(of.process.command_line).substr(0, most_letters);
+  add_value("program", program.empty() ? std::string{"unknown"} : program, rank);
   add_value("device", of.device.empty() ? std::string{"none named"} : of.device, rank);
   add_value("run mode", std::string{to_string(of.mode)}, rank);
   add_value("memory", detail::space_families(of), rank);

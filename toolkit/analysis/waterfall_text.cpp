@@ -24,11 +24,11 @@ namespace detail {
 namespace {
 
 /// A column is named after a file, whose name may hold anything.
-std::string title_of(const compared_run& column) { return on_one_line(column.title); }
+std::string column_title(const compared_run& column) { return on_one_line(column.title); }
 
 /// "estimate 1.43 GiB (1,533,996,032 B) in BACKWARD_PASS, operation backward/lm_head".
 void add_peak(marked_text& line, const compared_run& column) {
-  line.add(title_of(column)).add(" ").add_total(column.bytes, emphasis::strong);
+  line.add(column_title(column)).add(" ").add_total(column.bytes, emphasis::strong);
   if (!column.segment.empty()) line.add(" in ").add_name(column.segment);
   if (!column.operation.empty()) line.add(", operation ").add_name(column.operation);
   line.end_line();
@@ -46,8 +46,8 @@ std::int64_t operations_that_change(const waterfall& of, std::size_t column) {
 
 /// Why column `column` is higher or lower than the one before, in at most `most` parts.
 void add_reason(marked_text& line, const waterfall& of, std::size_t column, std::size_t most) {
-  const std::string title = title_of(of.columns[column]);
-  const std::string before = title_of(of.columns[column - 1]);
+  const std::string title = column_title(of.columns[column]);
+  const std::string before = column_title(of.columns[column - 1]);
   const std::int64_t change = of.total().change(column);
   std::vector<const waterfall_part*> parts;
   for (const waterfall_part& part : of.parts) {
@@ -103,9 +103,9 @@ void add_process_change(marked_text& line, const waterfall& of, std::size_t colu
   if (!is_notable(std::max(std::abs(resident), std::abs(heap)), largest)) return;
   const std::int64_t recorded = change([](const process_account& each) { return each.recorded; });
   const std::int64_t resident_heap = change([](const process_account& each) { return each.unrecorded_heap; });
-  line.add(title_of(of.columns[column])).add(" ").add_bytes(process->reading.resident_bytes).add(" resident, ");
+  line.add(column_title(of.columns[column])).add(" ").add_bytes(process->reading.resident_bytes).add(" resident, ");
   line.add_bytes(std::abs(resident), emphasis::strong).add(resident < 0 ? " less" : " more");
-  line.add(" than ").add(title_of(of.columns[column - 1])).add(": recorded ").add_change(recorded);
+  line.add(" than ").add(column_title(of.columns[column - 1])).add(": recorded ").add_change(recorded);
   if (process->is_heap_known() && before->is_heap_known())
     line.add(", heap not recorded ").add(signed_short_bytes(resident_heap), emphasis::alarm);
   line.add(", others ").add_change(resident - recorded - resident_heap);
@@ -138,7 +138,7 @@ summary_table waterfall_table(const waterfall& of, std::string_view first) {
     table.titles.append("\t").append(title);
     table.alignment += 'r';
   };
-  for (const compared_run& column : of.columns) add(title_of(column));
+  for (const compared_run& column : of.columns) add(column_title(column));
   for (std::size_t column = 1; column < of.columns.size(); ++column) add("change");
   return table;
 }
@@ -244,7 +244,7 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
   const auto lacks =
       std::find_if_not(of.columns.begin(), of.columns.end(), [](const compared_run& column) { return column.has_categories; });
   if (lacks != of.columns.end()) {
-    section.lines.add("For ").add(title_of(*lacks));
+    section.lines.add("For ").add(column_title(*lacks));
     section.lines.add(" it is unknown which operation held which category, so parts go by name alone; a trace records it.")
         .end_line();
   }

@@ -42,6 +42,7 @@ nlohmann::ordered_json price_values(const what_if_price& price) {
           {"offloaded_bytes", price.offloaded_bytes},
           {"fetched_bytes", price.fetched_bytes},
           {"offloaded_peak_bytes", price.offloaded_peak},
+          {"unreturned_blocks", price.unreturned_blocks},
           {"untyped_bytes", price.untyped_bytes},
           {"batch_size", price.batch_size},
           {"batch_ratio", price.batch_ratio},

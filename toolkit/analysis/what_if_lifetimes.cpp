@@ -239,6 +239,8 @@ void offload(scenario& to, const block_history& run, std::string_view owner) {
         away.end = places.next(returns);
         to.further.push_back({away.end, end, block});
         to.price.fetched_bytes += to.bytes[block];
+      } else {
+        ++to.price.unreturned_blocks;
       }
       to.away.push_back(away);
       to.ends[block] = away.begin;

@@ -170,7 +170,7 @@ class fewest_owners {
 
   /// The owners; exactly, unless `is_exact()` is false then.
   std::vector<std::uint32_t> find() {
-    const std::vector<std::uint32_t> by_greed = greedy();
+    std::vector<std::uint32_t> by_greed = greedy();
     for (std::size_t count = 0; count < by_greed.size(); ++count) {
       std::fill(state_.begin(), state_.end(), state::free);
       if (search(count)) return taken();

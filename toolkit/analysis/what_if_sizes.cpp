@@ -65,9 +65,16 @@ class batch_shapes {
       const block_history::tensor* const tensor = tensor_of(run, block);
       if (tensor == nullptr) continue;
       if (block.category == category::parameter) of_parameters_.insert(sorted(tensor->shape));
-      if (block.category != category::input || (batch_ != 0 && tensor->shape[0] != batch_)) continue;
+      if (block.category != category::input) continue;
+      first_of_input_ = tensor->shape[0];
+      if (batch_ != 0 && tensor->shape[0] != batch_) continue;
+      is_found_ = true;
       batch_ = tensor->shape[0];
       if (tokens_ == 0 && tensor->shape.size() > 1) tokens_ = batch_ * tensor->shape[1];
+    }
+    if (asked != 0 && first_of_input_ != 0 && !is_found_) {
+      raise("no input has a batch of " + std::to_string(asked) + ": the first dimension of one is " +
+            std::to_string(first_of_input_));
     }
     if (batch_ > 0) return;
     raise(
@@ -86,7 +93,9 @@ class batch_shapes {
  private:
   const block_history& run_;
   std::int64_t batch_;
-  std::int64_t tokens_ = 0;  ///< in a batch; 0: unknown
+  std::int64_t tokens_ = 0;          ///< in a batch; 0: unknown
+  std::int64_t first_of_input_ = 0;  ///< dimension; 0: no input has a shape
+  bool is_found_ = false;            ///< whether an input has the batch
   std::set<std::vector<std::int64_t>> of_parameters_;
 };
 

@@ -77,7 +77,17 @@ void add_price(marked_text& line, const what_if_price& price) {
 
 void add_known(marked_text& line, const what_if_result& of) {
   const what_if_price& price = of.price;
-  if (of.changed_blocks == 0) line.add("the change affects no block of this memory space", emphasis::caution).end_line();
+  if (of.changed_blocks == 0)
+    line.add("the change affects no block of this memory space", emphasis::caution)
+        .add("; recomputation is of activations, temporary blocks and those without a category that outlive their call")
+        .end_line();
+  if (price.unreturned_blocks != 0) {
+    line.add_count(price.unreturned_blocks, "offloaded block is", "offloaded blocks are");
+    line.add(" never freed: when ").add(price.unreturned_blocks == 1 ? "it is" : "they are");
+    line.add(" used, the trace does not say; with what is copied back then, the peak and the price are higher",
+             emphasis::caution);
+    line.end_line();
+  }
   if (price.untyped_bytes != 0) {
     line.add_bytes(price.untyped_bytes)
         .add(" of these owners at the old peak have no known element type, and stay as they are: ");

@@ -180,6 +180,7 @@ int run_check(const check_arguments& arguments) {
     keep_input(arguments.file, output);
     if (!settings.baseline.empty()) keep_input(settings.baseline, output);
   }
+  keep_apart(arguments.json, arguments.junit);
   if (!arguments.json.empty()) keep_other_file(arguments.json, check_kind);
   if (!arguments.junit.empty()) keep_other_file(arguments.junit, junit_kind);
 

@@ -108,6 +108,7 @@ void check_outputs(const compare_arguments& arguments) {
       for (const std::string& input : *side) keep_input(input, *output);
     }
   }
+  keep_apart(arguments.json, arguments.html);
   if (!arguments.json.empty()) keep_other_file(arguments.json, comparison_kind);
   if (!arguments.html.empty()) keep_other_file(arguments.html, page_file_kind);
 }

@@ -22,6 +22,14 @@ void keep_input(const std::string& input, const std::string& output) {
   memprof::detail::raise_about_file("write", output, "it is the input file; choose another output");
 }
 
+void keep_apart(const std::string& output, const std::string& other) {
+  if (output.empty() || other.empty()) return;
+  const auto path = [](const std::string& name) { return std::filesystem::absolute(name).lexically_normal(); };
+  std::error_code failure;  // a missing file is equivalent to none
+  if (path(output) != path(other) && !std::filesystem::equivalent(output, other, failure)) return;
+  memprof::detail::raise_about_file("write", other, "it is another output, too; choose another name for one of them");
+}
+
 void keep_other_file(const std::filesystem::path& output, const file_kind& kind, const std::string& remedy) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(output, ignored) || std::filesystem::file_size(output, ignored) == 0) return;

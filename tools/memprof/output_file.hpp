@@ -39,6 +39,9 @@ struct output_error : memprof::error {
 /// Throws `memprof::error` if `output` is the input file, which writing would destroy.
 void keep_input(const std::string& input, const std::string& output);
 
+/// Throws `memprof::error` if two outputs are the same file. Empty names count as none.
+void keep_apart(const std::string& output, const std::string& other);
+
 /// Throws `memprof::error` if writing would replace a file that is neither empty nor of that kind. `remedy` says what to do.
 void keep_other_file(const std::filesystem::path& output, const file_kind& kind,
                      const std::string& remedy = "remove it or choose another name");

@@ -192,6 +192,7 @@ void check_outputs(const waterfall_arguments& arguments) {
       if (!output->empty()) keep_input(input, *output);
     }
   }
+  keep_apart(arguments.json, arguments.html);
   if (!arguments.json.empty()) keep_other_file(arguments.json, waterfall_kind);
   if (!arguments.html.empty()) keep_other_file(arguments.html, page_file_kind);
 }

@@ -23,7 +23,7 @@ export function startComparison(comparison: Comparison): void {
     if (rows.length > 0) sections.push([id, title, [tableOf(title, comparison, rows, name, nameOf, noun)]]);
   };
   add('operations', 'Operations that differ', comparison.operations, 'Operation', (row) => (row.operations > 1 ? `${shown(row.operation)} \u00d7${count(row.operations)}` : shown(row.operation)), 'operation');
-  add('categories', 'Categories that differ', comparison.categories, 'Category', (row) => categoryName(row.category), 'category');
+  add('categories', 'Categories that differ', comparison.categories, 'Category', (row) => categoryName(row.category), 'row');
   add('sizes', 'Sizes of blocks that differ', comparison.sizes, 'Size of block', (row) => `from ${bytes(row.least_size)}`, 'size');
   add('spaces', 'Peaks of other memory spaces', comparison.other_spaces, 'Memory space', (row) => shown(row.space), 'memory space');
   const nav = h('nav', { 'aria-label': 'Sections' }, ...['answers', ...sections.map(([id]) => id)].map((id) => h('a', { href: `#${id}` }, id[0].toUpperCase() + id.slice(1))));
@@ -48,6 +48,8 @@ function card(id: string, title: string, value: string, exact: string, lines: st
   return h('div', { class: 'answer', 'data-answer': id }, h('h2', {}, title), h('p', { class: 'value', title: exact }, value), ...lines.filter((line) => line).map((line) => h('p', { title: line }, shortened(line, 90))));
 }
 
+const countChange = (value: number): string => (value > 0 ? '+' : '') + count(value);
+
 function runCard(run: ComparedRun, moment: Comparison['moment']): HTMLElement {
   const step = run.step === null ? '' : `, step ${count(run.step + 1)}`;
   const range = run.runs > 1 ? `median of ${count(run.runs)} runs, from ${bytes(run.least_bytes)} to ${bytes(run.greatest_bytes)}` : '';
@@ -62,7 +64,7 @@ function changeCard(comparison: Comparison): HTMLElement {
   const share = percent(Math.abs(by), before.bytes);
   const lines = operations.slice(0, 4).map((row) => `${shown(row.operation)} ${change(row.change_bytes)}`);
   if (operations.length > 4) lines.push(`and ${number(operations.length - 4, 'operation')} more`);
-  return card('change', 'Change', by === 0 ? 'Equal in sum' : `${change(by)}${share ? ` (${share})` : ''}`, exactBytes(by), lines);
+  return card('change', 'Change', by === 0 ? 'Equal in sum' : `${change(by)}${share ? ` (${by > 0 ? '+' : '\u2212'}${share})` : ''}`, exactBytes(by), lines);
 }
 
 function remarks(comparison: Comparison): string[] {
@@ -95,7 +97,7 @@ function tableOf<Row extends ComparedRow>(label: string, comparison: Comparison,
       bytesOf(shown(comparison.before.title), (row) => row.before_bytes),
       bytesOf(shown(comparison.after.title), (row) => row.after_bytes),
       { title: 'Change', value: (row) => row.change_bytes, text: (row) => change(row.change_bytes), exact: (row) => exactBytes(row.change_bytes) },
-      { title: 'Blocks', about: 'The change of the number of blocks', minor: true, value: (row) => row.after_blocks - row.before_blocks },
+      { title: 'Blocks', about: 'The change of the number of blocks', minor: true, value: (row) => row.after_blocks - row.before_blocks, text: (row) => countChange(row.after_blocks - row.before_blocks), exact: (row) => `${count(row.before_blocks)}, then ${count(row.after_blocks)}` },
       { title: 'What', value: (row) => words[row.what] },
     ],
   });

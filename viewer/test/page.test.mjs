@@ -1263,14 +1263,14 @@ describe('a comparison', () => {
   it('says by how much the runs differ, and what makes the difference', async () => {
     for (const scheme of ['light', 'dark']) {
       await on('comparison', made(), { scheme }, async (page) => {
-        assert.deepEqual(await page.locator('#answers .value').allInnerTexts(), [shownBytes(5000), `+${shownBytes(3000)} (60.0 %)`, shownBytes(8000)]);
+        assert.deepEqual(await page.locator('#answers .value').allInnerTexts(), [shownBytes(5000), `+${shownBytes(3000)} (+60.0 %)`, shownBytes(8000)]);
         assert.match(await text(page, '[data-answer=change]'), /h\.\*\/mlp \+2\.44 KiB\s+cache \+1000 B\s+<b>old<\/b> \u2212500 B/);
         assert.equal(await page.locator('[data-answer=notes]').count(), 0);
         const rows = await rowsOf(page, 'Operations that differ');
         assert.deepEqual(rows.map((each) => each.cells), [
-          ['h.*/mlp \u00d712', shownBytes(2000), shownBytes(4500), `+${shownBytes(2500)}`, '1', ''],
-          ['cache', '0 B', '1000 B', '+1000 B', '1', 'new'],
-          ['<b>old</b>', '500 B', '0 B', '\u2212500 B', '1', 'gone'],
+          ['h.*/mlp \u00d712', shownBytes(2000), shownBytes(4500), `+${shownBytes(2500)}`, '+1', ''],
+          ['cache', '0 B', '1000 B', '+1000 B', '+1', 'new'],
+          ['<b>old</b>', '500 B', '0 B', '\u2212500 B', '+1', 'gone'],
         ]);
         assert.deepEqual((await rowsOf(page, 'Sizes of blocks that differ'))[0].cells.slice(0, 3), ['from 1.00 KiB', shownBytes(2000), shownBytes(5000)]);
         await shot(page, `comparison-${scheme}`);

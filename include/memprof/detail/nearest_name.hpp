@@ -25,13 +25,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return row.back();
 }
 
-/// The name in `known` nearest to a word; the first if several are equally near.
+/// The name in `known` nearest to a word; the first if several are equally near. One that begins with the word is nearer than one
+/// that is misspelt: letters at the end were left out.
 template <class Names>
 [[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
   std::string_view nearest;
   std::size_t best = ~std::size_t{0};
   for (const std::string_view name : known) {
-    const std::size_t apart = letters_apart(word, name);
+    const bool is_begin = word.size() > 1 && name.size() > word.size() && name.substr(0, word.size()) == word;
+    const std::size_t apart = is_begin ? 1 : letters_apart(word, name);
     if (apart < best) nearest = name;
     best = std::min(best, apart);
   }

@@ -151,14 +151,21 @@ template <class Visit>
     writer.fail("growth of " + what + " cannot be judged: at least eight steps are needed, each with a segment of one name");
     return;
   }
-  const double per_step = grows(*name) ? name->growth.per_step : 0;
+  double per_step = 0;
+  std::string who;
+  for (const owner_growth& owner : space.growing) {
+    per_step += owner.per_step;
+    if (who.empty()) who = owner.owner.empty() ? "what is outside every operation" : on_one_line(owner.owner);
+  }
+  if (who.empty() && grows(*name)) per_step = name->growth.per_step;
   if (per_step <= static_cast<double>(at_most)) {
     writer.pass(what + " grows by " + short_bytes(per_step) + " per step, within " + short_bytes(at_most));
   } else {
     const std::string rate = per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
-    writer.fail(what + " grows by " + rate + " per step, over " + short_bytes(at_most) + "; live after " +
-                on_one_line(name->name) + ": first " + short_bytes(name->cumulative_current.first) + ", last " +
-                short_bytes(name->cumulative_current.last));
+    writer.fail(what + " grows by " + rate + " per step" + (who.empty() ? "" : ", most of it by " + who) + ", over " +
+                short_bytes(at_most) + "; live after " + on_one_line(name->name) + ": first " +
+                short_and_exact_bytes(name->cumulative_current.first) + ", last " +
+                short_and_exact_bytes(name->cumulative_current.last));
   }
 }
 
@@ -205,7 +212,7 @@ template <class Visit>
 }
 
 /// Whether what is live at the ends of the steps grows by at most `limit.at_most` bytes per step. Only a clear trend counts: what
-/// rises and falls again, or is made once in the first steps, is none. `memprof check` on a trace is finer, and names who grows.
+/// rises and falls again, or is made once in the first steps, is none.
 [[nodiscard, gnu::cold]] inline check_result check_growth(const profile& source, const growth_limit& limit = {}) {
   detail::check_writer writer{source};
   detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {

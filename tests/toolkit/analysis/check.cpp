@@ -299,7 +299,7 @@ check_report growth_checked(const grown& of, std::int64_t at_most, bool has_trac
 
 }  // namespace
 
-TEST_CASE("check: growth per step is limited, from a trace with its owner and from a profile without") {
+TEST_CASE("check: growth per step is limited, and has an owner, from a trace as from a profile") {
   for (const int steps : {40, 1000}) {  // of 1000, the profile does not have all in full
     INFO(steps);
     const grown leaking = steps_that_keep(steps, [](int) { return true; });
@@ -308,9 +308,9 @@ TEST_CASE("check: growth per step is limited, from a trace with its owner and fr
       const check_report failed = growth_checked(leaking, 0, has_trace);
       REQUIRE(failed.conditions.size() == 1);
       CHECK(failed.conditions[0].bytes == 256);
+      CHECK(verdict_of(failed) ==
+            "check: failed: cpu grows by 256 B per step, at most 0 B are allowed: log_metrics +256 B per step, since step 1");
     }
-    CHECK(verdict_of(growth_checked(leaking, 0, true)) ==
-          "check: failed: cpu grows by 256 B per step, at most 0 B are allowed: log_metrics +256 B per step, since step 1");
     const grown warming_up = steps_that_keep(steps, [](int step) { return step < 3; });
     const grown level = steps_that_keep(steps, [](int) { return false; });
     for (const bool has_trace : {true, false}) {
@@ -321,8 +321,44 @@ TEST_CASE("check: growth per step is limited, from a trace with its owner and fr
   const grown short_run = steps_that_keep(7, [](int) { return true; });
   for (const bool has_trace : {true, false}) {
     CHECK_THROWS_MATCHES(growth_checked(short_run, 0, has_trace), memprof::error,
-                         MessageMatches(ContainsSubstring("cannot be judged: 7 steps are too few, at least 8 are needed")));
+                         MessageMatches(ContainsSubstring("cannot be judged: at least 8 steps are needed, and there are 7")));
   }
+}
+
+TEST_CASE("check: a run without steps is told how to have some") {
+  const grown nothing = steps_that_keep(1, [](int) { return false; });
+  memprof::leak_report leaks = nothing.leaks;
+  leaks.is_by_count = true;
+  leaks.steps = 3;
+  check_request request;
+  request.growth = memprof::check_limit{};
+  CHECK_THROWS_MATCHES(check_run(nothing.profile, request, &leaks), memprof::error,
+                       MessageMatches(ContainsSubstring("no segment's name repeats; end each step with a segment")));
+}
+
+TEST_CASE("check: at the limit, all digits are shown") {
+  memprof::check_report of;
+  of.exact = true;
+  of.conditions.push_back({.space = "cpu", .bytes = 562'976, .at_most = 562'975});
+  CHECK(verdict_of(of) == "check: failed: peak of cpu 562,976 B is 1 B over 562,975 B");
+  of.conditions[0].reason = memprof::check_reason::baseline;
+  of.conditions[0].before = 500'000;
+  CHECK(verdict_of(of) == "check: failed: peak of cpu 562,976 B is 61.5 KiB over the baseline's 488 KiB (at most 562,975 B)");
+}
+
+TEST_CASE("check: the verdict is short, whatever the names, and rows of a limit and a baseline can be told apart") {
+  memprof::check_report of;
+  of.exact = true;
+  memprof::check_condition condition{.space = "cpu", .bytes = 5'000, .at_most = 10};
+  condition.owners.push_back({std::string(500, 'x') + "/last", 1, 5'000, 0});
+  of.conditions.push_back(condition);
+  CHECK(verdict_of(of).size() < 200);
+  CHECK_THAT(verdict_of(of), ContainsSubstring("/last holds 4.88 KiB"));
+  condition.reason = memprof::check_reason::baseline;
+  condition.before = 10;
+  of.conditions.push_back(condition);
+  CHECK_THAT(to_text(of), ContainsSubstring("peak of cpu  ") && ContainsSubstring("peak of cpu (baseline)  "));
+  CHECK_THAT(to_text(of), ContainsSubstring("Largest, in peak of cpu"));
 }
 
 TEST_CASE("check: less than a byte per step is not nothing") {

@@ -302,6 +302,8 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
   CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .other = &two.history}}),
                     ContainsSubstring("every block has the same size in both runs"));
   const recorded unshaped = record([] { const buffer made = allocated_in("step", 10); });
+  CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .batch_size = 7}}),
+                    ContainsSubstring("no input has a batch of 7: the first dimension of one is 2"));
   CHECK_THROWS_WITH(what_if(unshaped.history, {.batch = what_if_change::batching{.factor = 2}}),
                     ContainsSubstring("no block of category input has a shape"));
   CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .other = &unshaped.history}}),
@@ -389,6 +391,7 @@ TEST_CASE("what if: offloaded blocks are away between the end of their operation
   CHECK(found.price.offloaded_bytes == 3'000);
   CHECK(found.price.fetched_bytes == 3'000);
   CHECK(found.price.offloaded_peak == 3'000);
+  CHECK(found.price.unreturned_blocks == 0);
 
   const recorded state = record([] {
     const buffer moments = allocated_in("adamw", 4'000, category::optimizer_state);
@@ -397,6 +400,8 @@ TEST_CASE("what if: offloaded blocks are away between the end of their operation
   const what_if_result away = what_if(state.history, {.offload = {"adamw"}});
   CHECK(away.before.bytes == 5'000);
   CHECK(away.after.bytes == 4'000);  // while it is made
+  CHECK(away.price.unreturned_blocks == 1);
+  CHECK_THAT(to_text(away), ContainsSubstring("1 offloaded block is never freed"));
   CHECK_THROWS_WITH(what_if(state.history, {.offload = {"(outside every operation)"}}), ContainsSubstring("name an operation"));
 }
 

@@ -92,6 +92,7 @@ TEST_CASE("check: a name that the profile lacks fails, and the nearest is said")
   CHECK_FALSE(check_peak(of, {.space = "cup", .at_most = 1_GiB}));
   CHECK(check_peak(of, {.segment = "FORWRD", .at_most = 1_GiB}).message ==
         "there is no segment 'FORWRD'; the nearest is 'FORWARD'");
+  CHECK(check_peak(of, {.segment = "FO", .at_most = 1_GiB}).message == "there is no segment 'FO'; the nearest is 'FORWARD'");
   for (const check_result& result :
        {check_peak(of, {.operation = "forwrd", .at_most = 1_GiB}), check_allocations(of, {.operation = "forwrd", .at_most = 99}),
         check_leftover(of, {.operation = "forwrd", .at_most = 1_GiB})}) {
@@ -131,7 +132,9 @@ TEST_CASE("check: growth per step is a clear trend, over eight steps or more") {
   const auto leaking = steps(20, [&](int) { kept.push_back(allocated_in("log_metrics", 256)); });
   CHECK(check_growth(leaking, {.at_most = 256}));
   const check_result failed = check_growth(leaking);
-  CHECK(failed.message == "cpu grows by 256 B per step, over 0 B; live after STEP: first 256 B, last 5.00 KiB");
+  CHECK(
+      failed.message ==
+      "cpu grows by 256 B per step, most of it by log_metrics, over 0 B; live after STEP: first 256 B, last 5.00 KiB (5,120 B)");
   kept.clear();
   const auto level = steps(20, [&](int) { (void)allocated_in("work", 256); });
   CHECK(check_growth(level));

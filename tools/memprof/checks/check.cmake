@@ -112,7 +112,7 @@ expect_one_line("${errors}" "cannot read 'missing.json'")
 record(short --batch-size 3 --steps 2)
 foreach(suffix IN ITEMS memtrace json)
   run(2 short.${suffix} --grow-at-most 0)
-  expect_one_line("${errors}" "cannot be judged: 2 steps are too few, at least 8 are needed|no segment's name repeats three times")
+  expect_one_line("${errors}" "cannot be judged: at least 8 steps are needed, and there are 2|no segment's name repeats three times")
 endforeach()
 
 # A trace that is cut off may lack its peak.

@@ -51,6 +51,9 @@ expect_one_line("${errors}" "it exists and is not a memprof page")
 run(2 small.memtrace large.memtrace --html large.memtrace)
 expect_one_line("${errors}" "it is the input file")
 
+run(2 small.memtrace large.memtrace --html both --json-out ./both)
+expect_one_line("${errors}" "cannot write 'both': it is another output, too")
+
 # Equal runs give nothing.
 foreach(suffix IN ITEMS memtrace json)
   run(0 small.${suffix} again.${suffix})
