@@ -339,17 +339,23 @@ TEST_CASE("check: a run without steps is told how to have some") {
 TEST_CASE("check: at the limit, all digits are shown") {
   memprof::check_report of;
   of.exact = true;
-  of.conditions.push_back({.space = "cpu", .bytes = 562'976, .at_most = 562'975});
+  memprof::check_condition& condition = of.conditions.emplace_back();
+  condition.space = "cpu";
+  condition.bytes = 562'976;
+  condition.at_most = 562'975;
   CHECK(verdict_of(of) == "check: failed: peak of cpu 562,976 B is 1 B over 562,975 B");
-  of.conditions[0].reason = memprof::check_reason::baseline;
-  of.conditions[0].before = 500'000;
+  condition.reason = memprof::check_reason::baseline;
+  condition.before = 500'000;
   CHECK(verdict_of(of) == "check: failed: peak of cpu 562,976 B is 61.5 KiB over the baseline's 488 KiB (at most 562,975 B)");
 }
 
 TEST_CASE("check: the verdict is short, whatever the names, and rows of a limit and a baseline can be told apart") {
   memprof::check_report of;
   of.exact = true;
-  memprof::check_condition condition{.space = "cpu", .bytes = 5'000, .at_most = 10};
+  memprof::check_condition condition;
+  condition.space = "cpu";
+  condition.bytes = 5'000;
+  condition.at_most = 10;
   condition.owners.push_back({std::string(500, 'x') + "/last", 1, 5'000, 0});
   of.conditions.push_back(condition);
   CHECK(verdict_of(of).size() < 200);
