@@ -8,6 +8,7 @@
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
+#include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 
 #include <algorithm>
 #include <cstddef>

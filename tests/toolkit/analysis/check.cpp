@@ -104,7 +104,7 @@ TEST_CASE("check: a peak at its limit passes, and a byte over it fails and names
   REQUIRE(failed.conditions[0].owners.size() == 2);
   CHECK(failed.conditions[0].owners[0].operation == "model");
   CHECK(failed.conditions[0].owners[0].bytes == 1000);
-  CHECK(verdict_of(failed) == "check: failed: peak of cpu 1.46 KiB is 1 B over 1.46 KiB: model holds 1000 B");
+  CHECK(verdict_of(failed) == "check: failed: peak of cpu 1,500 B is 1 B over 1,499 B: model holds 1000 B");
   CHECK_THAT(to_text(failed), StartsWith(verdict_of(failed) + "\n"));
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("check: against a baseline, the tolerance decides, and the owner that 
   CHECK(failed.conditions[0].at_most == 1515);
   CHECK(failed.conditions[0].reason == check_reason::baseline);
   CHECK(verdict_of(failed) ==
-        "check: failed: peak of cpu 1.48 KiB is 16 B over the baseline's 1.46 KiB (at most 1.48 KiB): forward/attention +16 B "
+        "check: failed: peak of cpu 1,516 B is 16 B over the baseline's 1.46 KiB (at most 1,515 B): forward/attention +16 B "
         "since the baseline");
   CHECK(compared(training(531), before, "31").has_passed());
   CHECK_FALSE(compared(training(532), before, "31").has_passed());
