@@ -60,7 +60,7 @@ const block_history::tensor* tensor_of(const block_history& run, const history_b
 /// What in a run has the batch in its shape.
 class batch_shapes {
  public:
-  batch_shapes(const block_history& run, std::int64_t asked) : run_{run}, batch_{asked} {
+  batch_shapes(const block_history& run, std::int64_t asked) : batch_{asked} {
     for (const history_block& block : run.blocks) {
       const block_history::tensor* const tensor = tensor_of(run, block);
       if (tensor == nullptr) continue;
@@ -91,7 +91,6 @@ class batch_shapes {
   }
 
  private:
-  const block_history& run_;
   std::int64_t batch_;
   std::int64_t tokens_ = 0;          ///< in a batch; 0: unknown
   std::int64_t first_of_input_ = 0;  ///< dimension; 0: no input has a shape

@@ -83,7 +83,7 @@ class step_ends {
   /// How many ends there were since the choice, and how many are in a part, except for the last one.
   [[nodiscard]] std::uint64_t count() const noexcept { return ends_; }
   [[nodiscard]] std::uint64_t width() const noexcept { return width_; }
-  [[nodiscard]] std::size_t part_count() const noexcept { return static_cast<std::size_t>((ends_ + width_ - 1) / width_); }
+  [[nodiscard]] std::size_t part_count() const noexcept { return (ends_ + width_ - 1) / width_; }
   /// The owners: operations, 0 for none, or `reserved_owner`.
   [[nodiscard]] const page_array<std::uint32_t>& owners() const noexcept { return operations_; }
   /// The parts of the owner at that index.
