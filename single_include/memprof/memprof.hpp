@@ -10935,6 +10935,7 @@ enum class growth_kind : std::uint8_t {
   grows,       ///< they still grow at the end of the run
 };
 
+/// Its name in JSON.
 [[nodiscard]] constexpr std::string_view to_string(growth_kind kind) noexcept {
   constexpr std::string_view names[] = {"level", "levels_off", "unclear", "grows"};
   return names[static_cast<std::size_t>(kind)];
