@@ -7,6 +7,7 @@
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_line.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/check.hpp>
 #include <memprof/toolkit/analysis/check_text.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
@@ -182,29 +183,24 @@ std::string verdict_of(const check_report& of) {
 
 std::string to_text(const check_report& of, const text_options& options, bool shows_all) {
   using namespace detail;
-  constexpr std::size_t max_lines_each = 6;
   constexpr std::size_t most_tables = 3;
-  std::string text =
-      with_emphasis(verdict_of(of), of.has_passed() ? emphasis::strong : emphasis::alarm, options.is_colored) + "\n";
-  const auto add = [&](const summary_section& section) {
-    append_section(text, section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored);
-  };
-  text += '\n';
-  add(table_of_conditions(of, shows_all));
+  answer_text text{options};
+  text.add_table(table_of_conditions(of, shows_all));
   std::size_t tables = 0;
   for (const check_condition& each : of.conditions) {
     if (each.has_passed() || each.owners.empty() || (tables == most_tables && !shows_all)) continue;
     ++tables;
-    text += '\n';
-    add(table_of_owners(each));
+    text.add_table(table_of_owners(each));
   }
-  if (of.caveats.empty()) return text;
-  text += '\n';
-  summary_section section;
-  section.heading = "Caveats";
-  for (const std::string& caveat : of.caveats) section.lines.add(on_one_line(caveat)).end_line();
-  append_section(text, section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored);
-  return text;
+  if (!of.caveats.empty()) {
+    summary_section section;
+    section.heading = "Caveats";
+    for (const std::string& caveat : of.caveats) section.lines.add(on_one_line(caveat)).end_line();
+    text.add_table(section);
+  }
+  // The first line is for logs, and is not broken.
+  const emphasis how = of.has_passed() ? emphasis::strong : emphasis::alarm;
+  return with_emphasis(verdict_of(of), how, options.is_colored) + "\n" + text.take();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -6,6 +6,7 @@
 #include <memprof/report/text/section_text.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
@@ -294,40 +295,29 @@ std::string markdown_name(std::string_view name) {
 
 std::string to_text(const comparison& of, const text_options& options, bool shows_all) {
   using namespace detail;
-  constexpr std::size_t max_lines_each = 6;
   constexpr std::size_t most_operations = 20;
   constexpr std::size_t most_sizes = 8;
-  std::string text;
-  const auto add = [&](const summary_section& section) {
-    append_section(text, section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored);
-  };
-  const auto add_lines = [&](std::string_view heading, auto&& write) {
-    summary_section section;
-    section.heading = heading;
-    write(section.lines);
-    add(section);
-  };
-  add_lines(heading_of(of.after.moment), [&](marked_text& lines) {
+  answer_text text{options};
+  text.add_lines(heading_of(of.after.moment), [&](marked_text& lines) {
     add_run(lines, of.before);
     add_run(lines, of.after);
   });
-  add_lines("Change", [&](marked_text& lines) { add_reason(lines, of); });
-  add_lines("Moment", [&](marked_text& lines) { add_moment(lines, of); });
-  add_lines("Spaces", [&](marked_text& lines) { add_other_spaces(lines, of); });
-  add_lines("Noise", [&](marked_text& lines) { add_noise(lines, of); });
-  add_lines("Reserved", [&](marked_text& lines) { add_reserved(lines, of); });
-  add_lines("Process", [&](marked_text& lines) { add_process(lines, of); });
-  add_lines("Accuracy", [&](marked_text& lines) { add_accuracy(lines, of); });
-  if (of.is_equal() && !shows_all) return text;
+  text.add_lines("Change", [&](marked_text& lines) { add_reason(lines, of); });
+  text.add_lines("Moment", [&](marked_text& lines) { add_moment(lines, of); });
+  text.add_lines("Spaces", [&](marked_text& lines) { add_other_spaces(lines, of); });
+  text.add_lines("Noise", [&](marked_text& lines) { add_noise(lines, of); });
+  text.add_lines("Reserved", [&](marked_text& lines) { add_reserved(lines, of); });
+  text.add_lines("Process", [&](marked_text& lines) { add_process(lines, of); });
+  text.add_lines("Accuracy", [&](marked_text& lines) { add_accuracy(lines, of); });
+  if (of.is_equal() && !shows_all) return text.take();
   const auto add_table = [&](const std::vector<comparison_row>& rows, std::string_view first, std::size_t most, bool are_sizes) {
     if (rows.empty() || (count_of_differing(rows) == 0 && !shows_all)) return;
-    text += '\n';
-    add(table_of(of, rows, first, most, shows_all, are_sizes));
+    text.add_table(table_of(of, rows, first, most, shows_all, are_sizes));
   };
   add_table(of.operations, "Operation", most_operations, false);
   add_table(of.categories, "Category", most_operations, false);
   add_table(of.sizes, "Size of block", most_sizes, true);
-  return text;
+  return text.take();
 }
 
 std::string to_markdown(const comparison& of, std::size_t most) {

@@ -3,6 +3,7 @@
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/section_text.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/leaks_text.hpp>
@@ -158,33 +159,21 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
 
 std::string to_text(const leak_report& of, std::int64_t more_steps, const text_options& options, bool shows_all) {
   using namespace detail;
-  constexpr std::size_t max_lines_each = 4;
-  std::string text;
-  const auto add = [&](const summary_section& section) {
-    append_section(text, section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored);
-  };
-  const auto add_lines = [&](std::string_view heading, auto&& write) {
-    summary_section section;
-    section.heading = heading;
-    write(section.lines);
-    add(section);
-  };
-  add_lines("Leaks", [&](marked_text& lines) { add_verdict(lines, of); });
-  add_lines("Steps", [&](marked_text& lines) { add_steps(lines, of); });
-  add_lines("After", [&](marked_text& lines) { add_forecast(lines, of, more_steps); });
-  add_lines("Accuracy", [&](marked_text& lines) {
+  answer_text text{options, 4};
+  text.add_lines("Leaks", [&](marked_text& lines) { add_verdict(lines, of); });
+  text.add_lines("Steps", [&](marked_text& lines) { add_steps(lines, of); });
+  text.add_lines("After", [&](marked_text& lines) { add_forecast(lines, of, more_steps); });
+  text.add_lines("Accuracy", [&](marked_text& lines) {
     if (!of.exact)
       lines.add("not exact", emphasis::caution).add(": lost frees look like leaks; memprof show names the reason").end_line();
   });
   const auto add_table = [&](const std::vector<growing_owner>& owners, growth_kind kind) {
-    if (owners.empty()) return;
-    text += '\n';
-    add(table_of(of, owners, kind, shows_all));
+    if (!owners.empty()) text.add_table(table_of(of, owners, kind, shows_all));
   };
   add_table(of.growing, growth_kind::grows);
   add_table(of.unclear, growth_kind::unclear);
   add_table(of.levelled, growth_kind::levels_off);
-  return text;
+  return text.take();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -4,6 +4,7 @@
 #include <memprof/report/text/section_text.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/rank_merge.hpp>
 #include <memprof/toolkit/analysis/rank_merge_text.hpp>
@@ -304,16 +305,9 @@ summary_section segment_table(const merged_ranks& of) {
 
 std::string to_text(const merged_ranks& of, const text_options& options, bool shows_all) {
   using namespace detail;
-  constexpr std::size_t max_lines_each = 6;
-  std::string text;
-  const auto add = [&](const summary_section& section) {
-    append_section(text, section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored);
-  };
+  answer_text text{options};
   const auto add_lines = [&](std::string_view heading, auto&& write) {
-    summary_section section;
-    section.heading = heading;
-    write(section.lines, of);
-    add(section);
+    text.add_lines(heading, [&](marked_text& lines) { write(lines, of); });
   };
   add_lines("Ranks", add_rank_verdict);
   add_lines("Missing", add_missing_ranks);
@@ -321,13 +315,9 @@ std::string to_text(const merged_ranks& of, const text_options& options, bool sh
   add_lines("Peak", add_rank_peaks);
   add_lines("Differs", add_rank_differences);
   add_lines("Accuracy", add_inexact_ranks);
-  text += '\n';
-  add(rank_table(of, shows_all));
-  if (of.segments.size() > 1) {
-    text += '\n';
-    add(segment_table(of));
-  }
-  return text;
+  text.add_table(rank_table(of, shows_all));
+  if (of.segments.size() > 1) text.add_table(segment_table(of));
+  return text.take();
 }
 
 std::string to_markdown(const merged_ranks& of) {

@@ -5,6 +5,7 @@
 #include <memprof/report/text/section_text.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
 
@@ -257,11 +258,7 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
 std::string to_text(const waterfall& of, const text_options& options, bool shows_all) {
   using namespace detail;
   constexpr std::size_t max_reasons = 4;
-  constexpr std::size_t max_lines_each = 6;
-  std::string text;
-  const auto add = [&](const summary_section& section) {
-    append_section(text, section, std::max<std::size_t>(options.columns, 60), max_lines_each, options.is_colored);
-  };
+  answer_text text{options};
   summary_section peaks;
   peaks.heading = "Peak";
   for (const compared_run& column : of.columns) add_peak(peaks.lines, column);
@@ -273,16 +270,13 @@ std::string to_text(const waterfall& of, const text_options& options, bool shows
     add_reason(reasons.lines, of, column, max_reasons);
     add_process_change(processes.lines, of, column);
   }
-  add(peaks);
-  add(reasons);
-  add(processes);
-  add(waterfall_notes(of, shows_all));
-  text += '\n';
-  add(part_section(of, shows_all));
-  if (of.categories.empty()) return text;
-  text += '\n';
-  add(category_section(of));
-  return text;
+  text.add(peaks);
+  text.add(reasons);
+  text.add(processes);
+  text.add(waterfall_notes(of, shows_all));
+  text.add_table(part_section(of, shows_all));
+  if (!of.categories.empty()) text.add_table(category_section(of));
+  return text.take();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/report/text/marked_text.hpp>
+#include <memprof/report/text/section_text.hpp>
+#include <memprof/report/text/text_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The text of an answer, in the columns of a terminal: paragraphs behind headings, then tables behind empty lines.
+class answer_text {
+ public:
+  /// A line that is too long is broken into at most `max_lines_each`.
+  explicit answer_text(const text_options& options, std::size_t max_lines_each = 6)
+      : columns_{std::max<std::size_t>(options.columns, 60)}, max_lines_each_{max_lines_each}, is_colored_{options.is_colored} {}
+
+  /// `write(lines)` writes the paragraph; if it writes nothing, there is none.
+  template <class Write>
+  void add_lines(std::string_view heading, Write&& write) {
+    summary_section section;
+    section.heading = heading;
+    write(section.lines);
+    add(section);
+  }
+  void add(const summary_section& section) { append_section(text_, section, columns_, max_lines_each_, is_colored_); }
+  void add_table(const summary_section& section) {
+    text_ += '\n';
+    add(section);
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::size_t columns_;
+  std::size_t max_lines_each_;
+  bool is_colored_;
+  std::string text_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
