@@ -426,19 +426,19 @@ class run_checker {
     }
   }
 
-  /// Of layers that are one row of the baseline, the one with the greatest peak is compared.
+  /// Equal layers are one row of the baseline, which does not say which they are: the layers of a family are compared in the
+  /// order of their peaks, and the one that exceeds its limit most is the condition.
   void compare_operations(const baseline_space& space, const baseline_space& before, std::vector<std::string>& unknown) {
     std::unordered_map<std::string_view, std::int64_t> single;
-    std::map<std::string, std::int64_t> layers;
+    std::map<std::string, std::vector<const baseline_operation*>> groups;
     for (const baseline_operation& row : before.operations) {
       if (row.operations == 1) {
         single[row.operation] = row.peak_bytes;
       } else {
-        std::int64_t& greatest = layers[row.operation];
-        greatest = std::max(greatest, row.peak_bytes);
+        groups[row.operation].push_back(&row);
       }
     }
-    std::map<std::string, const baseline_operation*> greatest_layer;
+    std::map<std::string, std::vector<const baseline_operation*>> layers;
     for (const baseline_operation& operation : space.operations) {
       if (operation.operation.empty()) continue;
       if (const auto found = single.find(operation.operation); found != single.end()) {
@@ -446,15 +446,42 @@ class run_checker {
         continue;
       }
       const std::string family = with_folded_layers(operation.operation);
-      if (!layers.contains(family)) {
+      if (groups.contains(family)) {
+        layers[family].push_back(&operation);
+      } else {
         unknown.push_back(operation.operation);
-        continue;
       }
-      const baseline_operation*& greatest = greatest_layer[family];
-      if (greatest == nullptr || operation.peak_bytes > greatest->peak_bytes) greatest = &operation;
     }
-    for (const auto& [family, operation] : greatest_layer)
-      compare(check_subject::operation, space, operation->operation, operation->peak_bytes, layers[family]);
+    for (auto& [family, own] : layers) compare_layers(space, own, groups[family]);
+  }
+
+  void compare_layers(const baseline_space& space, std::vector<const baseline_operation*>& layers,
+                      std::vector<const baseline_operation*>& groups) {
+    for (std::vector<const baseline_operation*>* const each : {&layers, &groups}) {
+      std::stable_sort(each->begin(), each->end(), [](const baseline_operation* left, const baseline_operation* right) {
+        return left->peak_bytes > right->peak_bytes;
+      });
+    }
+    const baseline_operation* worst = nullptr;
+    std::int64_t worst_before = 0;
+    std::int64_t worst_excess = 0;
+    std::size_t group = 0;
+    std::int64_t of_group = 0;
+    for (const baseline_operation* const layer : layers) {
+      // Layers that are new are compared with the smallest.
+      if (of_group == groups[group]->operations && group + 1 < groups.size()) {
+        ++group;
+        of_group = 0;
+      }
+      ++of_group;
+      const std::int64_t known = groups[group]->peak_bytes;
+      const std::int64_t excess = subtract_saturating(layer->peak_bytes, request_.tolerance.greatest(known));
+      if (worst != nullptr && excess <= worst_excess) continue;
+      worst = layer;
+      worst_before = known;
+      worst_excess = excess;
+    }
+    compare(check_subject::operation, space, worst->operation, worst->peak_bytes, worst_before);
   }
 
   const profile& source_;
