@@ -57,6 +57,7 @@ struct block_history {
   };
 
   std::string space;
+  bool exact = false;  ///< as in the run's profile, which says it: `read_block_history` does not
   std::vector<history_block> blocks;
   event_number events = 0;            ///< the last one
   std::vector<operation> operations;  ///< the first is "no operation"; parents come before their children

@@ -4,7 +4,7 @@
 #include <memprof/toolkit/analysis/block_history.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 #include <memprof/toolkit/analysis/what_if.hpp>
-#include <memprof/toolkit/analysis/what_if_scenario.hpp>
+#include <memprof/toolkit/analysis/what_if/scenario.hpp>
 #include <memprof/trace/category.hpp>
 
 #include <algorithm>
@@ -143,6 +143,8 @@ what_if_result what_if(const block_history& run, const what_if_change& change) {
 
   what_if_result result;
   result.space = run.space;
+  const bool is_other_exact = !change.batch || change.batch->other == nullptr || change.batch->other->exact;
+  result.exact = run.exact && is_other_exact;
   result.before = described(run, before.peak, static_cast<std::int64_t>(before.live.size()));
   result.after = described(run, after.peak, static_cast<std::int64_t>(after.live.size()));
   result.changed_blocks = std::count(changed.is_changed.begin(), changed.is_changed.end(), true);

@@ -64,6 +64,7 @@ nlohmann::ordered_json to_json(const what_if_result& of) {
   return {{"format", what_if_json_format},
           {"version", what_if_json_version},
           {"space", of.space},
+          {"exact", of.exact},
           {"before", detail::peak_values(of.before)},
           {"after", detail::peak_values(of.after)},
           {"saved_bytes", of.saved()},
@@ -79,6 +80,7 @@ nlohmann::ordered_json to_json(const owner_ranking& of) {
   return {{"format", what_if_json_format},
           {"version", what_if_json_version},
           {"space", of.space},
+          {"exact", of.exact},
           {"peak_bytes", of.peak},
           {"ranking", detail::ranked_values(of.owners)}};
 }
@@ -87,6 +89,7 @@ nlohmann::ordered_json to_json(const target_answer& of) {
   return {{"format", what_if_json_format},
           {"version", what_if_json_version},
           {"space", of.space},
+          {"exact", of.exact},
           {"peak_bytes", of.peak},
           {"target_bytes", of.target},
           {"possible", of.is_possible()},

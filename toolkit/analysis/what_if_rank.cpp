@@ -1,7 +1,7 @@
 #include <memprof/config.hpp>
 #include <memprof/toolkit/analysis/block_history.hpp>
+#include <memprof/toolkit/analysis/what_if/scenario.hpp>
 #include <memprof/toolkit/analysis/what_if_rank.hpp>
-#include <memprof/toolkit/analysis/what_if_scenario.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -115,6 +115,7 @@ owner_ranking rank_owners(const block_history& run) {
   const owned_events events{run};
   owner_ranking result;
   result.space = run.space;
+  result.exact = run.exact;
   std::vector<std::int64_t> live(std::size_t{run.events} + 1);
   events.for_each_change(
       [&](event_number event, std::int64_t change, const history_block&) { live[event] = live[event - 1] + change; });
@@ -269,6 +270,7 @@ target_answer find_target(const block_history& run, std::int64_t target, std::in
   const auto is_left = [&](const history_block& block) { return !is_gone[events.owner_of(block)] || !is_removable(block); };
   target_answer result;
   result.space = run.space;
+  result.exact = run.exact;
   result.target = target;
   const highest peak = highest_of(events, is_left);
   result.peak = peak.bytes;

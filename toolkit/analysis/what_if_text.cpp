@@ -3,6 +3,7 @@
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/section_text.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/what_if.hpp>
 #include <memprof/toolkit/analysis/what_if_rank.hpp>
 #include <memprof/toolkit/analysis/what_if_text.hpp>
@@ -167,45 +168,25 @@ summary_section table_of(const std::vector<ranked_owner>& owners, std::int64_t p
   return section;
 }
 
-/// What all answers have in common: paragraphs behind headings, and tables behind empty lines.
-class answer_text {
- public:
-  explicit answer_text(const text_options& options) : options_{options} {}
-
-  template <class Write>
-  void add_lines(std::string_view heading, Write&& write) {
-    summary_section section;
-    section.heading = heading;
-    write(section.lines);
-    add(section);
-  }
-  void add_table(const summary_section& section) {
-    text_ += '\n';
-    add(section);
-  }
-  [[nodiscard]] std::string take() { return std::move(text_); }
-
- private:
-  void add(const summary_section& section) {
-    constexpr std::size_t max_lines_each = 4;
-    append_section(text_, section, std::max<std::size_t>(options_.columns, 60), max_lines_each, options_.is_colored);
-  }
-
-  const text_options& options_;
-  std::string text_;
-};
+void add_accuracy(answer_text& text, bool is_exact) {
+  text.add_lines("Accuracy", [&](marked_text& lines) {
+    if (is_exact) return;
+    lines.add("not exact", emphasis::caution).add(": the run is not; memprof show names the reason").end_line();
+  });
+}
 
 }  // namespace
 }  // namespace detail
 
 std::string to_text(const what_if_result& of, const text_options& options, bool shows_all) {
   using namespace detail;
-  answer_text text{options};
+  answer_text text{options, 4};
   text.add_lines("Peak", [&](marked_text& lines) { add_peak(lines, of); });
   text.add_lines("Moment", [&](marked_text& lines) { add_moment(lines, of); });
   text.add_lines("Price", [&](marked_text& lines) { add_price(lines, of.price); });
   text.add_lines("Reserved", [&](marked_text& lines) { add_reserved(lines, of); });
   text.add_lines("Known", [&](marked_text& lines) { add_known(lines, of); });
+  add_accuracy(text, of.exact);
   for (const auto& [rows, title] : {std::pair{&of.owners, "Owner"}, std::pair{&of.categories, "Category"}}) {
     if (!rows->empty()) text.add_table(table_of(*rows, title, shows_all));
   }
@@ -214,16 +195,17 @@ std::string to_text(const what_if_result& of, const text_options& options, bool 
 
 std::string to_text(const owner_ranking& of, const text_options& options, bool shows_all) {
   using namespace detail;
-  answer_text text{options};
+  answer_text text{options, 4};
   text.add_lines(
       "Peak", [&](marked_text& lines) { lines.add_total(of.peak, emphasis::strong).add(" of ").add_name(of.space).end_line(); });
+  add_accuracy(text, of.exact);
   if (!of.owners.empty()) text.add_table(table_of(of.owners, of.peak, "Without\tlive\tblocks\tpeak\tsaved", shows_all));
   return text.take();
 }
 
 std::string to_text(const target_answer& of, const text_options& options, bool shows_all) {
   using namespace detail;
-  answer_text text{options};
+  answer_text text{options, 4};
   text.add_lines("Target", [&](marked_text& lines) {
     lines.add_total(of.target).add(" of ").add_name(of.space).add(": ");
     if (of.owners.empty()) {
@@ -236,6 +218,7 @@ std::string to_text(const target_answer& of, const text_options& options, bool s
   });
   text.add_lines("Least",
                  [&](marked_text& lines) { lines.add_total(of.least).add(" without all that can be removed").end_line(); });
+  add_accuracy(text, of.exact);
   if (!of.owners.empty()) text.add_table(table_of(of.owners, of.peak, "Without\tlive\tblocks\tpeak then\tsaved", shows_all));
   return text.take();
 }

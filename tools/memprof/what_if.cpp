@@ -88,7 +88,9 @@ read_run read_blocks(const std::string& path, std::string& space, bool with_call
   const memprof::space_profile& of = space_of(read.profile, space);
   space = of.name;
   try {
-    return {memprof::read_block_history(memprof::trace_file{file.get(), path}, of.name, with_calls), read.complaint};
+    read_run made{memprof::read_block_history(memprof::trace_file{file.get(), path}, of.name, with_calls), read.complaint};
+    made.history.exact = read.profile.exact;
+    return made;
   } catch (const memprof::error& fault) {
     memprof::detail::raise("'" + path + "': " + fault.what());
   }

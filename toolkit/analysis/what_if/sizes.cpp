@@ -1,0 +1,209 @@
+#include <memprof/config.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/report/text/quantity.hpp>
+#include <memprof/toolkit/analysis/block_history.hpp>
+#include <memprof/toolkit/analysis/what_if.hpp>
+#include <memprof/toolkit/analysis/what_if/scenario.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/dtype.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Changes of the size of blocks: other element types, another batch.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+namespace {
+
+/// Bytes of 1024 elements of a type that holds real numbers; nothing for other types and unknown ones.
+std::optional<std::int64_t> bytes_of_1024(std::string_view name) {
+  if (name == "fp64") return 8192;
+  const std::optional<dtype> type = dtype_from_string(name);
+  if (!type || *type == dtype::int32 || *type == dtype::boolean) return {};
+  return tile_bytes(*type);
+}
+
+std::int64_t bytes_of_type(std::string_view name) {
+  if (const std::optional<std::int64_t> bytes = bytes_of_1024(name)) return *bytes;
+  raise("'" + std::string{name} +
+        "' is not an element type whose size can be changed: give fp64, fp32, bf16, fp16, fp8, int8, bfp8 or bfp4");
+}
+
+/// How a change of type applies to each operation.
+struct retyping_of_owner {
+  std::vector<bool> operations;
+  std::optional<std::int64_t> from;
+  std::int64_t to;
+};
+
+std::vector<std::int64_t> sorted(std::vector<std::int64_t> sizes) {
+  std::sort(sizes.begin(), sizes.end());
+  return sizes;
+}
+
+const block_history::tensor* tensor_of(const block_history& run, const history_block& block) {
+  const auto found = run.annotations.find(block.annotation);
+  return found == run.annotations.end() || found->second.shape.empty() ? nullptr : &found->second;
+}
+
+/// What in a run has the batch in its shape.
+class batch_shapes {
+ public:
+  batch_shapes(const block_history& run, std::int64_t asked) : batch_{asked} {
+    for (const history_block& block : run.blocks) {
+      const block_history::tensor* const tensor = tensor_of(run, block);
+      if (tensor == nullptr) continue;
+      if (block.category == category::parameter) of_parameters_.insert(sorted(tensor->shape));
+      if (block.category != category::input) continue;
+      first_of_input_ = tensor->shape[0];
+      if (batch_ != 0 && tensor->shape[0] != batch_) continue;
+      is_found_ = true;
+      batch_ = tensor->shape[0];
+      if (tokens_ == 0 && tensor->shape.size() > 1) tokens_ = batch_ * tensor->shape[1];
+    }
+    if (asked != 0 && first_of_input_ != 0 && !is_found_) {
+      raise("no input has a batch of " + std::to_string(asked) + ": the first dimension of one is " +
+            std::to_string(first_of_input_));
+    }
+    if (batch_ > 0) return;
+    raise(
+        "nothing says what scales with the batch: no block of category input has a shape; give the run's batch size and the new "
+        "one, as in --batch 8:16, or a run of the same program with another batch (--batch-run)");
+  }
+
+  [[nodiscard]] std::int64_t batch() const noexcept { return batch_; }
+  /// Of a matrix or vector the first dimension is the batch or its tokens; of larger tensors it may be a multiple, as of heads.
+  [[nodiscard]] bool scales(const block_history::tensor& of) const {
+    const std::int64_t first = of.shape[0];
+    if (first % batch_ != 0 || first == 0 || of_parameters_.count(sorted(of.shape)) != 0) return false;
+    return of.shape.size() > 2 || tokens_ == 0 || first == batch_ || first == tokens_;
+  }
+
+ private:
+  std::int64_t batch_;
+  std::int64_t tokens_ = 0;          ///< in a batch; 0: unknown
+  std::int64_t first_of_input_ = 0;  ///< dimension; 0: no input has a shape
+  bool is_found_ = false;            ///< whether an input has the batch
+  std::set<std::vector<std::int64_t>> of_parameters_;
+};
+
+/// The size of each block of `run` in `other`: the n-th block of an operation in one is the n-th in the other.
+std::vector<std::int64_t> sizes_in(const block_history& other, const block_history& run) {
+  std::map<std::vector<std::string>, std::uint32_t> operation_of;
+  for (std::uint32_t operation = 0; operation < other.operations.size(); ++operation)
+    operation_of.emplace(other.path(operation), operation);
+  std::vector<std::vector<std::int64_t>> sizes(other.operations.size());
+  for (const history_block& block : other.blocks) sizes[block.operation].push_back(block.bytes);
+
+  std::vector<std::uint32_t> same(run.operations.size());
+  for (std::uint32_t operation = 0; operation < run.operations.size(); ++operation) {
+    const auto found = operation_of.find(run.path(operation));
+    same[operation] = found == operation_of.end() ? static_cast<std::uint32_t>(sizes.size()) : found->second;
+  }
+  std::vector<std::size_t> next(run.operations.size());
+  std::vector<std::int64_t> result;
+  const auto refuse = [&](std::uint32_t operation) {
+    raise("the two runs are not the same program with another batch: they differ in the number of blocks that " +
+          owner_name(run, operation) + " allocates");
+  };
+  for (const history_block& block : run.blocks) {
+    const std::uint32_t operation = same[block.operation];
+    if (operation == sizes.size() || next[block.operation] == sizes[operation].size()) refuse(block.operation);
+    result.push_back(sizes[operation][next[block.operation]++]);
+  }
+  if (run.blocks.size() == other.blocks.size()) return result;
+  for (std::uint32_t operation = 0; operation < run.operations.size(); ++operation) {
+    if (same[operation] != sizes.size() && next[operation] != sizes[same[operation]].size()) refuse(operation);
+  }
+  raise("the two runs are not the same program with another batch: the other one has " + std::to_string(other.blocks.size()) +
+        " blocks, this one " + std::to_string(run.blocks.size()));
+}
+
+/// The ratio of the batches: by that most bytes differ.
+double ratio_of(const block_history& run, const std::vector<std::int64_t>& other) {
+  std::map<double, std::int64_t> bytes_by_ratio;
+  for (std::size_t index = 0; index < other.size(); ++index) {
+    const std::int64_t bytes = run.blocks[index].bytes;
+    if (bytes != 0 && bytes != other[index])
+      bytes_by_ratio[static_cast<double>(other[index]) / static_cast<double>(bytes)] += bytes;
+  }
+  if (bytes_by_ratio.empty()) raise("nothing scales: every block has the same size in both runs");
+  return std::max_element(bytes_by_ratio.begin(), bytes_by_ratio.end(),
+                          [](const auto& left, const auto& right) { return left.second < right.second; })
+      ->first;
+}
+
+}  // namespace
+
+void retype(scenario& to, const block_history& run, const std::vector<what_if_change::retyping>& types,
+            const std::vector<bool>& at_peak) {
+  std::vector<retyping_of_owner> rules;
+  for (const what_if_change::retyping& each : types) {
+    retyping_of_owner& rule = rules.emplace_back(retyping_of_owner{operations_of(run, each.owner), {}, bytes_of_type(each.to)});
+    if (!each.from.empty()) rule.from = bytes_of_type(each.from);
+  }
+  for (std::size_t index = 0; index < run.blocks.size(); ++index) {
+    const history_block& block = run.blocks[index];
+    const auto rule =
+        std::find_if(rules.begin(), rules.end(), [&](const auto& each) { return each.operations[block.operation]; });
+    if (rule == rules.end()) continue;
+    const auto annotation = run.annotations.find(block.annotation);
+    const bool is_known = annotation != run.annotations.end() && !annotation->second.dtype.empty();
+    const std::optional<std::int64_t> from = is_known ? bytes_of_1024(annotation->second.dtype) : rule->from;
+    if (!is_known && !from && at_peak[index]) to.price.untyped_bytes += block.bytes;
+    if (!from || *from == rule->to || (is_known && annotation->second.dtype == "int8")) continue;
+    const std::int64_t whole = to.bytes[index] / *from;
+    const std::int64_t rest = to.bytes[index] % *from;
+    to.bytes[index] = whole * rule->to + (rest * rule->to + *from - 1) / *from;
+    to.is_changed[index] = true;
+  }
+}
+
+void scale_batch(scenario& to, const block_history& run, const what_if_change::batching& batch,
+                 const std::vector<bool>& at_peak) {
+  std::vector<double> factors(run.blocks.size(), 1);
+  if (batch.other != nullptr) {
+    const std::vector<std::int64_t> other = sizes_in(*batch.other, run);
+    to.price.batch_ratio = ratio_of(run, other);
+    for (std::size_t index = 0; index < factors.size(); ++index) {
+      if (run.blocks[index].bytes == 0) continue;
+      const double growth = static_cast<double>(other[index]) / static_cast<double>(run.blocks[index].bytes) - 1;
+      factors[index] = std::max(0.0, 1 + growth * (batch.factor - 1) / (to.price.batch_ratio - 1));
+    }
+  } else {
+    const batch_shapes shapes{run, batch.batch_size};
+    to.price.batch_size = shapes.batch();
+    const double wanted = static_cast<double>(shapes.batch()) * batch.factor;
+    if (std::abs(wanted - std::round(wanted)) > 1e-6)
+      raise("the run's batch is " + std::to_string(shapes.batch()) + ": a batch of " + three_digits(wanted) + " is not whole");
+    for (std::size_t index = 0; index < factors.size(); ++index) {
+      const history_block& block = run.blocks[index];
+      if (!is_intermediate(block.category) && block.category != category::input && block.category != category::kv_cache) continue;
+      const block_history::tensor* const tensor = tensor_of(run, block);
+      if (tensor == nullptr && at_peak[index]) to.price.unshaped_bytes += block.bytes;
+      if (tensor != nullptr && shapes.scales(*tensor)) factors[index] = batch.factor;
+    }
+  }
+  for (std::size_t index = 0; index < factors.size(); ++index) {
+    if (factors[index] == 1) continue;
+    if (at_peak[index]) to.price.scaled_bytes += run.blocks[index].bytes;
+    const double scaled = static_cast<double>(to.bytes[index]) * factors[index];
+    if (scaled > most_bytes) raise("a batch that large would take more than 8 EiB");
+    to.bytes[index] = std::llround(scaled);
+    to.is_changed[index] = true;
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
