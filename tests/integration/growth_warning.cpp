@@ -3,27 +3,24 @@
 #include <memprof/record/growth_watch.hpp>
 #include <memprof/record/session_settings.hpp>
 
+#include <buffer.hpp>
+#include <stderr_of.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <list>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
-
-#include <unistd.h>
 
 namespace memprof_tests::growth_warning {
 
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
-using bytes = std::vector<char, memprof::allocator<char>>;
 
 struct told {
   std::string space;
@@ -43,37 +40,14 @@ void tell(const memprof::growth_warning& found) noexcept {
   all_told.push_back({std::string{found.space}, std::string{found.owner}, found.per_step, found.since_step, found.steps});
 }
 
-bytes allocated_in(const std::string& operation, std::size_t size) {
-  const auto scope = memprof::track_operation(operation);
-  return bytes(size);
-}
-
-/// What `work` writes to stderr.
-template <class Work>
-std::string stderr_of(Work work) {
-  std::fflush(stderr);
-  std::FILE* const file = std::tmpfile();
-  const int before = ::dup(STDERR_FILENO);
-  ::dup2(::fileno(file), STDERR_FILENO);
-  work();
-  std::fflush(stderr);
-  ::dup2(before, STDERR_FILENO);
-  ::close(before);
-  std::rewind(file);
-  std::string text(100'000, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("growth warning: who has grown for long enough is told once, with a line on stderr") {
   const std::string said = stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 50, .on_growth = tell});
-    std::list<bytes> kept;
+    std::list<buffer> kept;
     for (int step = 0; step < 2'000; ++step) {
-      const bytes work = allocated_in("forward", 10'000);
+      const buffer work = allocated_in("forward", 10'000);
       kept.push_back(allocated_in("log_metrics", 256));
       memprof::snapshot("STEP");
     }
@@ -81,14 +55,14 @@ TEST_CASE("growth warning: who has grown for long enough is told once, with a li
   REQUIRE(all_told.size() == 1);
   CHECK(all_told[0] == told{"cpu", "log_metrics", 256, 0, 50});
   CHECK(said ==
-        "memprof: cpu grows by 256 bytes a step by log_metrics, since step 1, after 50 steps; this is said once for each that "
-        "grows\n");
+        "memprof: cpu grows by 256 bytes a step by log_metrics, since step 1, after 50 steps; each owner is "
+        "reported once\n");
 }
 
 TEST_CASE("growth warning: nothing is said where nobody grows, nor unless it is asked for") {
   const std::string said = stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 150, .on_growth = tell});
-    std::list<bytes> cache;
+    std::list<buffer> cache;
     for (int step = 0; step < 1'000; ++step) {
       if (step % 100 == 0) cache.clear();
       cache.push_back(allocated_in("cache", 100));
@@ -96,7 +70,7 @@ TEST_CASE("growth warning: nothing is said where nobody grows, nor unless it is 
     }
     capture.end();
     auto without = memprof::begin_capture({.on_growth = tell});
-    std::list<bytes> kept;
+    std::list<buffer> kept;
     for (int step = 0; step < 200; ++step) {
       kept.push_back(allocated_in("leak", 100));
       memprof::snapshot("STEP");
@@ -109,7 +83,7 @@ TEST_CASE("growth warning: nothing is said where nobody grows, nor unless it is 
 TEST_CASE("growth warning: who begins to grow later is told at the latest an eighth after it has lasted") {
   (void)stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 200, .on_growth = tell});
-    std::list<bytes> kept;
+    std::list<buffer> kept;
     for (int step = 0; step < 1'000; ++step) {
       if (step >= 300) kept.push_back(allocated_in("late", 64));
       memprof::snapshot("FORWARD");
@@ -130,11 +104,11 @@ TEST_CASE("growth warning: the program's function may call memprof, and sees a c
   (void)stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 10, .on_growth = [](const memprof::growth_warning&) noexcept {
                                              ++calls;
-                                             const bytes own = allocated_in("in the function", 1'000);
+                                             const buffer own = allocated_in("in the function", 1'000);
                                              memprof::snapshot("STEP");
                                              live = memprof::current_profile().space("cpu").cumulative_current;
                                            }});
-    std::list<bytes> kept;
+    std::list<buffer> kept;
     for (int step = 0; step < 100; ++step) {
       kept.push_back(allocated_in("leak", 10));
       memprof::snapshot("STEP");
@@ -148,8 +122,8 @@ TEST_CASE("growth warning: with many threads, each owner is told once") {
   constexpr int threads = 3;
   (void)stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 100, .on_growth = tell});
-    std::list<std::list<bytes>> kept(threads + 1);
-    const auto train = [](std::list<bytes>& own, int number) {
+    std::list<std::list<buffer>> kept(threads + 1);
+    const auto train = [](std::list<buffer>& own, int number) {
       const std::string name = "leak " + std::to_string(number);
       for (int step = 0; step < 500; ++step) {
         own.push_back(allocated_in(name, 32));
@@ -181,7 +155,7 @@ TEST_CASE("growth warning: paths are those of the profile; of a long one, the en
   memprof::profile profile;
   (void)stderr_of([&] {
     auto capture = memprof::begin_capture({.warn_growth_after = 10, .on_growth = tell});
-    std::list<bytes> kept;
+    std::list<buffer> kept;
     for (int step = 0; step < 20; ++step) {
       {
         const auto outer = memprof::track_operation("a/b");

@@ -4,6 +4,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/toolkit/analysis/baseline_json.hpp>
 
+#include <buffer.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -29,13 +30,6 @@ using memprof::growth_since;
 using memprof::run_baseline;
 
 namespace {
-
-using buffer = std::vector<char, memprof::allocator<char>>;
-
-buffer allocated_in(const std::string& operation, std::size_t bytes) {
-  const auto scope = memprof::track_operation(operation);
-  return buffer(bytes);
-}
 
 /// A run in which each operation holds its bytes until the end.
 run_baseline run_with(const std::vector<std::pair<std::string, std::size_t>>& operations) {

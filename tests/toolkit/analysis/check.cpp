@@ -8,6 +8,7 @@
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <buffer.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 
 #include <algorithm>
@@ -38,13 +39,6 @@ using memprof::check_subject;
 using memprof::run_baseline;
 
 namespace {
-
-using buffer = std::vector<char, memprof::allocator<char>>;
-
-buffer allocated_in(const std::string& operation, std::size_t bytes) {
-  const auto scope = memprof::track_operation(operation);
-  return buffer(bytes);
-}
 
 /// 1000 bytes of a model and, in FORWARD, `activations` of forward/attention.
 memprof::profile training(std::size_t activations) {
@@ -213,6 +207,29 @@ TEST_CASE("check: of layers that are one row of the baseline, the greatest is co
   CHECK(of.conditions[0].name == "h.7");
   CHECK(of.conditions[0].bytes == 130);
   CHECK(of.conditions[0].before == 100);
+}
+
+TEST_CASE("check: a small layer that grows is found beside larger ones of its family") {
+  const auto program = [](std::size_t first, std::size_t layers = 4) {
+    auto capture = memprof::begin_capture();
+    std::deque<buffer> kept;
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      kept.push_back(allocated_in("h." + std::to_string(layer), layer == 0 ? first : layer == 1 ? 100 : 200));
+    capture.end();
+    return capture.profile();
+  };
+  const run_baseline before = reduced(baseline_of(program(100)));
+  REQUIRE(before.spaces[0].operations.size() == 2);  // two layers of 100 bytes, two of 200
+  const check_report of = compared(program(150), before, "0", {check_subject::operation});
+  REQUIRE(of.conditions.size() == 1);
+  CHECK(of.conditions[0].name == "h.0");
+  CHECK(of.conditions[0].bytes == 150);
+  CHECK(of.conditions[0].before == 100);
+  CHECK_FALSE(of.has_passed());
+  CHECK(compared(program(100), before, "0", {check_subject::operation}).has_passed());
+  CHECK(compared(program(90), before, "0", {check_subject::operation}).has_passed());
+  // A layer more is one with the bytes of the smallest, or has too many.
+  CHECK_FALSE(compared(program(100, 5), before, "0", {check_subject::operation}).has_passed());
 }
 
 TEST_CASE("check: runs without a common memory space cannot be compared") {

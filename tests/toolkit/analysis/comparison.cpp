@@ -9,6 +9,7 @@
 #include <memprof/toolkit/page/comparison_html.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <buffer.hpp>
 #include <scratch_folder.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 #include <toolkit/page/page_reader.hpp>
@@ -39,13 +40,6 @@ using memprof::comparison_row;
 using memprof::owner_change;
 
 namespace {
-
-using buffer = std::vector<char, memprof::allocator<char>>;
-
-buffer allocated_in(const char* operation, std::size_t bytes) {
-  const auto scope = memprof::track_operation(operation);
-  return buffer(bytes);
-}
 
 /// A finished capture with its events.
 struct recorded {
@@ -190,7 +184,7 @@ TEST_CASE("comparison: equal bytes of another category are not equal") {
   const auto program = [](memprof::category kind) {
     return record([&] {
       const buffer one = allocated_in("one", 100);
-      memprof::annotate(one.data(), {.category = kind});
+      memprof::annotate(one.address(), {.category = kind});
     });
   };
   const comparison of = compared(program(memprof::category::gradient), program(memprof::category::activation));
@@ -325,9 +319,9 @@ TEST_CASE("comparison: the rows of random programs add up at the peak and at the
         const std::string name = "layer." + std::to_string(random() % 5);
         const auto outer = memprof::track_operation(random() % 2 == 0 ? "forward" : "backward");
         if (random() % 3 != 0 || live.empty()) {
-          live.push_back(allocated_in(name.c_str(), random() % 5000));
-          if (live.back().capacity() != 0 && random() % 4 == 0)
-            memprof::annotate(live.back().data(),
+          live.push_back(allocated_in(name, random() % 5000));
+          if (live.back().address() != nullptr && random() % 4 == 0)
+            memprof::annotate(live.back().address(),
                               {.category = random() % 2 == 0 ? memprof::category::activation : memprof::category::parameter});
         } else {
           std::swap(live[random() % live.size()], live.back());
@@ -356,7 +350,7 @@ TEST_CASE("comparison text: no line is wider than asked, whatever the names") {
       for (int index = 0; index < 40; ++index) {
         const std::string name =
             std::string(static_cast<std::size_t>(index) * 4, static_cast<char>('a' + index % 26)) + "/|`\x1b[31m";
-        kept.push_back(allocated_in(name.c_str(), bytes * static_cast<std::size_t>(index + 1)));
+        kept.push_back(allocated_in(name, bytes * static_cast<std::size_t>(index + 1)));
       }
     });
   };

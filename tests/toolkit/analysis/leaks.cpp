@@ -8,6 +8,7 @@
 #include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <buffer.hpp>
 #include <scratch_folder.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 
@@ -40,31 +41,6 @@ using memprof::leak_report;
 namespace {
 
 using byte_vector = std::vector<char, memprof::allocator<char>>;
-
-/// A block whose bytes nobody writes.
-class buffer {
- public:
-  buffer() = default;
-  explicit buffer(std::size_t size) : block_{memprof::allocator<char>{}.allocate(size)}, size_{size} {}
-  buffer(buffer&& other) noexcept : block_{std::exchange(other.block_, nullptr)}, size_{other.size_} {}
-  buffer& operator=(buffer&& other) noexcept {
-    std::swap(block_, other.block_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~buffer() {
-    if (block_ != nullptr) memprof::allocator<char>{}.deallocate(block_, size_);
-  }
-
- private:
-  char* block_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-buffer allocated_in(const char* operation, std::size_t bytes) {
-  const auto scope = memprof::track_operation(operation);
-  return buffer(bytes);
-}
 
 /// Runs a program under a capture. What it holds at the end lives in itself.
 leak_report leaks_of(const std::function<void()>& program, memprof::profile* of = nullptr) {

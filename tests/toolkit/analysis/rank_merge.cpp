@@ -6,6 +6,7 @@
 #include <memprof/toolkit/analysis/rank_merge_text.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 
+#include <buffer.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -32,13 +33,6 @@ using memprof::rank_finding;
 using memprof::rank_merge;
 
 namespace {
-
-using buffer = std::vector<char, memprof::allocator<char>>;
-
-buffer allocated_in(const char* operation, std::size_t bytes) {
-  const auto scope = memprof::track_operation(operation);
-  return buffer(bytes);
-}
 
 /// Bytes allocated from `malloc`; 0 where they are unknown.
 std::int64_t heap_bytes() {

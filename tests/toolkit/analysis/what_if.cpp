@@ -4,10 +4,12 @@
 #include <memprof/memprof.hpp>
 #include <memprof/toolkit/analysis/block_history.hpp>
 #include <memprof/toolkit/analysis/what_if_json.hpp>
+#include <memprof/toolkit/analysis/what_if_rank.hpp>
 #include <memprof/toolkit/analysis/what_if_text.hpp>
 #include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <buffer.hpp>
 #include <scratch_folder.hpp>
 #include <toolkit/analysis/schema_keys.hpp>
 
@@ -37,34 +39,6 @@ using memprof::what_if_change;
 using memprof::what_if_result;
 
 namespace {
-
-/// A block whose bytes nobody writes.
-class buffer {
- public:
-  buffer() = default;
-  explicit buffer(std::size_t size) : block_{memprof::allocator<char>{}.allocate(size)}, size_{size} {}
-  buffer(buffer&& other) noexcept : block_{std::exchange(other.block_, nullptr)}, size_{other.size_} {}
-  buffer& operator=(buffer&& other) noexcept {
-    std::swap(block_, other.block_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~buffer() { free(); }
-
-  void free() {
-    if (block_ != nullptr) memprof::allocator<char>{}.deallocate(std::exchange(block_, nullptr), size_);
-  }
-  [[nodiscard]] const char* address() const { return block_; }
-
- private:
-  char* block_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-buffer allocated_in(const char* operation, std::size_t bytes, memprof::optional_category kind = {}) {
-  const auto scope = memprof::track_operation(operation, kind);
-  return buffer(bytes);
-}
 
 struct recorded {
   memprof::profile profile;
@@ -302,6 +276,8 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
   CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .other = &two.history}}),
                     ContainsSubstring("every block has the same size in both runs"));
   const recorded unshaped = record([] { const buffer made = allocated_in("step", 10); });
+  CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 0.7}}),
+                    ContainsSubstring("the run's batch is 2: a batch of 1.40 is not whole"));
   CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .batch_size = 7}}),
                     ContainsSubstring("no input has a batch of 7: the first dimension of one is 2"));
   CHECK_THROWS_WITH(what_if(unshaped.history, {.batch = what_if_change::batching{.factor = 2}}),
@@ -449,6 +425,22 @@ TEST_CASE("what if: a trace without its first events is refused") {
   const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
   CHECK_THROWS_WITH(memprof::read_block_history(memprof::trace_file{file.get(), path}, "cpu", false),
                     ContainsSubstring("lacks its first events, because it was recorded with a trace_limit"));
+}
+
+TEST_CASE("what if: an answer from a run that is not exact says so") {
+  recorded of = record([] { const buffer kept = allocated_in("forward", 1'000); });
+  CHECK_FALSE(of.history.exact);  // the profile says it
+  of.history.exact = true;
+  CHECK(what_if(of.history, {.without = {"forward"}}).exact);
+  CHECK_THAT(to_text(what_if(of.history, {.without = {"forward"}})), !ContainsSubstring("Accuracy"));
+  CHECK(rank_owners(of.history).exact);
+  CHECK(find_target(of.history, 1'000).exact);
+  of.history.exact = false;
+  const what_if_result found = what_if(of.history, {.without = {"forward"}});
+  CHECK_THAT(to_text(found), ContainsSubstring("Accuracy  not exact"));
+  CHECK(to_json(found)["exact"] == false);
+  CHECK_THAT(to_text(rank_owners(of.history)), ContainsSubstring("Accuracy  not exact"));
+  CHECK_THAT(to_text(find_target(of.history, 1'000)), ContainsSubstring("Accuracy  not exact"));
 }
 
 TEST_CASE("what if: the JSON has what its schema describes") {

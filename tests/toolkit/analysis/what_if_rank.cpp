@@ -113,12 +113,22 @@ TEST_CASE("what if: ranked owners have the peak that the run has without each") 
   }
 }
 
-TEST_CASE("what if: an owner of most of the peak is ranked by what is saved, not by what it has") {
+namespace {
+
+/// a has 900 bytes by itself, then 850 beside b's 100.
+history_builder peak_that_moves() {
   history_builder made{2};
   const std::size_t large = made.allocate(1, 900);
   made.free(large);
   made.allocate(2, 100);
   (void)made.allocate(1, 850);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("what if: an owner of most of the peak is ranked by what is saved, not by what it has") {
+  history_builder made = peak_that_moves();
   const memprof::owner_ranking found = rank_owners(made.history());
   // The peak is 950: a has 850 of it. Without a, 100 are left; without b, the 900 from before are the peak.
   CHECK(found.peak == 950);
@@ -199,11 +209,7 @@ TEST_CASE("what if: parameters, and what no operation allocated, cannot be remov
 }
 
 TEST_CASE("what if: rankings and targets as text and JSON") {
-  history_builder made{2};
-  const std::size_t large = made.allocate(1, 900);
-  made.free(large);
-  made.allocate(2, 100);
-  (void)made.allocate(1, 850);
+  history_builder made = peak_that_moves();
   const memprof::owner_ranking ranking = rank_owners(made.history());
   const std::string ranked = to_text(ranking, {.columns = 80});
   CHECK_THAT(ranked, ContainsSubstring("Peak      950 B of cpu\n"));

@@ -5,10 +5,9 @@
 
 #include <memprof/memprof.hpp>
 
-#include <unistd.h>
+#include <stderr_of.hpp>
 
 #include <cstddef>
-#include <cstdio>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -26,24 +25,6 @@ namespace {
 void peak_at(std::size_t bytes) {
   memprof::memory_resource memory;
   memory.deallocate(memory.allocate(bytes), bytes);
-}
-
-/// What `work` writes to stderr.
-template <class Work>
-std::string stderr_of(Work work) {
-  std::fflush(stderr);
-  std::FILE* const file = std::tmpfile();
-  const int before = ::dup(STDERR_FILENO);
-  ::dup2(::fileno(file), STDERR_FILENO);
-  work();
-  std::fflush(stderr);
-  ::dup2(before, STDERR_FILENO);
-  ::close(before);
-  std::rewind(file);
-  std::string text(1000, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  return text;
 }
 
 }  // namespace

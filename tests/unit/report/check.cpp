@@ -3,6 +3,8 @@
 #include <memprof/check_catch2.hpp>
 #include <memprof/memprof.hpp>
 
+#include <buffer.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -24,13 +26,6 @@ using memprof::check_peak;
 using memprof::check_result;
 
 namespace {
-
-using buffer = std::vector<char, memprof::allocator<char>>;
-
-buffer allocated_in(const char* operation, std::size_t bytes) {
-  const auto scope = memprof::track_operation(operation);
-  return buffer(bytes);
-}
 
 /// 1000 bytes of a model; in FORWARD, 500 of forward/attention; and 24 that are live at the end.
 memprof::profile training() {
