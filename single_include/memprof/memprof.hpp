@@ -4405,7 +4405,7 @@ struct step_end_choice {
 /// What each owner in a memory space had at the ends of steps, in bounded memory: at most 64 parts with as many steps each, a
 /// power of two; when all are full, every two become one. Owners that never had bytes at such an end take 4 bytes, others 1 KiB.
 ///
-/// All owners are told their bytes at each end: `begin`, `add` for each of them, `finish`.
+/// At each end, call `begin`, `add` with the bytes of every owner, and `finish`.
 class step_ends {
  public:
   static constexpr std::size_t max_parts = 64;
@@ -7645,8 +7645,8 @@ template <detail::fixed_string Name>
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Somebody who has grown for `capture_options::warn_growth_after` steps, told while the program runs. Texts are valid during the
-/// call.
+/// An owner that has grown for `capture_options::warn_growth_after` steps, reported while the program runs. The texts are valid
+/// only during the call.
 struct growth_warning {
   std::string_view space;
   std::string_view owner;       ///< as in `owner_growth`; of a path longer than 255 bytes, the end
@@ -7817,8 +7817,8 @@ struct capture_options {
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
   std::uint64_t trace_limit = 0;
   /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
-  /// each, at the latest when there were an eighth more. A cache grows, too, until it is full. Looked at by `snapshot`, in a time
-  /// that hardly grows with the run.
+  /// each, at most an eighth of the steps later. A cache that is still filling up grows, too. `snapshot` decides, at little cost
+  /// even in a long run.
   std::uint32_t warn_growth_after = 0;
   /// Called with each such warning, in the thread that called `snapshot`, which waits; it may call memprof.
   void (*on_growth)(const growth_warning& found) noexcept = nullptr;
@@ -8683,7 +8683,8 @@ class space_ledger {
 
   [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept;
 
-  /// Where to tell what owners have, if steps have ended since they were last told: it has been so at their ends. Else null.
+  /// Where to record what owners hold, if steps have ended since that was last recorded; nothing has changed since. Otherwise
+  /// null.
   [[nodiscard]] step_ends* untold_step_ends(const segment_history& history) noexcept;
 
   void start_segment(std::uint64_t stamp) noexcept;
@@ -18634,12 +18635,12 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 #include <unistd.h>
 
 /// @file
-/// The warning that somebody grows, while the program runs.
+/// Warns of growth while the program runs.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Decides at which snapshots a capture looks who grows: after as many as there must be steps, then whenever there were an eighth
-/// more, so that looking takes a time that hardly grows with the run. Two threads never look at the same time.
+/// Decides at which snapshots a capture looks for growth: after as many as there must be steps, then whenever there were an
+/// eighth more, so that looking costs little even in a long run. Two threads never look at the same time.
 class growth_schedule {
  public:
   void restart(std::uint64_t steps) noexcept {
@@ -18702,7 +18703,7 @@ class text_tail {
   std::size_t begin_ = 255;
 };
 
-/// Somebody who grows, before it is said.
+/// An owner that grows, before it is reported.
 struct noticed_growth {
   text_tail space;
   text_tail owner;
@@ -18711,7 +18712,7 @@ struct noticed_growth {
   std::int64_t steps;
 };
 
-/// The first of those who have grown for `least_steps` and were not noticed before; returns how many it put into `found`.
+/// Finds owners that have grown long enough and were not reported before; returns how many it put into `found`.
 /// Under the lock, after a drain. Allocates only pages.
 template <std::size_t Most>
 [[nodiscard]] std::size_t notice_growth(registry& shared, capture_state& state,
@@ -18765,7 +18766,7 @@ inline void say_growth(const growth_warning& found) noexcept {
     std::snprintf(since.data(), since.size(), ", since step %lld", static_cast<long long>(found.since_step) + 1);
   const int size =
       std::snprintf(line.data(), line.size(),
-                    "memprof: %.*s grows by %.0f bytes a step%s%.*s%s, after %lld steps; this is said once for each that grows\n",
+                    "memprof: %.*s grows by %.0f bytes a step%s%.*s%s, after %lld steps; each owner is reported once\n",
                     size_of(found.space), found.space.data(), found.per_step, found.owner.empty() ? " " : " by ", size_of(owner),
                     owner.data(), since.data(), static_cast<long long>(found.steps));
   if (size <= 0) return;
@@ -18773,7 +18774,7 @@ inline void say_growth(const growth_warning& found) noexcept {
       ::write(STDERR_FILENO, line.data(), std::min(static_cast<std::size_t>(size), line.size() - 1));
 }
 
-/// Says who grows, without the lock: the program's function may call memprof.
+/// Reports who grows, without holding the lock: the program's function may call memprof.
 [[gnu::cold, gnu::noinline]] inline void warn_of_growth(registry& shared) noexcept {
   constexpr std::size_t most_at_once = 4;
   const errno_guard kept;
@@ -18796,7 +18797,7 @@ inline void say_growth(const growth_warning& found) noexcept {
   }
 }
 
-/// Reads the process's memory and looks who grows, if it is time. `snapshot_reader` points here while a capture that warns is
+/// Reads the process's memory and, if it is time, looks for growth. `snapshot_reader` points here while a capture that warns is
 /// active. In a signal handler it waits for the next snapshot: the program's function may not be made for that.
 inline void read_and_watch_at_snapshot() noexcept {
   read_process_at_snapshot();

@@ -212,7 +212,8 @@ class space_ledger {
 
   [[nodiscard]] bool repeat_segments(const segment_history& history) noexcept;
 
-  /// Where to tell what owners have, if steps have ended since they were last told: it has been so at their ends. Else null.
+  /// Where to record what owners hold, if steps have ended since that was last recorded; nothing has changed since. Otherwise
+  /// null.
   [[nodiscard]] step_ends* untold_step_ends(const segment_history& history) noexcept;
 
   void start_segment(std::uint64_t stamp) noexcept;

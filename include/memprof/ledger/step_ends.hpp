@@ -29,7 +29,7 @@ struct step_end_choice {
 /// What each owner in a memory space had at the ends of steps, in bounded memory: at most 64 parts with as many steps each, a
 /// power of two; when all are full, every two become one. Owners that never had bytes at such an end take 4 bytes, others 1 KiB.
 ///
-/// All owners are told their bytes at each end: `begin`, `add` for each of them, `finish`.
+/// At each end, call `begin`, `add` with the bytes of every owner, and `finish`.
 class step_ends {
  public:
   static constexpr std::size_t max_parts = 64;

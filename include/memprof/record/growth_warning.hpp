@@ -7,8 +7,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Somebody who has grown for `capture_options::warn_growth_after` steps, told while the program runs. Texts are valid during the
-/// call.
+/// An owner that has grown for `capture_options::warn_growth_after` steps, reported while the program runs. The texts are valid
+/// only during the call.
 struct growth_warning {
   std::string_view space;
   std::string_view owner;       ///< as in `owner_growth`; of a path longer than 255 bytes, the end

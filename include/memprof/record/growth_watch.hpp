@@ -28,12 +28,12 @@
 #include <unistd.h>
 
 /// @file
-/// The warning that somebody grows, while the program runs.
+/// Warns of growth while the program runs.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Decides at which snapshots a capture looks who grows: after as many as there must be steps, then whenever there were an eighth
-/// more, so that looking takes a time that hardly grows with the run. Two threads never look at the same time.
+/// Decides at which snapshots a capture looks for growth: after as many as there must be steps, then whenever there were an
+/// eighth more, so that looking costs little even in a long run. Two threads never look at the same time.
 class growth_schedule {
  public:
   void restart(std::uint64_t steps) noexcept {
@@ -96,7 +96,7 @@ class text_tail {
   std::size_t begin_ = 255;
 };
 
-/// Somebody who grows, before it is said.
+/// An owner that grows, before it is reported.
 struct noticed_growth {
   text_tail space;
   text_tail owner;
@@ -105,7 +105,7 @@ struct noticed_growth {
   std::int64_t steps;
 };
 
-/// The first of those who have grown for `least_steps` and were not noticed before; returns how many it put into `found`.
+/// Finds owners that have grown long enough and were not reported before; returns how many it put into `found`.
 /// Under the lock, after a drain. Allocates only pages.
 template <std::size_t Most>
 [[nodiscard]] std::size_t notice_growth(registry& shared, capture_state& state,
@@ -159,7 +159,7 @@ inline void say_growth(const growth_warning& found) noexcept {
     std::snprintf(since.data(), since.size(), ", since step %lld", static_cast<long long>(found.since_step) + 1);
   const int size =
       std::snprintf(line.data(), line.size(),
-                    "memprof: %.*s grows by %.0f bytes a step%s%.*s%s, after %lld steps; this is said once for each that grows\n",
+                    "memprof: %.*s grows by %.0f bytes a step%s%.*s%s, after %lld steps; each owner is reported once\n",
                     size_of(found.space), found.space.data(), found.per_step, found.owner.empty() ? " " : " by ", size_of(owner),
                     owner.data(), since.data(), static_cast<long long>(found.steps));
   if (size <= 0) return;
@@ -167,7 +167,7 @@ inline void say_growth(const growth_warning& found) noexcept {
       ::write(STDERR_FILENO, line.data(), std::min(static_cast<std::size_t>(size), line.size() - 1));
 }
 
-/// Says who grows, without the lock: the program's function may call memprof.
+/// Reports who grows, without holding the lock: the program's function may call memprof.
 [[gnu::cold, gnu::noinline]] inline void warn_of_growth(registry& shared) noexcept {
   constexpr std::size_t most_at_once = 4;
   const errno_guard kept;
@@ -190,7 +190,7 @@ inline void say_growth(const growth_warning& found) noexcept {
   }
 }
 
-/// Reads the process's memory and looks who grows, if it is time. `snapshot_reader` points here while a capture that warns is
+/// Reads the process's memory and, if it is time, looks for growth. `snapshot_reader` points here while a capture that warns is
 /// active. In a signal handler it waits for the next snapshot: the program's function may not be made for that.
 inline void read_and_watch_at_snapshot() noexcept {
   read_process_at_snapshot();

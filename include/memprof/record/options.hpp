@@ -51,8 +51,8 @@ struct capture_options {
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
   std::uint64_t trace_limit = 0;
   /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
-  /// each, at the latest when there were an eighth more. A cache grows, too, until it is full. Looked at by `snapshot`, in a time
-  /// that hardly grows with the run.
+  /// each, at most an eighth of the steps later. A cache that is still filling up grows, too. `snapshot` decides, at little cost
+  /// even in a long run.
   std::uint32_t warn_growth_after = 0;
   /// Called with each such warning, in the thread that called `snapshot`, which waits; it may call memprof.
   void (*on_growth)(const growth_warning& found) noexcept = nullptr;
