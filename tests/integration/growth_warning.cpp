@@ -9,6 +9,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -123,11 +124,13 @@ TEST_CASE("growth warning: with many threads, each owner is told once") {
   (void)stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 100, .on_growth = tell});
     std::list<std::list<buffer>> kept(threads + 1);
-    const auto train = [](std::list<buffer>& own, int number) {
+    std::barrier round{threads + 1};  // else one may have grown and stopped before another begins
+    const auto train = [&round](std::list<buffer>& own, int number) {
       const std::string name = "leak " + std::to_string(number);
       for (int step = 0; step < 500; ++step) {
         own.push_back(allocated_in(name, 32));
         memprof::snapshot("STEP");
+        round.arrive_and_wait();
       }
     };
     std::vector<std::thread> running;
