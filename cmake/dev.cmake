@@ -13,6 +13,7 @@ set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)
 
 option(MEMPROF_LONG_TESTS "Also the tests that take too long for every change (./dev test --long)" OFF)
+set(MEMPROF_TOOLKIT_OF "" CACHE PATH "A build folder of this project whose compiled memprof::toolkit is taken, in place of compiling it again")
 option(MEMPROF_SEPARATE_COMPILATION "Link tests and examples with memprof::compiled, except where that header-only works is tested" OFF)
 
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -41,6 +42,16 @@ endif()
 
 if(TARGET memprof_toolkit)
   set_target_properties(memprof_toolkit memprof_toolkit_page PROPERTIES COMPILE_WARNING_AS_ERROR ON) # optimised, compilers warn of more
+endif()
+if(TARGET memprof_toolkit AND MEMPROF_TOOLKIT_OF)
+  foreach(library IN ITEMS memprof_toolkit memprof_toolkit_page)
+    set(compiled ${MEMPROF_TOOLKIT_OF}/${CMAKE_STATIC_LIBRARY_PREFIX}${library}${CMAKE_STATIC_LIBRARY_SUFFIX})
+    set(stand_in ${PROJECT_BINARY_DIR}/${library}.cpp)
+    file(CONFIGURE OUTPUT ${stand_in} CONTENT "// Its archive is replaced by a copy.\n")
+    set_source_files_properties(${stand_in} PROPERTIES OBJECT_DEPENDS ${compiled})
+    set_target_properties(${library} PROPERTIES SOURCES ${stand_in} UNITY_BUILD OFF)
+    add_custom_command(TARGET ${library} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy ${compiled} $<TARGET_FILE:${library}>)
+  endforeach()
 endif()
 
 enable_testing()

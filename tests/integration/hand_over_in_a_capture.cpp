@@ -53,7 +53,7 @@ constexpr unsigned share = 1;
 TEST_CASE("threads: strict alternation of one 1,000-byte block has a peak of 1,000, never 2,000") {
   const auto threads = GENERATE(2U, 4U);
   auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 7U, 1024U)});
-  const hand_over::truth expected = hand_over::alternation(threads, 20'000 / share, make_sink);
+  const hand_over::truth expected = hand_over::alternation(threads, 5'000 / share, make_sink);
   capture.end();
   CHECK(recorded(capture.profile()) == expected);
 }

@@ -123,7 +123,7 @@ TEST_CASE("delayed threads: strict alternation of one block has the peak of one 
   const auto threads = GENERATE(2U, 4U);
   const auto ring_capacity = GENERATE(2U, 5U);
   delayed_path path{ring_capacity};
-  const hand_over::truth expected = hand_over::alternation(threads, 8'000 / share, path.sink_maker());
+  const hand_over::truth expected = hand_over::alternation(threads, 4'000 / share, path.sink_maker());
   CHECK(path.recorded() == expected);
   CHECK(expected.peak == 1000);
 }
