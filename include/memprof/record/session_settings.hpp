@@ -3,6 +3,8 @@
 #include <memprof/detail/nearest_name.hpp>
 #include <memprof/detail/parse_double.hpp>
 #include <memprof/record/session_options.hpp>
+#include <memprof/trace/device_presets.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <array>
 #include <cstddef>
@@ -65,7 +67,23 @@ struct session_setting {
   return !text.empty();
 }
 
-inline constexpr std::array<session_setting, 6> session_settings{{
+[[nodiscard]] inline bool assign_no_dispatch(session_options& options, std::string_view text) noexcept {
+  bool is_asked = false;
+  if (!assign_truth(is_asked, text)) return false;
+  options.capture.mode = is_asked ? run_mode::no_dispatch : run_mode::normal;
+  return true;
+}
+
+[[nodiscard]] inline bool assign_device(session_options& options, std::string_view text) {
+  for (const std::string_view name : device_preset_names) {
+    if (name != text) continue;
+    options.capture.device = device_preset(name);
+    return true;
+  }
+  return false;
+}
+
+inline constexpr std::array<session_setting, 8> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -79,6 +97,8 @@ inline constexpr std::array<session_setting, 6> session_settings{{
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
     {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
+    {"no_dispatch", "MEMPROF_NO_DISPATCH", "1 or 0", assign_no_dispatch},
+    {"device", "MEMPROF_DEVICE", "the name of a device preset, as gpu-24gb", assign_device},
 }};
 
 /// The variable that names the file.
