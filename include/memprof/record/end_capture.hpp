@@ -72,6 +72,8 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_capture() != number || !may_take_lock(shared, abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
+  // Acquire pairs with the release of the backend, which is detached next.
+  if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   detach_backends_of(number);
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
