@@ -47,6 +47,35 @@ void add_operations(baseline_space& made, const profile& source, const space_pro
   made.other_bytes = add_saturating(made.other_bytes, subtract_saturating(made.peak_bytes, held));
 }
 
+/// Adds who held the peak of each name's segments, where the profile keeps the segment that has it.
+void add_segment_owners(baseline_space& made, const profile& source, const space_profile& space) {
+  std::unordered_map<std::string_view, const live_set*> greatest;
+  for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
+    const live_set& live = space.segments[index].live_at_peak;
+    const live_set*& known = greatest[source.segments[index].name];
+    if (known == nullptr || live.bytes > known->bytes) known = &live;
+  }
+  for (baseline_segment& row : made.segments) {
+    row.other_bytes = row.peak_bytes;
+    const auto found = greatest.find(row.segment);
+    if (found == greatest.end() || found->second->bytes != row.peak_bytes) continue;
+    for (const owned_bytes& owner : found->second->by_operation) {
+      row.owners.push_back({owner.owner, 1, owner.bytes});
+      row.other_bytes = subtract_saturating(row.other_bytes, owner.bytes);
+    }
+  }
+}
+
+/// The owners of a segment's peak in the form of those of a space.
+baseline_space owners_as_space(const baseline_segment& of) {
+  baseline_space made;
+  made.peak_bytes = of.peak_bytes;
+  made.other_bytes = of.other_bytes;
+  for (const baseline_owner& owner : of.owners)
+    made.operations.push_back({owner.operation, owner.operations, owner.held_bytes, 0});
+  return made;
+}
+
 /// How large a row is, to sort by.
 std::pair<std::int64_t, std::int64_t> rank_of(const baseline_operation& row) { return {row.all_held(), row.peak_bytes}; }
 
@@ -66,6 +95,29 @@ vector<baseline_operation> with_equal_layers_folded(const vector<baseline_operat
     folded[found->second].operations += row.operations;
   }
   return folded;
+}
+
+/// Puts equal layers into one row, and keeps the `most_rows` rows with the most bytes.
+void reduce_operations(baseline_space& space, std::size_t most_rows) {
+  space.operations = with_equal_layers_folded(space.operations);
+  std::stable_sort(
+      space.operations.begin(), space.operations.end(),
+      [](const baseline_operation& left, const baseline_operation& right) { return rank_of(left) > rank_of(right); });
+  while (space.operations.size() > most_rows) {
+    const baseline_operation& last = space.operations.back();
+    space.other_operations += last.operations;
+    space.other_bytes = add_saturating(space.other_bytes, last.all_held());
+    space.operations.pop_back();
+  }
+}
+
+void reduce_owners(baseline_segment& segment) {
+  baseline_space space = owners_as_space(segment);
+  reduce_operations(space, most_baseline_owners);
+  segment.other_bytes = space.other_bytes;
+  segment.owners.clear();
+  for (const baseline_operation& row : space.operations)
+    segment.owners.push_back({row.operation, row.operations, row.held_bytes});
 }
 
 }  // namespace
@@ -94,6 +146,7 @@ run_baseline baseline_of(const profile& source) {
     std::stable_sort(row.segments.begin(), row.segments.end(), [](const baseline_segment& left, const baseline_segment& right) {
       return left.peak_bytes > right.peak_bytes;
     });
+    detail::add_segment_owners(row, source, space);
     detail::add_operations(row, source, space);
     std::stable_sort(row.operations.begin(), row.operations.end(),
                      [](const baseline_operation& left, const baseline_operation& right) {
@@ -110,17 +163,8 @@ run_baseline reduced(const run_baseline& all, std::size_t most_rows) {
       space.segments.pop_back();
       ++space.other_segments;
     }
-    space.operations = detail::with_equal_layers_folded(space.operations);
-    std::stable_sort(space.operations.begin(), space.operations.end(),
-                     [](const baseline_operation& left, const baseline_operation& right) {
-                       return detail::rank_of(left) > detail::rank_of(right);
-                     });
-    while (space.operations.size() > most_rows) {
-      const baseline_operation& last = space.operations.back();
-      space.other_operations += last.operations;
-      space.other_bytes = detail::add_saturating(space.other_bytes, last.all_held());
-      space.operations.pop_back();
-    }
+    for (baseline_segment& segment : space.segments) detail::reduce_owners(segment);
+    detail::reduce_operations(space, most_rows);
   }
   return result;
 }
@@ -220,6 +264,10 @@ std::vector<baseline_difference> growth_since(const baseline_space& before, cons
     return left.change() > right.change();
   });
   return folded;
+}
+
+std::vector<baseline_difference> growth_since(const baseline_segment& before, const baseline_segment& after) {
+  return growth_since(detail::owners_as_space(before), detail::owners_as_space(after));
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

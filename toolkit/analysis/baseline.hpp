@@ -17,10 +17,20 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The most bytes that were live in any segment of a name.
+/// One operation at the peak of a segment; or several layers that held as much, as in `baseline_operation`.
+struct baseline_owner {
+  std::string operation;        ///< its path; empty: outside every operation
+  std::int64_t operations = 1;  ///< how many the row stands for
+  std::int64_t held_bytes = 0;  ///< what each of them itself had live
+};
+
+/// The most bytes that were live in any segment of a name. `held_bytes` of `owners`, each times its number, and `other_bytes` sum
+/// to `peak_bytes`; without owners it is unknown who held it.
 struct baseline_segment {
   std::string segment;
   std::int64_t peak_bytes = 0;
+  vector<baseline_owner> owners{};
+  std::int64_t other_bytes = 0;
 };
 
 /// One operation; or several that differ only in a number, such as the layers of a model, and have the same numbers: then
@@ -64,7 +74,13 @@ struct run_baseline {
 };
 
 template <>
-inline constexpr name_list field_names<baseline_segment>{"segment", "peak_bytes"};
+inline constexpr name_list field_names<baseline_owner>{"operation", "operations", "held_bytes"};
+template <>
+inline constexpr name_list nullable_fields<baseline_owner>{"operation"};
+template <>
+inline constexpr name_list field_names<baseline_segment>{"segment", "peak_bytes", "owners", "other_bytes"};
+template <>
+inline constexpr name_list later_fields<baseline_segment>{"owners", "other_bytes"};
 template <>
 inline constexpr name_list field_names<baseline_operation>{"operation", "operations", "held_bytes", "peak_bytes"};
 template <>
@@ -82,6 +98,9 @@ inline constexpr name_list nullable_fields<run_baseline>{"device"};
 
 /// Rows of a kind that a committed baseline has for a memory space. Equal layers are one row, so models of any depth fit.
 inline constexpr std::size_t most_baseline_rows = 64;
+
+/// Rows that it has for the owners of a segment.
+inline constexpr std::size_t most_baseline_owners = 16;
 
 /// All numbers of a run: every segment's name and every operation has a row. Linear in the profile.
 [[nodiscard]] run_baseline baseline_of(const profile& source);
@@ -103,5 +122,8 @@ struct baseline_difference {
 /// alike are one row, and operations without a change have none. `before` may be reduced; `after` may not. An operation that is
 /// in neither kind of row of a reduced `before` counts as new, if it holds more than all that were left out.
 [[nodiscard]] std::vector<baseline_difference> growth_since(const baseline_space& before, const baseline_space& after);
+
+/// The same for the peaks of segments of a name.
+[[nodiscard]] std::vector<baseline_difference> growth_since(const baseline_segment& before, const baseline_segment& after);
 
 }  // namespace memprof::inline MEMPROF_ABI

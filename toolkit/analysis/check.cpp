@@ -190,15 +190,7 @@ class run_checker {
     if (of.subject == check_subject::segment) return find_owners_in_segment(of, space);
     if (of.subject == check_subject::operation) return;
     const baseline_space* const before = request_.baseline == nullptr ? nullptr : request_.baseline->find_space(space.space);
-    if (before != nullptr && before->peak_bytes < space.peak_bytes) {
-      of.owners_are_changes = true;
-      for (const baseline_difference& owner : growth_since(*before, space)) {
-        if (of.owners.size() == most_owners_of_condition || owner.change() <= 0) break;
-        of.owners.push_back({owner.operation, owner.operations, owner.after, owner.change()});
-      }
-      if (!of.owners.empty()) return;
-      of.owners_are_changes = false;
-    }
+    if (before != nullptr && before->peak_bytes < space.peak_bytes && take_changes(of, growth_since(*before, space))) return;
     const baseline_space* const rows = short_.find_space(space.space);
     for (const baseline_operation& row : rows->operations) {
       if (of.owners.size() == most_owners_of_condition || row.held_bytes <= 0) break;
@@ -206,17 +198,34 @@ class run_checker {
     }
   }
 
-  void find_owners_in_segment(check_condition& of, const baseline_space& space) const {
-    const space_profile& usages = source_.space(space.space);
-    const live_set* greatest = nullptr;
-    for (std::size_t index = 0; index < source_.segments.size() && index < usages.segments.size(); ++index) {
-      const live_set& live = usages.segments[index].live_at_peak;
-      if (source_.segments[index].name == of.name && (greatest == nullptr || live.bytes > greatest->bytes)) greatest = &live;
+  /// Takes those that grew; false if none did.
+  static bool take_changes(check_condition& of, const std::vector<baseline_difference>& owners) {
+    for (const baseline_difference& owner : owners) {
+      if (of.owners.size() == most_owners_of_condition || owner.change() <= 0) break;
+      of.owners.push_back({owner.operation, owner.operations, owner.after, owner.change()});
     }
-    if (greatest == nullptr) return;
-    for (const owned_bytes& owner : greatest->by_operation) {
-      if (of.owners.size() == most_owners_of_condition || owner.bytes <= 0) return;
-      of.owners.push_back({owner.owner, 1, owner.bytes, 0});
+    of.owners_are_changes = !of.owners.empty();
+    return of.owners_are_changes;
+  }
+
+  static const baseline_segment* find_segment(const baseline_space* in, const std::string& name) {
+    if (in == nullptr) return nullptr;
+    const auto is_it = [&](const baseline_segment& segment) { return segment.segment == name; };
+    const auto found = std::find_if(in->segments.begin(), in->segments.end(), is_it);
+    return found == in->segments.end() ? nullptr : &*found;
+  }
+
+  void find_owners_in_segment(check_condition& of, const baseline_space& space) const {
+    const baseline_segment* const after = find_segment(&space, of.name);
+    if (after == nullptr) return;
+    const baseline_segment* const before =
+        request_.baseline == nullptr ? nullptr : find_segment(request_.baseline->find_space(space.space), of.name);
+    if (before != nullptr && !before->owners.empty() && before->peak_bytes < after->peak_bytes &&
+        take_changes(of, growth_since(*before, *after)))
+      return;
+    for (const baseline_owner& owner : after->owners) {
+      if (of.owners.size() == most_owners_of_condition || owner.held_bytes <= 0) return;
+      of.owners.push_back({owner.operation, owner.operations, owner.held_bytes, 0});
     }
   }
 

@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/nearest_name.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -111,7 +113,6 @@ compared_run compared_run_of(std::string title, const profile& source, const spa
   compared_run run = detail::run_without_moment(std::move(title), source, space);
   run.moment = compared_moment::segment;
   std::int64_t found = -1;
-  std::string known;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     if (source.segments[index].name != name) continue;
     if (found < 0 ||
@@ -119,8 +120,11 @@ compared_run compared_run_of(std::string title, const profile& source, const spa
       found = static_cast<std::int64_t>(index);
   }
   if (found < 0) {
-    for (const named_segments& each : source.segments_by_name) known += (known.empty() ? "" : ", ") + each.name;
-    detail::raise("no segment '" + std::string{name} + "' in " + detail::name_of(run) + "; it has " + known);
+    std::set<std::string_view> known;
+    for (const segment& each : source.segments) known.insert(each.name);
+    const std::string missing = "no segment '" + std::string{name} + "' in " + detail::name_of(run);
+    if (known.empty()) detail::raise(missing + ", which has none; memprof::snapshot ends one");
+    detail::raise(missing + "; the nearest is '" + std::string{detail::nearest_name(name, known)} + "'");
   }
   std::unordered_map<std::string_view, std::int64_t> index_of_path;
   for (std::size_t index = 0; index < source.operations.size(); ++index)

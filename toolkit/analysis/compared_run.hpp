@@ -80,7 +80,7 @@ struct compared_run {
                                            const stack_table& stacks, compared_moment moment = compared_moment::peak);
 
 /// A run at the peak of the segment called `name` with the most live bytes, of those that the profile keeps. Throws
-/// `memprof::error`, naming the segments that there are, if none is called so.
+/// `memprof::error`, naming the nearest, if none is called so.
 [[nodiscard]] compared_run compared_run_of(std::string title, const profile& source, const space_profile& space,
                                            const stack_table& stacks, std::string_view name);
 

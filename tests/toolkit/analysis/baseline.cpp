@@ -177,6 +177,17 @@ TEST_CASE("baseline: the file reads back as it was, names its newer version, and
   nlohmann::ordered_json endless = document;
   endless["spaces"][0]["operations"][0]["operations"] = std::int64_t{1} << 62;
   CHECK_THROWS_AS(memprof::parse_baseline(endless.dump(), "baseline.json"), memprof::error);
+  nlohmann::ordered_json greedy = document;
+  greedy["spaces"][0]["segments"] = {{{"segment", "STEP"},
+                                      {"peak_bytes", 10},
+                                      {"owners", {{{"operation", "a"}, {"operations", 2}, {"held_bytes", 4}}}},
+                                      {"other_bytes", 1}}};
+  CHECK_THROWS_MATCHES(memprof::parse_baseline(greedy.dump(), "baseline.json"), memprof::error,
+                       MessageMatches(ContainsSubstring("owners of segment 'STEP' do not sum to its peak_bytes, 10")));
+  greedy["spaces"][0]["segments"][0]["other_bytes"] = 2;
+  CHECK(memprof::parse_baseline(greedy.dump(), "baseline.json").spaces[0].segments[0].owners[0].held_bytes == 4);
+  greedy["spaces"][0]["segments"][0] = {{"segment", "STEP"}, {"peak_bytes", 10}};  // as written before they had owners
+  CHECK(memprof::parse_baseline(greedy.dump(), "baseline.json").spaces[0].segments[0].owners.empty());
   CHECK_THROWS_AS(memprof::parse_baseline("{}", "baseline.json"), memprof::error);
   CHECK_THROWS_AS(memprof::parse_baseline("", "baseline.json"), memprof::error);
 }

@@ -1,7 +1,9 @@
 #include <memprof/toolkit/analysis/check.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/json.hpp>
 #include <memprof/toolkit/analysis/baseline.hpp>
+#include <memprof/toolkit/analysis/baseline_json.hpp>
 #include <memprof/toolkit/analysis/check_forge.hpp>
 #include <memprof/toolkit/analysis/check_json.hpp>
 #include <memprof/toolkit/analysis/check_text.hpp>
@@ -85,6 +87,38 @@ check_report written(const std::string& name) {
 }
 
 }  // namespace
+
+TEST_CASE("check: the owners of a segment that grew are those that changed most, and a baseline keeps them") {
+  const auto program = [](std::size_t of_log) {
+    auto capture = memprof::begin_capture();
+    const buffer weights = allocated_in("model", 1000);
+    const buffer kept = allocated_in("attention", 300);
+    const buffer lines = allocated_in("log", of_log);
+    memprof::snapshot("FORWARD");
+    capture.end();
+    return capture.profile();
+  };
+  const memprof::profile grown = program(150);
+  const run_baseline before = baseline_of(program(10));
+  const run_baseline committed = memprof::parse_baseline(memprof::detail::dump(to_json(reduced(before))), "baseline.json");
+  for (const run_baseline* const baseline : {&before, &committed}) {
+    const check_report failed = compared(grown, *baseline, "0", {check_subject::segment});
+    const auto condition = std::find_if(failed.conditions.begin(), failed.conditions.end(),
+                                        [](const check_condition& each) { return each.name == "FORWARD"; });
+    REQUIRE(condition != failed.conditions.end());
+    CHECK(condition->owners_are_changes);
+    REQUIRE(condition->owners.size() == 1);
+    CHECK(condition->owners[0].operation == "log");
+    CHECK(condition->owners[0].change == 140);
+  }
+  // A baseline from before they were kept, or a limit alone: those that hold most.
+  run_baseline without = before;
+  for (memprof::baseline_segment& segment : without.spaces[0].segments) segment.owners.clear();
+  const check_report old = compared(grown, without, "0", {check_subject::segment});
+  CHECK(old.failures() == 2);
+  CHECK(old.conditions[0].owners[0].operation == "model");
+  CHECK_FALSE(old.conditions[0].owners_are_changes);
+}
 
 TEST_CASE("check: a peak at its limit passes, and a byte over it fails and names who holds most") {
   const memprof::profile of = training(500);

@@ -260,8 +260,9 @@ TEST_CASE("comparison: what is live at the end, and the greatest peak of a segme
   CHECK(of_eval.before.bytes == 2000);
   CHECK(of_eval.after.bytes == 3000);
   CHECK(of_eval.after.operation == "eval");
-  CHECK_THROWS_MATCHES(before.run_of_segment("before", "VALIDATION"), memprof::error,
-                       MessageMatches(ContainsSubstring("no segment 'VALIDATION'") && ContainsSubstring("TRAIN, EVAL")));
+  CHECK_THROWS_MATCHES(
+      before.run_of_segment("before", "EVALUATION"), memprof::error,
+      MessageMatches(ContainsSubstring("no segment 'EVALUATION'") && ContainsSubstring("; the nearest is 'EVAL'")));
 }
 
 TEST_CASE("comparison: a segment with more operations than it lists has a row for the others") {
