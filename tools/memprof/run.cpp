@@ -47,6 +47,7 @@ struct run_arguments {
   std::string profile;
   std::string page;
   bool children = false;
+  bool cuda = false;
 };
 
 /// Whether the command records itself, as a Python script does (python/memprof/run.py).
@@ -178,6 +179,15 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   return "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space";
 }
 
+/// Why the driver of CUDA cannot be told to load the library; empty if it can.
+[[nodiscard]] std::string obstacle_to_record_cuda() {
+  if (records_itself()) return "--cuda is for programs; the Python package records a script's tensors, those on CUDA, too";
+  const char* const other = std::getenv("CUDA_INJECTION64_PATH");
+  if (other == nullptr || *other == '\0') return {};
+  return "CUDA_INJECTION64_PATH is set to '" + std::string{other} +
+         "', which has CUPTI's callbacks; unset it, or leave out --cuda";
+}
+
 int run(const run_arguments& arguments) {
   const std::string& name = arguments.command.front();
   const std::filesystem::path program = find_program(name);
@@ -190,6 +200,9 @@ int run(const run_arguments& arguments) {
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
+  if (arguments.cuda) {
+    if (const std::string why = obstacle_to_record_cuda(); !why.empty()) return refuse(name, why, cannot_record);
+  }
   try {
     require_output(arguments.trace, trace_file_kind);
     require_output(arguments.profile, profile_file_kind);
@@ -201,7 +214,7 @@ int run(const run_arguments& arguments) {
   program_end end;
   try {
     const temporary_folder folder;
-    end = run_recorded(program, arguments.command, library, folder.path(), arguments.children);
+    end = run_recorded(program, arguments.command, library, folder.path(), arguments.children, arguments.cuda);
     report(arguments, traces_in(folder.path(), end), end);
   } catch (const std::exception& fault) {
     print_error("run", fault.what());
@@ -224,6 +237,7 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
   command.add_flag("--children", arguments->children,
                    "record the processes that it starts as well; their traces have the process in their names");
+  command.add_flag("--cuda", arguments->cuda, "record what the program takes from CUDA as well, by CUPTI's callbacks");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
   command.callback([arguments, &status] { status = run(*arguments); });
 }

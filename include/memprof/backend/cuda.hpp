@@ -62,6 +62,31 @@ inline void read_devices(std::string_view name) noexcept {
   self.readings.segment_ends(name, self.events.pools(), self.events.blocks());
 }
 
+/// Begins to record. Returns why that failed; empty on success.
+[[nodiscard]] inline std::string begin_listening() {
+  listener& self = process_listener();
+  self.events.clear({[](void* context, std::uint32_t* device) { return process_listener().library.device_of(context, device); },
+                     [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); }});
+  self.is_recording.store(true, std::memory_order_relaxed);
+  std::string why_not = self.library.subscribe(receive, &self);
+  if (!why_not.empty()) return why_not;
+  driver_questions driver;
+  driver.find(self.library);
+  self.readings.begin(driver, self.events.pools(), self.events.blocks());
+  // Release pairs with the acquire in `record_segment_end`.
+  segment_listener.store(read_devices, std::memory_order_release);
+  return {};
+}
+
+inline void end_listening() noexcept {
+  listener& self = process_listener();
+  // Null if that failed to begin.
+  if (segment_listener.exchange(nullptr, std::memory_order_relaxed) != nullptr)
+    self.readings.end(self.events.pools(), self.events.blocks());
+  self.is_recording.store(false, std::memory_order_relaxed);
+  self.library.unsubscribe();
+}
+
 /// Once in a process, however many captures it makes.
 [[gnu::cold, gnu::noinline]] inline void say_not_captured(const std::string& why_not) noexcept {
   static constinit std::atomic<bool> is_said{false};
@@ -94,28 +119,10 @@ class cuda_backend {
   static constexpr std::string_view name = "cuda";
 
   void attach(event_sink&, const capture_options&) {
-    detail::cuda::listener& shared = detail::cuda::process_listener();
-    shared.events.clear(
-        {[](void* context, std::uint32_t* device) { return detail::cuda::process_listener().library.device_of(context, device); },
-         [](void* context, std::uint32_t* number) {
-           return detail::cuda::process_listener().library.number_of(context, number);
-         }});
-    shared.is_recording.store(true, std::memory_order_relaxed);
-    why_not_ = shared.library.subscribe(detail::cuda::receive, &shared);
-    if (!why_not_.empty()) return detail::cuda::say_not_captured(why_not_);
-    detail::cuda::driver_questions driver;
-    driver.find(shared.library);
-    shared.readings.begin(driver, shared.events.pools(), shared.events.blocks());
-    // Release pairs with the acquire in `record_segment_end`.
-    detail::segment_listener.store(detail::cuda::read_devices, std::memory_order_release);
+    why_not_ = detail::cuda::begin_listening();
+    if (!why_not_.empty()) detail::cuda::say_not_captured(why_not_);
   }
-  void detach(event_sink&) noexcept {
-    detail::cuda::listener& shared = detail::cuda::process_listener();
-    detail::segment_listener.store(nullptr, std::memory_order_relaxed);
-    if (why_not_.empty()) shared.readings.end(shared.events.pools(), shared.events.blocks());
-    shared.is_recording.store(false, std::memory_order_relaxed);
-    shared.library.unsubscribe();
-  }
+  void detach(event_sink&) noexcept { detail::cuda::end_listening(); }
 
   void report_facts(event_sink& writer) const {
     if (!why_not_.empty()) return writer.add_facts(to_table<missing_source>({{"CUDA", why_not_}}));

@@ -1,6 +1,6 @@
 // Stands in for libcuda.so.1: two devices that only count. STAND_IN_CUDA_BYTES is the memory of each, 1 GiB by default, of which
 // each context takes 64 MiB. Pools take 32 MiB at a time, and keep it. What is freed on a stream can be used again by any stream
-// once the host has waited for it, and at once by the same.
+// once the host has waited for it, and at once by the same. `cuInit` loads the library that CUDA_INJECTION64_PATH names.
 #include "driver.hpp"
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include <map>
 #include <mutex>
 #include <vector>
+
+#include <dlfcn.h>
 
 namespace {
 
@@ -234,7 +236,17 @@ int stand_in_number_of(void* of, std::uint32_t* number) {
   return success;
 }
 
-int cuInit(unsigned) { return success; }
+int cuInit(unsigned) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char* const injected = std::getenv("CUDA_INJECTION64_PATH");
+    if (injected == nullptr || *injected == '\0') return;
+    void* const library = ::dlopen(injected, RTLD_NOW);
+    if (library == nullptr) return;
+    if (auto* const initialize = reinterpret_cast<int (*)()>(::dlsym(library, "InitializeInjection"))) (void)initialize();
+  });
+  return success;
+}
 int cuDriverGetVersion(int* version) {
   *version = 13000;
   return success;
