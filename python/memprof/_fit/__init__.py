@@ -60,7 +60,7 @@ def _answer(request: Request) -> int:
         from ._changes import helpful_changes
 
         report.say_changes(helpful_changes(trials, given))
-    report.finish()
+    report.finish(trials.seconds)
     return FITS if given.fits else DOES_NOT_FIT
 
 

@@ -29,9 +29,9 @@ def helpful_changes(trials: Trials, given: Outcome) -> list[tuple[tuple[str, ...
     singles: list[str] = [ONE_BY_ONE, AUTOCAST]
     if given.repeated is not None:
         singles.append(RECOMPUTE + given.repeated[1])
-    tried = [((change,), trials.run(None, (change,))) for change in singles]
+    tried: list[tuple[tuple[str, ...], Outcome]] = [((change,), trials.run(None, (change,))) for change in singles]
     if not any(outcome.fits for _, outcome in tried):
-        works = tuple(change for (change,), outcome in tried if not outcome.failed and outcome.steps == given.steps)
+        works = tuple(names[0] for names, outcome in tried if not outcome.failed and outcome.steps == given.steps)
         if len(works) > 1:
             tried.append((works, trials.run(None, works)))
         if not tried[-1][1].fits:
@@ -80,10 +80,11 @@ def _recompute(name: str) -> None:
     @functools.wraps(original)
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         nonlocal has_own
-        if id(module) not in enabled and hasattr(module, "gradient_checkpointing_enable"):
+        enable: Any = getattr(module, "gradient_checkpointing_enable", None)
+        if enable is not None and id(module) not in enabled:
             enabled.add(id(module))
             if getattr(module, "supports_gradient_checkpointing", True):
-                module.gradient_checkpointing_enable({"use_reentrant": False})
+                enable({"use_reentrant": False})
                 has_own = True
         kind = type(module)
         if has_own or f"{kind.__module__}.{kind.__qualname__}" != name or not (module.training and torch.is_grad_enabled()):

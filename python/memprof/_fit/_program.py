@@ -22,10 +22,14 @@ class ProgramTrials:
 
     def __init__(self, request: Request) -> None:
         self._request = request
+        #: Of each trial.
+        self.seconds: list[float] = []
 
     def run(self, value: int | None, changes: tuple[str, ...] = ()) -> Outcome:
         """The program with that value of the request's number, or as it is given. There are no changes."""
-        request = self._request
+        import time
+
+        request, begin = self._request, time.monotonic()
         with tempfile.TemporaryDirectory(prefix="memprof_fit_") as folder:
             environment = {**os.environ, **request.environment(value), "MEMPROF": "1", "MEMPROF_TRACE": "1"}
             environment.update(MEMPROF_NO_DISPATCH="1", MEMPROF_OUTPUT_DIR=os.path.join(folder, "session"))
@@ -36,6 +40,7 @@ class ProgramTrials:
             outcome.output = "" if request.shows_output else last_of(output)
             if not outcome.failed:
                 self._measure(outcome, glob.glob(os.path.join(folder, "session", "*.memtrace")))
+        self.seconds.append(time.monotonic() - begin)
         return outcome
 
     def _run(self, command: list[str], environment: dict[str, str], output: str) -> Outcome:

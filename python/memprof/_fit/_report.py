@@ -147,13 +147,15 @@ class Report:
             title = ""
             self._document["changes"].append({"changes": list(names), "text": what, "ran": ran, "outcome": _document_of(outcome)})
 
-    def finish(self) -> None:
+    def finish(self, seconds: list[float]) -> None:
+        """With the time of each trial."""
         request, given = self._request, self._given
         if request.number is None and not request.only_as_given:
             self._row("Largest", "no number to vary was found: name an option of the script or a variable, --vary OPTION or --vary env:NAME")
         how = "up to its end" if given.ended == "end" else f"of {given.steps} optimizer steps"
         estimated = ", sizes estimated in part" if given.is_estimated else ""
         self._row("Runs", f"each answer is a run {how}, simulated without memory (NO_DISPATCH){estimated}")
+        self._document["seconds"] = [round(each, 3) for each in seconds]
         if request.as_json or request.json_file:
             import json
 

@@ -45,8 +45,8 @@ class Trial:
     def run(self) -> NoReturn:
         if self._plan.is_first:
             self._watch_argparse()
-        with make_changes(self._plan.changes):
-            self._capture = NoDispatch(device=self._plan.device, trace=True, modules=False)
+        self._capture = NoDispatch(device=self._plan.device, trace=True, modules=False)
+        with make_changes(self._plan.changes):  # autocast needs the device
             self._scopes = ModuleScopes(whole_paths=True)
             self._count_steps()
             outcome = self._become_script()

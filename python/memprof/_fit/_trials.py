@@ -53,7 +53,7 @@ class Trials:
         # Optimizers import it, which takes longer than all else that a small script does.
         _import(["torch._dynamo", *_imports_at_the_top(request.command[0])])
         self._request = request
-        self.count = 0
+        #: Of each trial.
         self.seconds: list[float] = []
 
     def run(self, value: int | None, changes: tuple[str, ...] = ()) -> Outcome:
@@ -69,17 +69,16 @@ class Trials:
             alloc_conf=request.alloc_conf,
             steps=request.steps,
             changes=changes,
-            is_first=self.count == 0,
+            is_first=not self.seconds,
             name=request.device_name,
         )
         if sys.stderr.isatty():
             words = [] if value is None or request.number is None else [request.number.text(value)]
-            print(f"memprof fit: trial {self.count + 1} {' '.join([*words, *changes])}", file=sys.stderr, flush=True)
+            print(f"memprof fit: trial {len(self.seconds) + 1} {' '.join([*words, *changes])}", file=sys.stderr, flush=True)
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="memprof_fit_") as folder:
             outcome = self._run(plan, request.environment(value), folder)
         self.seconds.append(time.monotonic() - begin)
-        self.count += 1
         if plan.is_first:
             _import(outcome.imported)
         return outcome
