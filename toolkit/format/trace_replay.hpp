@@ -37,6 +37,7 @@ struct replayed_block {
   std::uint32_t operation = 0;  ///< the innermost open one at its allocation: a node of `replay_state::operations`; 0: none
   label annotation = 0;         ///< `name\x1fshape\x1fdtype[\x1frequires_grad]`
   label stream = 0;             ///< `stream\x1fpool`
+  label call_stack = 0;         ///< the stack that asked for it: docs/trace_format.md; 0: not recorded
   std::uint32_t cores = 0;      ///< packed `core_range`, if `is_on_cores`
   std::uint8_t space = 0;
   memprof::category category = category::other;
@@ -194,6 +195,8 @@ class trace_replay {
       made.cores = happened.label;
     } else if (happened.kind == event_kind::allocate_on_stream) {
       made.stream = happened.label;
+    } else {
+      made.call_stack = happened.label;
     }
     made.category = static_cast<category>(detail::category_of(detail::is_category(tag) ? tag : on.scopes.tag()));
     space_blocks& blocks = blocks_of(happened.space);

@@ -66,6 +66,7 @@ class passed_signals {
   std::array<struct sigaction, signals.size()> before_{};
 };
 
+void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, const run_options& options) {
 void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children,
                      bool records_cuda) {
   if (!library.empty()) {
@@ -75,6 +76,8 @@ void set_environment(const std::filesystem::path& library, const std::filesystem
   }
   ::setenv("RUN_BY_MEMPROF_FOLDER", folder.c_str(), 1);
   ::setenv("RUN_BY_MEMPROF_PROCESS", std::to_string(::getpid()).c_str(), 1);
+  if (options.records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
+  if (!options.stacks.empty()) ::setenv("RUN_BY_MEMPROF_STACKS", options.stacks.c_str(), 1);
   if (records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
   if (records_cuda) ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
 }
@@ -127,6 +130,7 @@ struct trace_copy {
 }  // namespace
 
 program_end run_recorded(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                         const std::filesystem::path& library, const std::filesystem::path& folder, const run_options& options) {
                          const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children,
                          bool records_cuda) {
   std::vector<char*> words;
@@ -137,6 +141,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   if (child < 0) memprof::detail::raise_about_file("run", program, memprof::detail::reason_in_errno());
   if (child == 0) {
     passed.restore();
+    set_environment(library, folder, options);
     set_environment(library, folder, records_children, records_cuda);
     ::execv(program.c_str(), words.data());
     const int fault = errno;

@@ -3,6 +3,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
+#include "option_values.hpp"
 #include "output_file.hpp"
 #include "preloadable.hpp"
 #include "recorded_run.hpp"
@@ -46,6 +47,7 @@ struct run_arguments {
   std::string trace;
   std::string profile;
   std::string page;
+  run_options recorded;
   bool children = false;
   bool cuda = false;
 };
@@ -214,7 +216,7 @@ int run(const run_arguments& arguments) {
   program_end end;
   try {
     const temporary_folder folder;
-    end = run_recorded(program, arguments.command, library, folder.path(), arguments.children, arguments.cuda);
+    end = run_recorded(program, arguments.command, library, folder.path(), arguments.recorded); arguments.children, arguments.cuda);
     report(arguments, traces_in(folder.path(), end), end);
   } catch (const std::exception& fault) {
     print_error("run", fault.what());
@@ -235,7 +237,11 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
-  command.add_flag("--children", arguments->children,
+  command
+      .add_flag("--stacks{sampled}", arguments->recorded.stacks,
+                "record what code asked for the blocks from 64 KiB on and for a sample of the others; --stacks=all: for each")
+      ->check(one_of("value", {"sampled", "all"}));
+  command.add_flag("--children", arguments->recorded.records_children,
                    "record the processes that it starts as well; their traces have the process in their names");
   command.add_flag("--cuda", arguments->cuda, "record what the program takes from CUDA as well, by CUPTI's callbacks");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();

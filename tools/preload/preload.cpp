@@ -5,6 +5,7 @@
 // What it does is in the environment:
 //   RUN_BY_MEMPROF_FOLDER    where the traces go: PROCESS.NUMBER.memtrace, a new number after each exec in place
 //   RUN_BY_MEMPROF_PROCESS   the process to record
+//   RUN_BY_MEMPROF_STACKS    "sampled" or "all": the blocks that get a stack
 //   RUN_BY_MEMPROF_CHILDREN  if it is there, all processes are recorded
 //   CUDA_INJECTION64_PATH    if it is this library, what the program takes from CUDA is recorded, too: the driver calls
 //                            `InitializeInjection` when the program initialises it
@@ -87,6 +88,10 @@ void leave_environment() noexcept {
          own.dli_fbase == called.dli_fbase;
 }
 
+[[nodiscard]] memprof::stack_capture asked_stacks() noexcept {
+  const char* const asked = std::getenv("RUN_BY_MEMPROF_STACKS");
+  if (asked == nullptr) return memprof::stack_capture::off;
+  return std::strcmp(asked, "all") == 0 ? memprof::stack_capture::all : memprof::stack_capture::sampled;
 /// Adds to the table of what is not captured. Throws `std::bad_alloc`.
 void report_missing(const char* source, std::string why_not) {
   static auto* const rows = new std::vector<memprof::missing_source>;  // it outlives the program's last call
@@ -106,6 +111,7 @@ void begin() noexcept {
     memprof::capture_options options;
     options.trace_file = memprof::detail::literal_trace_path(stem + std::to_string(number) + ".memtrace");
     options.trace_thread = false;
+    options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
     if (!is_called()) report_missing("malloc", "the program has a malloc of its own, linked into it");

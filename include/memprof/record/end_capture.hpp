@@ -4,6 +4,7 @@
 #include <memprof/record/capture_backends.hpp>
 #include <memprof/record/capture_calls.hpp>
 #include <memprof/record/capture_drain.hpp>
+#include <memprof/record/capture_stacks.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/duplicate_registries.hpp>
@@ -92,6 +93,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   put_unrecorded_modules(*state, unrecorded);
   keep_reading(shared, *state, last_reading, before);
   put_process_memory(*state);
+  end_stacks(shared, *state);
   end_trace(shared, *state, name);
   state->file.close(shared.rings.load(std::memory_order_relaxed));
   shared.places = nullptr;
