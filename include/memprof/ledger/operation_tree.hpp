@@ -55,6 +55,17 @@ class operation_tree {
     return make_child(parent, name, slot);
   }
 
+  /// The operation of that name if there is exactly one, else 0. A pass over all.
+  [[nodiscard]] std::uint32_t only_node_named(label name) const noexcept {
+    std::uint32_t found = 0;
+    for (std::uint32_t index = 1; index < size(); ++index) {
+      if (nodes_[index].name != name) continue;
+      if (found != 0) return 0;
+      found = index;
+    }
+    return found;
+  }
+
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
 

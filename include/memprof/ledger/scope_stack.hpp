@@ -11,15 +11,22 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 struct saved_threads;
+struct thread_scopes;
 class spare_scope_stacks;
 
-/// One open operation of a thread.
+/// One open operation of a thread, or the part of its stack in which it works for an operation of another thread.
 struct open_scope {
   std::uint32_t operation;
   label name;
   std::uint32_t number;  ///< as counted by its thread
   std::uint16_t tag;     ///< category of its allocations, plus one; 0: none given here or in an enclosing scope
   std::uint64_t begin_stamp;
+  thread_scopes* leader = nullptr;  ///< the thread whose operation is adopted; null: that had ended before
+  std::uint32_t leader_thread = 0;  ///< its number, because its ring may pass to another thread
+  std::uint32_t leader_scope = 0;   ///< number of the adopted operation on that thread; 0: none is adopted
+
+  /// Whether this is no invocation of its own: what happens within it is the other thread's operation's.
+  [[nodiscard]] bool is_adopted() const noexcept { return leader_scope != 0; }
 };
 
 /// Usage of one memory space while one scope was open on its thread.
@@ -36,6 +43,13 @@ struct scope_usage {
   }
   void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
 
+  /// Adds the usage of a while in which nothing else within this scope changed.
+  void add(const scope_usage& window, bool is_self) noexcept {
+    if (net() + window.self_max > max_net) max_net = net() + window.self_max;
+    if (is_self && self_net + window.self_max > self_max) self_max = self_net + window.self_max;
+    (is_self ? self_net : inner_net) += window.self_net;
+  }
+
   [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
   /// The greatest net of this scope if the scope nested in it, open or just ended, reached `inner_max`.
   [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
@@ -47,6 +61,9 @@ struct scope_usage {
 using space_scopes = page_array<scope_usage>;
 
 /// The operations open on one thread, in order, with their running usage of each memory space touched inside one of them.
+///
+/// The usage of an operation contains that of nested ones only once they have ended, unless other threads may change it too
+/// (`join`).
 ///
 /// A thread that has never opened an operation takes no memory beyond the object.
 class scope_stack {
@@ -70,6 +87,20 @@ class scope_stack {
   [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
   [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
   [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
+
+  /// Whether each scope's usage always contains that of the scopes nested in it, on whichever thread they are.
+  [[nodiscard]] bool is_joined() const noexcept { return is_joined_; }
+  /// Makes it so, until no scope is open.
+  void join() noexcept {
+    if (scopes_.empty() || std::exchange(is_joined_, true)) return;
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = table_->scopes[table_->used[used]];
+      for (std::size_t inner = scopes.size(); --inner > 0;) {
+        scopes[inner - 1].max_net = scopes[inner - 1].max_with(scopes[inner].max_net);
+        scopes[inner - 1].inner_net += scopes[inner].net();
+      }
+    }
+  }
 
   /// Opens a scope. False, with nothing changed, if the system has no memory.
   [[nodiscard]] bool push(const open_scope& scope) noexcept {
@@ -99,6 +130,11 @@ class scope_stack {
     for (std::uint32_t used = 0; used < used_count_; ++used) {
       space_scopes& scopes = table_->scopes[table_->used[used]];
       const std::size_t position = index + 1;  // entry 0 is outside any operation
+      if (is_joined_) {
+        finish(scopes_[index], table_->used[used], scopes[position]);
+        scopes.erase(position);
+        continue;
+      }
       std::int64_t inner_net = 0;
       std::int64_t inner_max = 0;
       for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
@@ -115,6 +151,7 @@ class scope_stack {
       finish(scopes_[index], table_->used[used], ended);
     }
     scopes_.erase(index);
+    if (scopes_.empty()) is_joined_ = false;
   }
 
   /// Closes the innermost scope and calls `finish` as above.
@@ -124,12 +161,15 @@ class scope_stack {
       space_scopes& scopes = table_->scopes[table_->used[index]];
       const scope_usage ended = scopes.back();
       scopes.pop_back();
-      scope_usage& outer = scopes.back();
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
+      if (!is_joined_) {
+        scope_usage& outer = scopes.back();
+        outer.max_net = outer.max_with(ended.max_net);
+        outer.inner_net += ended.net();
+      }
       finish(innermost(), table_->used[index], ended);
     }
     scopes_.pop_back();
+    if (scopes_.empty()) is_joined_ = false;
   }
 
   /// The space's usage by open scopes, created when the thread first touches the space; null if there is no memory.
@@ -186,6 +226,7 @@ class scope_stack {
   page_array<open_scope> scopes_;
   space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
   std::uint32_t used_count_ = 0;
+  bool is_joined_ = false;
 };
 
 /// The memory of stacks that are empty again, for those that will open the next operations: however many threads there were, it

@@ -1,25 +1,37 @@
 #pragma once
 
+#include <memprof/record/event_ring.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
 
+#include <atomic>
 #include <cstdint>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// Whether this thread may begin an operation. If not, it is in a signal handler that interrupted the profiler, and neither end
+/// is recorded.
+[[nodiscard, gnu::always_inline]] inline bool may_begin_operation(thread_slot& self) noexcept {
+  if (self.ring->doing.load(std::memory_order_relaxed) == activity::idle || is_outside(self)) [[likely]]
+    return true;
+  note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
+  return false;
+}
+
 /// Begins an operation on this thread and makes it the innermost. Requires an active capture and a thread outside the profiler.
-[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
-                                                   std::uint16_t tag) noexcept {
+/// `adopted`, if not 0, is the `scope_address` of another operation, for which this one stands.
+[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name, std::uint16_t tag,
+                                                   std::uint64_t adopted = 0) noexcept {
   begun.number = ++self.last_scope;
   begun.outer = self.innermost_scope;
   begun.name = name;
   begun.outer_name = self.innermost_name;
   self.innermost_scope = begun.number;
   record<no_pauses>(abi_1::process_registry, self,
-                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
+                    {0, scope_address(begun.number, begun.outer), adopted, name, event_kind::scope_begin, any_space, tag});
   begun.thread = self.ring->thread;
 }
 

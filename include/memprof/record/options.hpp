@@ -38,7 +38,10 @@ struct capture_options {
   std::uint32_t full_segments = 64;  ///< kept in full; at least 4: the newest, the first of each name, and those with an extreme
   std::uint32_t segment_names = 64;  ///< names whose segments get a summary row of their own; all others share one
   std::uint32_t operations = 4096;   ///< operations with a row of their own; the others within each operation share one
-  memprof::trace* trace = nullptr;   ///< records all events, to be read after the capture has ended; must be empty
+  /// Threads without an operation work for the one that is open on the thread that begins the capture. A guess, which the profile
+  /// marks (`operation_usage::inferred`); `adopt_operation` is exact.
+  bool infer_operations = false;
+  memprof::trace* trace = nullptr;  ///< records all events, to be read after the capture has ended; must be empty
   /// File to which all events are written as they happen, so that it is readable whatever becomes of the process; empty: none.
   /// `%p` stands for the process id, `%r` for the rank, `%h` for the host. An existing trace with that name is renamed to end in
   /// `.old`. If the file cannot be created or written, the capture goes on and a line on stderr says why.

@@ -67,6 +67,7 @@ struct session_setting {
   return !text.empty();
 }
 
+inline constexpr std::array<session_setting, 7> session_settings{{
 [[nodiscard]] inline bool assign_stacks(session_options& options, std::string_view text) noexcept {
   if (text == "all") {
     options.capture.stacks = stack_capture::all;
@@ -108,6 +109,8 @@ inline constexpr std::array<session_setting, 8> session_settings{{
      [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
+    {"infer_operations", "MEMPROF_INFER_OPERATIONS", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.capture.infer_operations, text); }},
     {"stacks", "MEMPROF_STACKS", "off, sampled or all", assign_stacks},
     {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
     {"no_dispatch", "MEMPROF_NO_DISPATCH", "1 or 0", assign_no_dispatch},

@@ -48,9 +48,7 @@ class [[nodiscard]] operation_scope {
     if (capture_ == 0) [[likely]]
       return;
     detail::thread_slot& self = abi_1::this_thread;
-    if (self.ring->doing.load(std::memory_order_relaxed) != detail::activity::idle && !detail::is_outside(self)) [[unlikely]] {
-      // In a signal handler that interrupted the profiler: neither end is recorded.
-      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
+    if (!detail::may_begin_operation(self)) [[unlikely]] {
       capture_ = 0;
       return;
     }

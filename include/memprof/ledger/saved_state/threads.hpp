@@ -69,6 +69,54 @@ struct saved_threads : saved_values {
       }
     }
   }
+
+  /// Whose operations the threads of rings [0, `rings`) work for beside their own. `thread_in(ring)` is the thread of a ring, or
+  /// null.
+  template <class State, class Visitor, class ThreadIn>
+  static void adoptions(State& state, Visitor& part, std::size_t rings, ThreadIn&& thread_in) noexcept {
+    const auto thread = [&](auto& named) {
+      std::uint32_t behind = 0;  // 0: none
+      if constexpr (!State::reads) {
+        for (std::uint32_t ring = 0; behind == 0 && named != nullptr && ring < rings; ++ring) {
+          if (thread_in(ring) == named) behind = ring + 1;
+        }
+      }
+      state.number(behind);
+      if constexpr (State::reads) {
+        named = behind == 0 || state.has_failed() ? nullptr : thread_in(behind - 1);
+        state.require((behind == 0) == (named == nullptr));
+      }
+    };
+    state.number(part.leading_thread_);
+    thread(part.leader_);
+    std::size_t joined = 0;
+    if constexpr (!State::reads) {
+      for (std::uint32_t ring = 0; ring < rings; ++ring) joined += is_joined(thread_in(ring)) ? 1 : 0;
+    }
+    state.number(joined);
+    for (std::uint32_t ring = 0; joined != 0 && !state.has_failed(); ++ring) {
+      if constexpr (!State::reads) {
+        if (!is_joined(thread_in(ring))) continue;
+      }
+      state.number(ring);
+      auto* const on = state.has_failed() ? nullptr : thread_in(ring);
+      state.require(on != nullptr && !on->scopes.empty());
+      if (state.has_failed()) return;
+      if constexpr (State::reads) on->scopes.is_joined_ = true;
+      for (auto& scope : on->scopes.scopes_) {
+        state.number(scope.leader_scope);
+        if (scope.leader_scope == 0) continue;
+        thread(scope.leader);
+        state.number(scope.leader_thread);
+      }
+      --joined;
+    }
+  }
+
+ private:
+  [[nodiscard]] static bool is_joined(const thread_scopes* thread) noexcept {
+    return thread != nullptr && thread->scopes.is_joined();
+  }
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
