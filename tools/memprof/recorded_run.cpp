@@ -67,8 +67,6 @@ class passed_signals {
 };
 
 void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, const run_options& options) {
-void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children,
-                     bool records_cuda) {
   if (!library.empty()) {
     const char* const others = std::getenv("LD_PRELOAD");
     const std::string preload = library.string() + (others == nullptr || *others == '\0' ? "" : ":" + std::string{others});
@@ -78,8 +76,7 @@ void set_environment(const std::filesystem::path& library, const std::filesystem
   ::setenv("RUN_BY_MEMPROF_PROCESS", std::to_string(::getpid()).c_str(), 1);
   if (options.records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
   if (!options.stacks.empty()) ::setenv("RUN_BY_MEMPROF_STACKS", options.stacks.c_str(), 1);
-  if (records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
-  if (records_cuda) ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
+  if (options.records_cuda) ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
 }
 
 /// Copies a trace, except for what a file needs while it is written.
@@ -131,8 +128,6 @@ struct trace_copy {
 
 program_end run_recorded(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                          const std::filesystem::path& library, const std::filesystem::path& folder, const run_options& options) {
-                         const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children,
-                         bool records_cuda) {
   std::vector<char*> words;
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
@@ -142,7 +137,6 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   if (child == 0) {
     passed.restore();
     set_environment(library, folder, options);
-    set_environment(library, folder, records_children, records_cuda);
     ::execv(program.c_str(), words.data());
     const int fault = errno;
     print_error("run", "cannot run '" + program.string() + "': " + memprof::detail::reason_in_errno());

@@ -48,8 +48,6 @@ struct run_arguments {
   std::string profile;
   std::string page;
   run_options recorded;
-  bool children = false;
-  bool cuda = false;
 };
 
 /// Whether the command records itself, as a Python script does (python/memprof/run.py).
@@ -202,7 +200,7 @@ int run(const run_arguments& arguments) {
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
-  if (arguments.cuda) {
+  if (arguments.recorded.records_cuda) {
     if (const std::string why = obstacle_to_record_cuda(); !why.empty()) return refuse(name, why, cannot_record);
   }
   try {
@@ -216,7 +214,7 @@ int run(const run_arguments& arguments) {
   program_end end;
   try {
     const temporary_folder folder;
-    end = run_recorded(program, arguments.command, library, folder.path(), arguments.recorded); arguments.children, arguments.cuda);
+    end = run_recorded(program, arguments.command, library, folder.path(), arguments.recorded);
     report(arguments, traces_in(folder.path(), end), end);
   } catch (const std::exception& fault) {
     print_error("run", fault.what());
@@ -243,7 +241,8 @@ void add_run(CLI::App& program, int& status) {
       ->check(one_of("value", {"sampled", "all"}));
   command.add_flag("--children", arguments->recorded.records_children,
                    "record the processes that it starts as well; their traces have the process in their names");
-  command.add_flag("--cuda", arguments->cuda, "record what the program takes from CUDA as well, by CUPTI's callbacks");
+  command.add_flag("--cuda", arguments->recorded.records_cuda,
+                   "record what the program takes from CUDA as well, by CUPTI's callbacks");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
   command.callback([arguments, &status] { status = run(*arguments); });
 }

@@ -92,6 +92,8 @@ void leave_environment() noexcept {
   const char* const asked = std::getenv("RUN_BY_MEMPROF_STACKS");
   if (asked == nullptr) return memprof::stack_capture::off;
   return std::strcmp(asked, "all") == 0 ? memprof::stack_capture::all : memprof::stack_capture::sampled;
+}
+
 /// Adds to the table of what is not captured. Throws `std::bad_alloc`.
 void report_missing(const char* source, std::string why_not) {
   static auto* const rows = new std::vector<memprof::missing_source>;  // it outlives the program's last call

@@ -67,7 +67,6 @@ struct session_setting {
   return !text.empty();
 }
 
-inline constexpr std::array<session_setting, 7> session_settings{{
 [[nodiscard]] inline bool assign_stacks(session_options& options, std::string_view text) noexcept {
   if (text == "all") {
     options.capture.stacks = stack_capture::all;
@@ -79,7 +78,6 @@ inline constexpr std::array<session_setting, 7> session_settings{{
   return true;
 }
 
-inline constexpr std::array<session_setting, 7> session_settings{{
 [[nodiscard]] inline bool assign_no_dispatch(session_options& options, std::string_view text) noexcept {
   bool is_asked = false;
   if (!assign_truth(is_asked, text)) return false;
@@ -96,7 +94,7 @@ inline constexpr std::array<session_setting, 7> session_settings{{
   return false;
 }
 
-inline constexpr std::array<session_setting, 8> session_settings{{
+inline constexpr std::array<session_setting, 10> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
