@@ -42,7 +42,7 @@ if(memprof_protozero_headers AND (NOT DEFINED MEMPROF_PROTOZERO OR MEMPROF_PROTO
 else()
   set(memprof_protozero_NOT_FOUND_MESSAGE
     "protozero was not found (Debian: libprotozero-dev); set memprof_protozero_headers or CMAKE_PREFIX_PATH")
-  list(FILTER toolkit_sources EXCLUDE REGEX "/(format/protobuf_reader|format/xla/[a-z_]+|analysis/hlo_attribution)\\.cpp$")
+  list(FILTER toolkit_sources EXCLUDE REGEX "/(format/protobuf_reader|format/xla/[a-z_]+|analysis/hlo_[a-z_]+)\\.cpp$")
 endif()
 
 # The page alone, for programs that want no more than that and do not wait for the rest.

@@ -10,8 +10,31 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The lines that `write(lines)` writes, whole and without marks: what the JSON of an answer repeats of its text.
+template <class Write>
+[[nodiscard]] std::vector<std::string> plain_lines(Write&& write) {
+  marked_text marked;
+  write(marked);
+  std::vector<std::string> lines;
+  for (std::string_view rest = marked.text(); !rest.empty();) {
+    std::string line{take_until('\n', rest)};
+    std::erase_if(line, is_part_mark);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+/// The same as one line.
+template <class Write>
+[[nodiscard]] std::string plain_line(Write&& write) {
+  std::string text;
+  for (const std::string& line : plain_lines(write)) text += (text.empty() ? "" : "; ") + line;
+  return text;
+}
 
 /// The text of an answer, in the columns of a terminal: paragraphs behind headings, then tables behind empty lines.
 class answer_text {

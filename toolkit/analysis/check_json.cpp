@@ -2,6 +2,7 @@
 #include <memprof/toolkit/analysis/check.hpp>
 #include <memprof/toolkit/analysis/check_json.hpp>
 #include <memprof/toolkit/analysis/check_text.hpp>
+#include <memprof/toolkit/analysis/json_value.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstddef>
@@ -14,14 +15,10 @@ namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 namespace {
 
-nlohmann::ordered_json text_or_none(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
-
 nlohmann::ordered_json condition_value(const check_condition& of) {
   nlohmann::ordered_json owners = nlohmann::ordered_json::array();
   for (const check_owner& owner : of.owners) {
-    owners.push_back({{"operation", text_or_none(owner.operation)},
+    owners.push_back({{"operation", text_or_null(owner.operation)},
                       {"operations", owner.operations},
                       {"bytes", owner.bytes},
                       {"change_bytes", of.owners_are_changes ? nlohmann::ordered_json(owner.change) : nullptr}});
@@ -32,7 +29,7 @@ nlohmann::ordered_json condition_value(const check_condition& of) {
           {"reason", to_string(of.reason)},
           {"subject", to_string(of.subject)},
           {"space", of.space},
-          {"name", text_or_none(of.name)},
+          {"name", text_or_null(of.name)},
           {"bytes", of.bytes},
           {"at_most_bytes", of.at_most},
           {"baseline_bytes", of.before < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(of.before)},
@@ -55,8 +52,8 @@ nlohmann::ordered_json to_json(const check_report& of) {
           {"passed", of.has_passed()},
           {"verdict", verdict_of(of)},
           {"caveats", of.caveats},
-          {"file", detail::text_or_none(of.file)},
-          {"baseline", detail::text_or_none(of.baseline_file)},
+          {"file", detail::text_or_null(of.file)},
+          {"baseline", detail::text_or_null(of.baseline_file)},
           {"mode", to_string(of.mode)},
           {"exact", of.exact},
           {"condition_count", of.conditions.size()},

@@ -1,6 +1,8 @@
 #include <memprof/config.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_json.hpp>
+#include <memprof/toolkit/analysis/comparison_text.hpp>
+#include <memprof/toolkit/analysis/json_value.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstdint>
@@ -12,10 +14,6 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 namespace {
-
-nlohmann::ordered_json text_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
 
 nlohmann::ordered_json number_or_null(std::int64_t number) {
   return number < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(number);
@@ -68,6 +66,8 @@ nlohmann::ordered_json to_json(const comparison& of) {
   }
   return {{"format", comparison_json_format},
           {"version", comparison_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
           {"moment", to_string(of.after.moment)},
           {"equal", of.is_equal()},
           {"change_bytes", of.change()},

@@ -362,4 +362,16 @@ std::string to_markdown(const comparison& of, std::size_t most) {
   return text;
 }
 
+std::string verdict_of(const comparison& of) {
+  return detail::plain_line([&](detail::marked_text& lines) { detail::add_reason(lines, of); });
+}
+
+std::vector<std::string> caveats_of(const comparison& of) {
+  return detail::plain_lines([&](detail::marked_text& lines) {
+    if (!of.is_same_moment()) detail::add_moment(lines, of);
+    detail::add_noise(lines, of);
+    detail::add_accuracy(lines, of);
+  });
+}
+
 }  // namespace memprof::inline MEMPROF_ABI

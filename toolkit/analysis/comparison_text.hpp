@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 /// @file
 /// A comparison of two runs as text and as Markdown.
@@ -19,5 +20,11 @@ namespace memprof::inline MEMPROF_ABI {
 /// The same for a pull request: a verdict in bold, and a table of the operations that differ, at most `most` of them. Names are
 /// escaped.
 [[nodiscard]] std::string to_markdown(const comparison& of, std::size_t most = 20);
+
+/// What the text says first, on one line.
+[[nodiscard]] std::string verdict_of(const comparison& of);
+
+/// What makes the difference less than it seems: another peak, noise, a run that is not exact. A sentence each.
+[[nodiscard]] std::vector<std::string> caveats_of(const comparison& of);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,6 +1,7 @@
 #include <memprof/config.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/leaks_json.hpp>
+#include <memprof/toolkit/analysis/leaks_text.hpp>
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,8 @@ nlohmann::ordered_json to_json(const leak_report& of) {
   }
   return {{"format", leaks_json_format},
           {"version", leaks_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
           {"steps", of.steps},
           {"missing_steps", of.missing_steps},
           {"segment", detail::name_or_null(of.segment)},

@@ -88,6 +88,19 @@ void add_forecast(marked_text& line, const leak_report& of, std::int64_t more_st
   }
 }
 
+void add_missing_steps(marked_text& line, const leak_report& of) {
+  if (of.missing_steps == 0) return;
+  line.add("The trace lacks the ")
+      .add_count(of.missing_steps)
+      .add(" steps before these, and the blocks from them: its size was limited.");
+  line.end_line();
+}
+
+void add_leak_accuracy(marked_text& line, const leak_report& of) {
+  if (of.exact) return;
+  line.add("not exact", emphasis::caution).add(": lost frees look like leaks; memprof show names the reason").end_line();
+}
+
 void add_steps(marked_text& line, const leak_report& of) {
   line.add_count(of.steps);
   if (of.is_by_count) {
@@ -99,11 +112,7 @@ void add_steps(marked_text& line, const leak_report& of) {
         .add("; memory that is freed again does not count");
   }
   line.end_line();
-  if (of.missing_steps == 0) return;
-  line.add("The trace lacks the ")
-      .add_count(of.missing_steps)
-      .add(" steps before these, and the blocks from them: its size was limited.");
-  line.end_line();
+  add_missing_steps(line, of);
 }
 
 void add_block(marked_text& cell, std::int64_t bytes, std::int64_t step) {
@@ -163,10 +172,7 @@ std::string to_text(const leak_report& of, std::int64_t more_steps, const text_o
   text.add_lines("Leaks", [&](marked_text& lines) { add_verdict(lines, of); });
   text.add_lines("Steps", [&](marked_text& lines) { add_steps(lines, of); });
   text.add_lines("After", [&](marked_text& lines) { add_forecast(lines, of, more_steps); });
-  text.add_lines("Accuracy", [&](marked_text& lines) {
-    if (!of.exact)
-      lines.add("not exact", emphasis::caution).add(": lost frees look like leaks; memprof show names the reason").end_line();
-  });
+  text.add_lines("Accuracy", [&](marked_text& lines) { add_leak_accuracy(lines, of); });
   const auto add_table = [&](const std::vector<growing_owner>& owners, growth_kind kind) {
     if (!owners.empty()) text.add_table(table_of(of, owners, kind, shows_all));
   };
@@ -174,6 +180,17 @@ std::string to_text(const leak_report& of, std::int64_t more_steps, const text_o
   add_table(of.unclear, growth_kind::unclear);
   add_table(of.levelled, growth_kind::levels_off);
   return text.take();
+}
+
+std::string verdict_of(const leak_report& of) {
+  return detail::plain_line([&](detail::marked_text& lines) { detail::add_verdict(lines, of); });
+}
+
+std::vector<std::string> caveats_of(const leak_report& of) {
+  return detail::plain_lines([&](detail::marked_text& lines) {
+    detail::add_missing_steps(lines, of);
+    detail::add_leak_accuracy(lines, of);
+  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

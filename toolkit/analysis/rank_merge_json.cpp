@@ -2,6 +2,7 @@
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/rank_merge.hpp>
 #include <memprof/toolkit/analysis/rank_merge_json.hpp>
+#include <memprof/toolkit/analysis/rank_merge_text.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -105,6 +106,8 @@ nlohmann::ordered_json to_json(const merged_ranks& of) {
       array_of_values(of.shown_rows(false), [](const ranked_run* run) { return ranked_run_value(*run); });
   return {{"format", merge_json_format},
           {"version", merge_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
           {"space", of.space},
           {"ranks", of.ranks},
           {"world_size", number_if_known(of.world_size)},

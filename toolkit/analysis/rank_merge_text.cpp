@@ -348,4 +348,16 @@ std::string to_markdown(const merged_ranks& of) {
          ", imbalance " + decimal(100 * of.imbalance(), 1) + " %\n";
 }
 
+std::string verdict_of(const merged_ranks& of) {
+  return detail::plain_line([&](detail::marked_text& lines) { detail::add_rank_verdict(lines, of); });
+}
+
+std::vector<std::string> caveats_of(const merged_ranks& of) {
+  return detail::plain_lines([&](detail::marked_text& lines) {
+    detail::add_missing_ranks(lines, of);
+    detail::add_unfinished_ranks(lines, of);
+    detail::add_inexact_ranks(lines, of);
+  });
+}
+
 }  // namespace memprof::inline MEMPROF_ABI

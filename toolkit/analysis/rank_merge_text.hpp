@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 /// @file
 /// The ranks of a job as text and as Markdown.
@@ -18,5 +19,11 @@ namespace memprof::inline MEMPROF_ABI {
 
 /// The same for a pull request or a job's summary: the verdict in bold, and the table of ranks. Names are escaped.
 [[nodiscard]] std::string to_markdown(const merged_ranks& of);
+
+/// What the text says first, on one line.
+[[nodiscard]] std::string verdict_of(const merged_ranks& of);
+
+/// Ranks that are missing, did not finish or are not exact. A sentence each.
+[[nodiscard]] std::vector<std::string> caveats_of(const merged_ranks& of);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -7,6 +7,7 @@
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/baseline.hpp>
+#include <memprof/toolkit/analysis/json_value.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
@@ -26,10 +27,6 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 namespace {
-
-nlohmann::ordered_json text_or_nothing(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
 
 /// Greatest peak first.
 std::vector<const space_profile*> spaces_by_peak(const profile& of) {
@@ -66,7 +63,7 @@ nlohmann::ordered_json summary_space(const profile& of, const space_profile& spa
   for (const baseline_operation& row : rows.operations) {
     const std::int64_t bytes = row.all_held();
     if (owners.size() == most_summary_owners || bytes <= 0) break;
-    owners.push_back({{"operation", text_or_nothing(row.operation)}, {"operations", row.operations}, {"bytes", bytes}});
+    owners.push_back({{"operation", text_or_null(row.operation)}, {"operations", row.operations}, {"bytes", bytes}});
     rest = subtract_saturating(rest, bytes);
   }
   nlohmann::ordered_json categories = nlohmann::ordered_json::array();
@@ -78,7 +75,7 @@ nlohmann::ordered_json summary_space(const profile& of, const space_profile& spa
           {"peak_bytes", space.cumulative_peak},
           {"segment", at == nullptr ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(at->name)},
           {"step", at == nullptr || at->step < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(at->step)},
-          {"operation", text_or_nothing(space.peak_operation)},
+          {"operation", text_or_null(space.peak_operation)},
           {"owners", owners},
           {"other_owner_bytes", rest},
           {"categories", categories},
@@ -136,11 +133,11 @@ nlohmann::ordered_json summary_json(const profile& of) {
           {"version", summary_json_version},
           {"verdict", summary_sentence(of)},
           {"caveats", caveats},
-          {"file", detail::text_or_nothing(of.provenance.file)},
+          {"file", detail::text_or_null(of.provenance.file)},
           {"mode", to_string(of.mode)},
           {"exact", of.exact},
           {"complete", of.complete},
-          {"device", detail::text_or_nothing(of.device)},
+          {"device", detail::text_or_null(of.device)},
           {"duration_ns", of.duration_ns},
           {"steps", of.step_count},
           {"segments", detail::count_of_segments(of)},

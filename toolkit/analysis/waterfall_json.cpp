@@ -1,6 +1,7 @@
 #include <memprof/config.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
+#include <memprof/toolkit/analysis/waterfall_text.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstddef>
@@ -63,6 +64,8 @@ nlohmann::ordered_json to_json(const waterfall& of) {
     categories.push_back({{"category", row.name}, {"bytes", row.bytes}, {"changes", detail::changes_value(row)}});
   return {{"format", waterfall_json_format},
           {"version", waterfall_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
           {"columns", columns},
           {"changes", detail::changes_value(of.total())},
           {"parts", parts},

@@ -279,4 +279,16 @@ std::string to_text(const waterfall& of, const text_options& options, bool shows
   return text.take();
 }
 
+std::string verdict_of(const waterfall& of) {
+  constexpr std::size_t max_reasons = 4;
+  return detail::plain_line([&](detail::marked_text& lines) {
+    for (std::size_t column = 1; column < of.columns.size(); ++column) detail::add_reason(lines, of, column, max_reasons);
+  });
+}
+
+std::vector<std::string> caveats_of(const waterfall& of) {
+  return detail::plain_lines(
+      [&](detail::marked_text& lines) { lines.add_lines(detail::waterfall_notes(of, true).lines.text()); });
+}
+
 }  // namespace memprof::inline MEMPROF_ABI

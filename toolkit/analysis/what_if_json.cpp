@@ -2,6 +2,7 @@
 #include <memprof/toolkit/analysis/what_if.hpp>
 #include <memprof/toolkit/analysis/what_if_json.hpp>
 #include <memprof/toolkit/analysis/what_if_rank.hpp>
+#include <memprof/toolkit/analysis/what_if_text.hpp>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -63,6 +64,8 @@ nlohmann::ordered_json ranked_values(const std::vector<ranked_owner>& owners) {
 nlohmann::ordered_json to_json(const what_if_result& of) {
   return {{"format", what_if_json_format},
           {"version", what_if_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
           {"space", of.space},
           {"exact", of.exact},
           {"before", detail::peak_values(of.before)},
@@ -79,6 +82,8 @@ nlohmann::ordered_json to_json(const what_if_result& of) {
 nlohmann::ordered_json to_json(const owner_ranking& of) {
   return {{"format", what_if_json_format},
           {"version", what_if_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
           {"space", of.space},
           {"exact", of.exact},
           {"peak_bytes", of.peak},
@@ -88,6 +93,8 @@ nlohmann::ordered_json to_json(const owner_ranking& of) {
 nlohmann::ordered_json to_json(const target_answer& of) {
   return {{"format", what_if_json_format},
           {"version", what_if_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
           {"space", of.space},
           {"exact", of.exact},
           {"peak_bytes", of.peak},

@@ -168,11 +168,28 @@ summary_section table_of(const std::vector<ranked_owner>& owners, std::int64_t p
   return section;
 }
 
+void add_what_if_accuracy(marked_text& lines, bool is_exact) {
+  if (is_exact) return;
+  lines.add("not exact", emphasis::caution).add(": the run is not; memprof show names the reason").end_line();
+}
+
 void add_accuracy(answer_text& text, bool is_exact) {
-  text.add_lines("Accuracy", [&](marked_text& lines) {
-    if (is_exact) return;
-    lines.add("not exact", emphasis::caution).add(": the run is not; memprof show names the reason").end_line();
-  });
+  text.add_lines("Accuracy", [&](marked_text& lines) { add_what_if_accuracy(lines, is_exact); });
+}
+
+void add_ranking_verdict(marked_text& lines, const owner_ranking& of) {
+  lines.add_total(of.peak, emphasis::strong).add(" of ").add_name(of.space).end_line();
+}
+
+void add_target_verdict(marked_text& lines, const target_answer& of) {
+  lines.add_total(of.target).add(" of ").add_name(of.space).add(": ");
+  if (of.owners.empty()) {
+    lines.add("the peak is ").add_total(of.peak, emphasis::strong).add(" already").end_line();
+    return;
+  }
+  lines.add_total(of.new_peak, emphasis::strong).add(" instead of ").add_total(of.peak).add(" without ");
+  lines.add_count(static_cast<std::int64_t>(of.owners.size()), "owner", "owners");
+  lines.add(of.is_smallest ? "; no fewer suffice" : "; fewer may do, the search was given up").end_line();
 }
 
 }  // namespace
@@ -196,8 +213,7 @@ std::string to_text(const what_if_result& of, const text_options& options, bool 
 std::string to_text(const owner_ranking& of, const text_options& options, bool shows_all) {
   using namespace detail;
   answer_text text{options, 4};
-  text.add_lines(
-      "Peak", [&](marked_text& lines) { lines.add_total(of.peak, emphasis::strong).add(" of ").add_name(of.space).end_line(); });
+  text.add_lines("Peak", [&](marked_text& lines) { add_ranking_verdict(lines, of); });
   add_accuracy(text, of.exact);
   if (!of.owners.empty()) text.add_table(table_of(of.owners, of.peak, "Without\tlive\tblocks\tpeak\tsaved", shows_all));
   return text.take();
@@ -206,21 +222,44 @@ std::string to_text(const owner_ranking& of, const text_options& options, bool s
 std::string to_text(const target_answer& of, const text_options& options, bool shows_all) {
   using namespace detail;
   answer_text text{options, 4};
-  text.add_lines("Target", [&](marked_text& lines) {
-    lines.add_total(of.target).add(" of ").add_name(of.space).add(": ");
-    if (of.owners.empty()) {
-      lines.add("the peak is ").add_total(of.peak, emphasis::strong).add(" already").end_line();
-      return;
-    }
-    lines.add_total(of.new_peak, emphasis::strong).add(" instead of ").add_total(of.peak).add(" without ");
-    lines.add_count(static_cast<std::int64_t>(of.owners.size()), "owner", "owners");
-    lines.add(of.is_smallest ? "; no fewer suffice" : "; fewer may do, the search was given up").end_line();
-  });
+  text.add_lines("Target", [&](marked_text& lines) { add_target_verdict(lines, of); });
   text.add_lines("Least",
                  [&](marked_text& lines) { lines.add_total(of.least).add(" without all that can be removed").end_line(); });
   add_accuracy(text, of.exact);
   if (!of.owners.empty()) text.add_table(table_of(of.owners, of.peak, "Without\tlive\tblocks\tpeak then\tsaved", shows_all));
   return text.take();
+}
+
+std::string verdict_of(const what_if_result& of) {
+  return detail::plain_line([&](detail::marked_text& lines) { detail::add_peak(lines, of); });
+}
+
+std::string verdict_of(const owner_ranking& of) {
+  return detail::plain_line([&](detail::marked_text& lines) {
+    detail::add_ranking_verdict(lines, of);
+    if (of.owners.empty()) return;
+    const ranked_owner& first = of.owners.front();
+    lines.add("most is saved without ").add_name(first.owner).add(": ").add_total(of.peak - first.peak).end_line();
+  });
+}
+
+std::string verdict_of(const target_answer& of) {
+  return detail::plain_line([&](detail::marked_text& lines) { detail::add_target_verdict(lines, of); });
+}
+
+std::vector<std::string> caveats_of(const what_if_result& of) {
+  return detail::plain_lines([&](detail::marked_text& lines) {
+    detail::add_known(lines, of);
+    detail::add_what_if_accuracy(lines, of.exact);
+  });
+}
+
+std::vector<std::string> caveats_of(const owner_ranking& of) {
+  return detail::plain_lines([&](detail::marked_text& lines) { detail::add_what_if_accuracy(lines, of.exact); });
+}
+
+std::vector<std::string> caveats_of(const target_answer& of) {
+  return detail::plain_lines([&](detail::marked_text& lines) { detail::add_what_if_accuracy(lines, of.exact); });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

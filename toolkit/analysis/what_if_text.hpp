@@ -5,6 +5,7 @@
 #include <memprof/toolkit/analysis/what_if_rank.hpp>
 
 #include <string>
+#include <vector>
 
 /// @file
 /// The peak that a run would have had with a change, as text.
@@ -18,5 +19,15 @@ namespace memprof::inline MEMPROF_ABI {
 [[nodiscard]] std::string to_text(const owner_ranking& of, const text_options& options = {}, bool shows_all = false);
 /// Owners with the peak without each and those above it. The target is possible.
 [[nodiscard]] std::string to_text(const target_answer& of, const text_options& options = {}, bool shows_all = false);
+
+/// What the text says first, on one line.
+[[nodiscard]] std::string verdict_of(const what_if_result& of);
+[[nodiscard]] std::string verdict_of(const owner_ranking& of);
+[[nodiscard]] std::string verdict_of(const target_answer& of);
+
+/// What the change may leave out or overstate. A sentence each.
+[[nodiscard]] std::vector<std::string> caveats_of(const what_if_result& of);
+[[nodiscard]] std::vector<std::string> caveats_of(const owner_ranking& of);
+[[nodiscard]] std::vector<std::string> caveats_of(const target_answer& of);
 
 }  // namespace memprof::inline MEMPROF_ABI

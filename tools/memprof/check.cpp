@@ -23,6 +23,7 @@
 #include <memprof/toolkit/analysis/check_json.hpp>
 #include <memprof/toolkit/analysis/check_text.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -157,7 +158,7 @@ int write_baseline(const check_arguments& arguments) {
 
 void print_report(const check_arguments& arguments, const memprof::check_report& report) {
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(to_json(report)) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(to_json(report))) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(report));
   } else {

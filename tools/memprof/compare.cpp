@@ -17,6 +17,7 @@
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_json.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/toolkit/page/comparison_html.hpp>
 #include <memprof/toolkit/page/html.hpp>
@@ -119,7 +120,7 @@ int run_compare(compare_arguments& arguments) {
   check_outputs(arguments);
   const memprof::comparison of = comparison_of(arguments, status);
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(to_json(of)) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(to_json(of))) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(of));
   } else {

@@ -13,7 +13,9 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
+#include <memprof/toolkit/estimate/estimate_answer_json.hpp>
 #include <memprof/toolkit/estimate/estimate_json.hpp>
 #include <memprof/toolkit/estimate/estimate_text.hpp>
 #include <memprof/toolkit/estimate/training_step_json.hpp>
@@ -51,6 +53,7 @@ struct estimate_arguments {
   bool estimates_step = false;
   bool is_compatible = false;  ///< transformer-room's table for any decoder
   bool runs_step = false;
+  bool as_json = false;
 };
 
 void make_folder(const std::filesystem::path& folder) {
@@ -84,12 +87,13 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
 }
 
 int write_summary(const memprof::shape_estimate& estimate, const std::optional<memprof::training_estimate>& step,
-                  const std::string& path) {
+                  const estimate_arguments& arguments) {
+  const std::string& path = arguments.json;
   nlohmann::ordered_json document = memprof::to_json(estimate);
   if (step) document.emplace("training_step", memprof::to_json(*step));
   make_folder(std::filesystem::path{path}.parent_path());
   memprof::detail::replace_whole_file(path, document.dump(2));
-  print("Saved JSON summary to: " + path + "\n");
+  if (!arguments.as_json) print("Saved JSON summary to: " + path + "\n");
   return success;
 }
 
@@ -123,10 +127,15 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
                                    : estimate_with_trace(decoder.model, setup, events);
   }
 
-  if (step) print(memprof::to_text(*step, decoder.model, setup) + "\n");
-  print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)));
+  if (arguments.as_json) {
+    print_json(memprof::detail::dump(memprof::short_answer(memprof::estimate_answer_json(estimate, step ? &*step : nullptr))) +
+               '\n');
+  } else {
+    if (step) print(memprof::to_text(*step, decoder.model, setup) + "\n");
+    print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)));
+  }
   if (!arguments.plot_folder.empty()) attempt(status, "estimate", [&] { return draw_both(estimate, arguments); });
-  if (!arguments.json.empty()) attempt(status, "estimate", [&] { return write_summary(estimate, step, arguments.json); });
+  if (!arguments.json.empty()) attempt(status, "estimate", [&] { return write_summary(estimate, step, arguments); });
   if (step && !arguments.profile.empty()) {
     attempt(status, "estimate", [&] {
       memprof::write_json(step->step, arguments.profile);
@@ -164,8 +173,12 @@ void add_estimate(CLI::App& program, int& status) {
   command.add_option("--top-k", arguments->top_k, "number of operations in the table and the picture (default: 12)")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000));
-  command.add_option("--plot-dir", arguments->plot_folder, "write two PNG pictures to this folder (needs gnuplot)")
-      ->type_name("FOLDER");
+  CLI::Option* const pictures =
+      command.add_option("--plot-dir", arguments->plot_folder, "write two PNG pictures to this folder (needs gnuplot)")
+          ->type_name("FOLDER");
+  CLI::Option* const as_json =
+      command.add_flag("--json", arguments->as_json, "print the estimate as JSON: the verdict, the numbers and their caveats")
+          ->excludes(pictures);
   command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
 
   CLI::Option* const step = command.add_flag("--step", arguments->estimates_step, "estimate a whole training step, by phase");
@@ -186,7 +199,8 @@ void add_estimate(CLI::App& program, int& status) {
       ->type_name("FILE")
       ->needs(step);
 
-  command.add_flag("--train-step-profile", arguments->runs_step, "run one real training step and measure it by stage");
+  command.add_flag("--train-step-profile", arguments->runs_step, "run one real training step and measure it by stage")
+      ->excludes(as_json);
   arguments->real_step.add(command);
   command.callback([arguments, &command, &status] {
     try {

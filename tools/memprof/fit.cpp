@@ -99,9 +99,12 @@ nlohmann::ordered_json value_of(const std::optional<memprof::step_need>& need) {
   return {{"peak_bytes", need->peak}, {"reserved_bytes", memprof::detail::value_or_null(need->reserved)}, {"fits", need->fits}};
 }
 
-nlohmann::ordered_json document_of(const memprof::device_description& device, bool seeks_sequence,
+nlohmann::ordered_json document_of(const std::string& verdict, const memprof::device_description& device, bool seeks_sequence,
                                    const std::vector<memprof::fit_row>& rows, const std::vector<std::string>& confirmations,
                                    const std::vector<std::string>& presets) {
+  const std::vector<std::string> caveats{
+      "tensors on one device, of a model made from its dimensions: without the device's context, workspaces of libraries, "
+      "communication buffers and dropout"};
   nlohmann::ordered_json found = nlohmann::ordered_json::array();
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const memprof::fit_answer& answer = rows[index].answer;
@@ -114,6 +117,8 @@ nlohmann::ordered_json document_of(const memprof::device_description& device, bo
   }
   return {{"format", "memprof-fit"},
           {"version", 1},
+          {"verdict", verdict},
+          {"caveats", caveats},
           {"device", std::string{device.name.view()}},
           {"capacity", device.tensor_space().capacity},
           {"sought", seeks_sequence ? "seq_len" : "batch_size"},
@@ -144,9 +149,10 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   }
 
   const memprof::device_space& space = setup.device.tensor_space();
+  const std::string verdict = memprof::fit_sentence(asked, setup.device.name.view());
   std::string text =
-      memprof::fit_sentence(asked, setup.device.name.view()) + "\n\nFit: " + std::string{setup.device.name.view()} + ", " +
-      memprof::detail::gibibytes_text(space.capacity) + " of " + std::string{space.name.view()} +
+      verdict + "\n\nFit: " + std::string{setup.device.name.view()} + ", " + memprof::detail::gibibytes_text(space.capacity) +
+      " of " + std::string{space.name.view()} +
       (memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "") +
       "\nModel: " + memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, asked.seq_len)) +
       "\nFixed: " + (arguments.seeks_sequence ? "B=" + std::to_string(asked.batch_size) : "T=" + std::to_string(asked.seq_len)) +
@@ -183,7 +189,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   if (!arguments.as_json) print(text);
 
   const std::string document =
-      memprof::detail::dump(document_of(setup.device, arguments.seeks_sequence, rows, confirmations, presets)) + '\n';
+      memprof::detail::dump(document_of(verdict, setup.device, arguments.seeks_sequence, rows, confirmations, presets)) + '\n';
   if (arguments.as_json) print_json(document);
   if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, document);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

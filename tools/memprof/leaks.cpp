@@ -15,6 +15,7 @@
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/leaks_json.hpp>
 #include <memprof/toolkit/analysis/leaks_text.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -58,7 +59,7 @@ int run_leaks(const leaks_arguments& arguments) {
   }
   const memprof::leak_report found = memprof::find_leaks(memprof::trace_file{file.get(), arguments.file}, read.profile);
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(to_json(found)) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(to_json(found))) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
     if (arguments.width != 0) options.columns = arguments.width;

@@ -17,6 +17,7 @@
 #include <memprof/toolkit/analysis/rank_merge.hpp>
 #include <memprof/toolkit/analysis/rank_merge_json.hpp>
 #include <memprof/toolkit/analysis/rank_merge_text.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 
 #include <CLI/App.hpp>
@@ -129,7 +130,7 @@ int run_merge(const merge_arguments& arguments) {
   int status = success;
   const memprof::merged_ranks merged = merge(arguments, status);
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(to_json(merged)) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(to_json(merged))) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(merged));
   } else {

@@ -10,7 +10,10 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/json.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
+#include <memprof/toolkit/analysis/tt_answer_json.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_json_check.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log.hpp>
@@ -37,6 +40,7 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace memprof_tool {
@@ -49,6 +53,7 @@ struct tt_arguments {
   std::string log;
   std::string folder;
   std::string output_folder = "logs";
+  bool as_json = false;
 };
 
 /// Runs `work` and returns its exit status; reports an exception as bad input.
@@ -107,9 +112,9 @@ void write_output(const fs::path& path, Write&& write) {
   });
 }
 
-/// Writes the two files of a rank side by side, in one pass over the log, and validates them.
-void write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_content& content,
-                const memprof::tt_rank_summary& rank, const fs::path& memory, const fs::path& operations) {
+/// Writes the two files of a rank side by side, in one pass over the log, validates them and returns their number of operations.
+std::uint64_t write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_content& content,
+                         const memprof::tt_rank_summary& rank, const fs::path& memory, const fs::path& operations) {
   write_output(memory, [&](memprof::file_sink& to_memory) {
     write_output(operations, [&](memprof::file_sink& to_operations) {
       memprof::write_tt_json(log, path, rank, content.inputs, to_memory, to_operations);
@@ -123,58 +128,83 @@ void write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_c
     memprof::detail::raise("'" + memory.string() + "' and '" + operations.string() +
                            "' do not match: " + (fault.empty() ? "operations are missing" : fault));
   }
-  print(memory.string() + ", " + operations.string() + ": " + std::to_string(count) + " operations, validated\n");
+  return count;
 }
 
-void print_summary(const memprof::tt_rank_summary& rank) {
-  if (!rank.rank.number.empty()) print("rank " + rank.rank.number + ":\n");
-  print("operations " + std::to_string(rank.operations) + "; left out: " + std::to_string(rank.deallocations) + " deallocate, " +
-        std::to_string(rank.get_devices) + " get_device, " + std::to_string(rank.without_state) + " without a state\n");
+std::string rank_text(const memprof::tt_rank_summary& rank) {
+  std::string text = rank.rank.number.empty() ? "" : "rank " + rank.rank.number + ":\n";
+  text += "operations " + std::to_string(rank.operations) + "; left out: " + std::to_string(rank.deallocations) +
+          " deallocate, " + std::to_string(rank.get_devices) + " get_device, " + std::to_string(rank.without_state) +
+          " without a state\n";
   for (const auto& [name, operations] : rank.const_evals) {
-    print("const-eval " + memprof::detail::on_one_line(name) + ": " + std::to_string(operations) + " operations, " +
-          (rank.cache_misses.at(name) ? "cache miss" : "cached") + "\n");
+    text += "const-eval " + memprof::detail::on_one_line(name) + ": " + std::to_string(operations) + " operations, " +
+            (rank.cache_misses.at(name) ? "cache miss" : "cached") + "\n";
   }
+  return text;
 }
 
-void print_memories(const std::vector<memprof::tt_memory_fact>& memories) {
+std::string memories_text(const std::vector<memprof::tt_memory_fact>& memories) {
+  std::string text;
   for (const memprof::tt_memory_fact& each : memories) {
     using memprof::detail::decimal;
     const auto megabytes = [](std::int64_t bytes) { return decimal(static_cast<double>(bytes) / 0x1p20, 3) + " MB"; };
-    print(memprof::detail::on_one_line(each.space) + ": peak " + megabytes(each.peak_bytes) + " a bank, " +
-          megabytes(each.peak_bytes * each.banks) + " in " + std::to_string(each.banks) + " banks, before " +
-          memprof::detail::on_one_line(each.peak_before) + " (line " + std::to_string(each.peak_line) + "), fragmentation " +
-          decimal(each.peak_fragmentation, 3) + " there; at most " + decimal(each.greatest_fragmentation, 3) + "\n");
+    text += memprof::detail::on_one_line(each.space) + ": peak " + megabytes(each.peak_bytes) + " a bank, " +
+            megabytes(each.peak_bytes * each.banks) + " in " + std::to_string(each.banks) + " banks, before " +
+            memprof::detail::on_one_line(each.peak_before) + " (line " + std::to_string(each.peak_line) + "), fragmentation " +
+            decimal(each.peak_fragmentation, 3) + " there; at most " + decimal(each.greatest_fragmentation, 3) + "\n";
   }
+  return text;
 }
 
 /// Writes all files beside the log except the page.
-int analyze(const fs::path& log_path) {
+int analyze(const fs::path& log_path, bool as_json) {
   const std::string path = log_path.string();
   const memprof::detail::file_handle log = open_recording(path);
   const std::string name = without_suffix(log_path.stem().string(), "_profile");
   const fs::path base = log_path.parent_path() / name;
-  const auto beside = [&](const std::string& suffix) { return fs::path{base.string() + suffix}; };
+  memprof::tt_analysis done{.log = path};
+  const auto beside = [&](const std::string& suffix) {
+    done.files.push_back(base.string() + suffix);
+    return fs::path{done.files.back()};
+  };
+  const auto say = [&](const std::string& text) {
+    if (!as_json) print(text);
+  };
+  const auto remark = [&](const std::string& text) {
+    print_error("tt-mlir", "'" + path + "'" + text);
+    done.remarks.push_back(text.substr(text.find_first_not_of(": ")));
+  };
 
   memprof::trace trace;
   memprof::tt_log_source source{log.get(), path};
   memprof::trace_writer writer{trace, memprof::tt_log_source::info()};
   writer.finish(source.write_to(writer));
-  memprof::write_trace(trace, beside(".memtrace"));
+  const fs::path trace_path = beside(".memtrace");
+  memprof::write_trace(trace, trace_path);
 
-  const memprof::tt_log_content content = memprof::content_of_tt_log(log.get(), path);
+  memprof::tt_log_content content = memprof::content_of_tt_log(log.get(), path);
   for (const memprof::tt_rank_summary& rank : content.ranks) {
     const std::string of_rank = content.ranks.size() == 1 ? "" : "_rank" + rank.rank.number;
-    write_pair(log.get(), path, content, rank, beside(of_rank + "_memory.json"), beside(of_rank + "_operations.json"));
-    print_summary(rank);
+    const fs::path memory = beside(of_rank + "_memory.json");
+    const fs::path operations = beside(of_rank + "_operations.json");
+    const std::uint64_t count = write_pair(log.get(), path, content, rank, memory, operations);
+    say(memory.string() + ", " + operations.string() + ": " + std::to_string(count) + " operations, validated\n");
+    say(rank_text(rank));
   }
-  if (content.ranks.empty()) print_error("tt-mlir", "'" + path + "' has no operation with a state: only the trace is written");
-  write_output(beside("_inputs_registry.json"), [&](memprof::file_sink& sink) { memprof::write_tt_inputs(content, sink); });
-  print(beside("_inputs_registry.json").string() + ": " + std::to_string(content.inputs.size()) + " arguments\n");
-  print(beside(".memtrace").string() + ": for memprof show, analyze, report\n");
-  print_memories(source.memories());
-  for (const std::string& remark : memprof::remarks_on(source)) print_error("tt-mlir", "'" + path + "': " + remark);
-  if (!source.status().damage.empty())
-    print_error("tt-mlir", "'" + path + "': " + source.status().damage + "; the files contain everything before that");
+  if (content.ranks.empty()) remark(" has no operation with a state: only the trace is written");
+  const fs::path inputs = beside("_inputs_registry.json");
+  write_output(inputs, [&](memprof::file_sink& sink) { memprof::write_tt_inputs(content, sink); });
+  say(inputs.string() + ": " + std::to_string(content.inputs.size()) + " arguments\n");
+  say(trace_path.string() + ": for memprof show, analyze, report\n");
+  say(memories_text(source.memories()));
+  for (const std::string& each : memprof::remarks_on(source)) remark(": " + each);
+  if (!source.status().damage.empty()) remark(": " + source.status().damage + "; the files contain everything before that");
+  if (as_json) {
+    done.inputs = static_cast<std::int64_t>(content.inputs.size());
+    done.ranks = std::move(content.ranks);
+    done.memories = source.memories();
+    print_json(memprof::detail::dump(memprof::short_answer(memprof::to_json(done))) + '\n');
+  }
   return memprof::is_whole(source.status()) ? success : bad_input;
 }
 
@@ -237,7 +267,7 @@ int run(const tt_arguments& arguments, bool only_logs) {
   if (only_logs) return status;
   bool is_read = false;
   const int own = guarded([&] {
-    const int read = analyze(log);
+    const int read = analyze(log, false);
     is_read = true;
     return read;
   });
@@ -284,7 +314,9 @@ void add_tt_mlir(CLI::App& program, int& status) {
   CLI::App& analyze_command = *command.add_subcommand("analyze", "analyze a log and write the results beside it");
   set_footer(analyze_command, "", "", bad_file_text);
   analyze_command.add_option("LOG", arguments->log, "NAME_profile.log")->required();
-  analyze_command.callback([arguments, &status] { status = guarded([&] { return analyze(arguments->log); }); });
+  analyze_command.add_flag("--json", arguments->as_json, "print JSON: the verdict, the numbers and their caveats");
+  analyze_command.callback(
+      [arguments, &status] { status = guarded([&] { return analyze(arguments->log, arguments->as_json); }); });
   CLI::App& visualize_command = *command.add_subcommand("visualize", "write the page of a run, NAME_report.html");
   set_footer(visualize_command, "", "", bad_file_text);
   visualize_command.add_option("DIR", arguments->folder, "the folder of a run")->required();

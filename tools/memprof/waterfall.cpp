@@ -16,6 +16,7 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/terminal.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
@@ -205,7 +206,7 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   const memprof::waterfall waterfall = memprof::make_waterfall(columns_of(arguments, command, status), rules);
 
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(memprof::to_json(waterfall)) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(memprof::to_json(waterfall))) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
     if (arguments.width != 0) options.columns = arguments.width;

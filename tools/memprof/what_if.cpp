@@ -18,6 +18,7 @@
 #include <memprof/record/session_settings.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/toolkit/analysis/block_history.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/what_if.hpp>
 #include <memprof/toolkit/analysis/what_if_json.hpp>
 #include <memprof/toolkit/analysis/what_if_rank.hpp>
@@ -191,9 +192,9 @@ void require_a_question(const what_if_arguments& arguments) {
 /// Prints an answer and writes it where it is asked for.
 template <class Answer>
 void show(const Answer& answer, const what_if_arguments& arguments) {
-  const auto document = [&] { return memprof::detail::dump(memprof::to_json(answer)) + '\n'; };
+  const nlohmann::ordered_json document = memprof::to_json(answer);
   if (arguments.as_json) {
-    print_json(document());
+    print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
     if (arguments.width != 0) options.columns = arguments.width;
@@ -201,7 +202,7 @@ void show(const Answer& answer, const what_if_arguments& arguments) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the answer: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, document());
+  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
 }
 
 memprof::target_answer target_of(const memprof::block_history& run, const std::string& text) {

@@ -10,9 +10,13 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/json.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/hlo_answer_json.hpp>
 #include <memprof/toolkit/analysis/hlo_attribution.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
+#include <memprof/toolkit/format/xla/heap_simulation.hpp>
 #include <memprof/toolkit/format/xla/hlo_memory.hpp>
 #include <memprof/toolkit/format/xla/xplane.hpp>
 #include <memprof/toolkit/format/xla/xplane_trace.hpp>
@@ -44,14 +48,8 @@ struct xplane_arguments {
   std::int64_t space = 0;
   std::string classes;
   bool tsv = false;
+  bool as_json = false;
   std::size_t rows = 20;
-};
-
-/// The memory of the program according to a worker's profile.
-struct worker {
-  std::string host;
-  std::string program;
-  memprof::hlo_attribution found;
 };
 
 /// A column: its name in the table, its name in the list of aggregates, its bytes, and how people read them.
@@ -85,9 +83,22 @@ std::vector<std::string> profiles_in(const std::string& folder) {
   memprof::detail::raise_about_file("read", folder, "it has no *.xplane.pb and no *.hlo_proto.pb");
 }
 
+/// What was complained about: on stderr at once, and in the JSON.
+class remarks {
+ public:
+  void add(const std::string& what) {
+    print_error("xplane", what);
+    said_.push_back(what);
+  }
+  [[nodiscard]] const std::vector<std::string>& said() const { return said_; }
+
+ private:
+  std::vector<std::string> said_;
+};
+
 /// Among the programs of that name, the one that ran first on the worker's first TPU core, else the first in the file; null if
 /// none.
-const memprof::xplane_program* program_of(const memprof::xplane_file& profile, const std::string& wanted) {
+const memprof::xplane_program* program_of(const memprof::xplane_file& profile, const std::string& wanted, remarks& said) {
   std::vector<const memprof::xplane_program*> meant;
   for (const memprof::xplane_program& each : profile.programs()) {
     if (is_named(each, wanted)) meant.push_back(&each);
@@ -101,23 +112,23 @@ const memprof::xplane_program* program_of(const memprof::xplane_file& profile, c
     break;
   }
   if (meant.size() > 1)
-    print_error("xplane", "'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" +
-                              wanted + "'; using " + chosen->name);
+    said.add("'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" + wanted +
+             "'; using " + chosen->name);
   return chosen;
 }
 
 /// Calls `read(profile, path)` for each file; reports a file that cannot be read and goes on. Returns the exit status.
 template <class Read>
-int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
+int for_each_profile(const std::vector<std::string>& arguments, remarks& said, Read&& read) {
   int status = success;
   const auto try_one = [&](const std::string& path, auto&& act) {
     try {
       act();
     } catch (const memprof::error& fault) {
-      print_error("xplane", fault.what());
+      said.add(fault.what());
       status = bad_input;
     } catch (const std::bad_alloc&) {
-      print_error("xplane", "'" + path + "': out of memory while reading it");
+      said.add("'" + path + "': out of memory while reading it");
       status = bad_input;
     }
   };
@@ -137,7 +148,7 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
       const memprof::detail::file_handle file = open_recording(path);
       const memprof::xplane_file profile{file.get(), path};
       if (!profile.damage().empty()) {
-        print_error("xplane", "'" + path + "': " + profile.damage() + "; the rest was read");
+        said.add("'" + path + "': " + profile.damage() + "; the rest was read");
         status = bad_input;
       }
       read(profile, path);
@@ -151,12 +162,13 @@ std::string mebibytes(double bytes) { return memprof::detail::decimal(bytes / (1
 /// With a unit: memory of threads is often less than a hundredth of a mebibyte.
 std::string few_bytes(double bytes) { return memprof::detail::short_bytes(bytes); }
 
-std::vector<column> columns_of(const std::vector<worker>& workers, const memprof::hlo_class_rules& rules, bool all_columns) {
+std::vector<column> columns_of(const std::vector<memprof::hlo_worker>& workers, const memprof::hlo_class_rules& rules,
+                               bool all_columns) {
   using memprof::hlo_group;
   std::vector<column> columns;
   const auto add = [&](const std::string& name, const std::string& aggregate, auto&& bytes) {
     column& made = columns.emplace_back(column{name, aggregate, {}, mebibytes});
-    for (const worker& each : workers) made.bytes.push_back(bytes(each.found));
+    for (const memprof::hlo_worker& each : workers) made.bytes.push_back(bytes(each.found));
   };
   using found = memprof::hlo_attribution;
   add("peak", "peak", [](const found& of) { return of.simulation.peak; });
@@ -186,14 +198,14 @@ extremes extremes_of(const std::vector<std::int64_t>& values) {
   return {static_cast<double>(*least), sum / static_cast<double>(values.size()), static_cast<double>(*most)};
 }
 
-std::vector<std::int64_t> markers_of(const std::vector<worker>& workers) {
+std::vector<std::int64_t> markers_of(const std::vector<memprof::hlo_worker>& workers) {
   std::vector<std::int64_t> markers;
-  for (const worker& each : workers) markers.push_back(each.found.markers);
+  for (const memprof::hlo_worker& each : workers) markers.push_back(each.found.markers);
   return markers;
 }
 
 /// Prints the table in the format that existing scripts expect.
-void print_tsv(const std::vector<worker>& workers, const std::vector<column>& columns) {
+void print_tsv(const std::vector<memprof::hlo_worker>& workers, const std::vector<column>& columns) {
   std::string text = "workers analyzed: " + std::to_string(workers.size()) + "\n\nhost";
   for (const column& each : columns) text += '\t' + each.name + "_GiB";
   text += "\tgradient_hits\n";
@@ -231,8 +243,8 @@ void print_aligned(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
-void print_text(const std::vector<worker>& workers, const std::vector<column>& columns, const memprof::hlo_class_rules& rules,
-                std::size_t max_rows) {
+void print_text(const std::vector<memprof::hlo_worker>& workers, const std::vector<column>& columns,
+                const memprof::hlo_class_rules& rules, std::size_t max_rows) {
   std::vector<std::vector<std::string>> table(1, {"MB"});
   for (const column& each : columns) table[0].push_back(each.name);
   table[0].emplace_back("gradient hits");
@@ -252,9 +264,10 @@ void print_text(const std::vector<worker>& workers, const std::vector<column>& c
     add("maximum", &extremes::most, 0);
   }
   print_aligned(table);
-  const worker& greatest = *std::max_element(workers.begin(), workers.end(), [](const worker& left, const worker& right) {
-    return left.found.simulation.peak < right.found.simulation.peak;
-  });
+  const memprof::hlo_worker& greatest =
+      *std::max_element(workers.begin(), workers.end(), [](const memprof::hlo_worker& left, const memprof::hlo_worker& right) {
+        return left.found.simulation.peak < right.found.simulation.peak;
+      });
   const memprof::heap_simulation& simulated = greatest.found.simulation;
   print("\nLive at the peak of " + memprof::detail::on_one_line(greatest.program) + " on " +
         memprof::detail::on_one_line(greatest.host) + ", " + memprof::detail::megabytes(simulated.peak) + " (" +
@@ -284,14 +297,15 @@ std::string listed(const std::vector<std::int64_t>& spaces) {
 }
 
 int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_rules& rules) {
-  std::vector<worker> workers;
-  const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
-    const memprof::xplane_program* const program = program_of(profile, arguments.module);
+  remarks said;
+  std::vector<memprof::hlo_worker> workers;
+  const int status = for_each_profile(arguments.paths, said, [&](const memprof::xplane_file& profile, const std::string& path) {
+    const memprof::xplane_program* const program = program_of(profile, arguments.module, said);
     if (program == nullptr) {
-      print_error("xplane", "'" + path + "' has no program '" + arguments.module + "'; skipping it");
+      said.add("'" + path + "' has no program '" + arguments.module + "'; skipping it");
       return;
     }
-    worker made;
+    memprof::hlo_worker made;
     made.host = without_suffix(std::filesystem::path{path}.filename().string());
     made.program = program->name;
     std::vector<std::int64_t> spaces;
@@ -303,15 +317,21 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
       memprof::detail::raise("'" + path + "': " + program->name + ": " + profile.fault_of(fault));
     }
     if (std::find(spaces.begin(), spaces.end(), arguments.space) == spaces.end())
-      print_error("xplane", "warning: '" + path + "': " + program->name + " has nothing in memory space " +
-                                std::to_string(arguments.space) + "; it uses: " + listed(spaces));
-    for (const std::string& remark : made.found.remarks) print_error("xplane", "warning: '" + path + "': " + remark);
+      said.add("warning: '" + path + "': " + program->name + " has nothing in memory space " + std::to_string(arguments.space) +
+               "; it uses: " + listed(spaces));
+    for (const std::string& remark : made.found.remarks) said.add("warning: '" + path + "': " + remark);
     workers.push_back(std::move(made));
   });
   if (workers.empty()) {
     if (status == success)
       print_error("xplane", "no profile has a program '" + arguments.module + "'; omit --module to list them");
     return bad_input;
+  }
+  if (arguments.as_json) {
+    print_json(memprof::detail::dump(
+                   memprof::short_answer(memprof::xplane_json(workers, rules, arguments.space, arguments.rows, said.said()))) +
+               '\n');
+    return status;
   }
   const std::vector<column> columns = columns_of(workers, rules, !arguments.tsv);
   if (arguments.tsv) {
@@ -322,19 +342,12 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
   return status;
 }
 
-/// A program, summed over all workers.
-struct listed_program {
-  std::string name;
-  std::int64_t workers = 0;
-  std::uint64_t runs = 0;
-  memprof::heap_simulation greatest;
-};
-
 int list_modules(const xplane_arguments& arguments) {
-  std::vector<listed_program> programs;
+  remarks said;
+  std::vector<memprof::hlo_listed_program> programs;
   std::map<std::string, std::size_t> index_of;
   std::vector<std::int64_t> all_spaces;
-  const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
+  const int status = for_each_profile(arguments.paths, said, [&](const memprof::xplane_file& profile, const std::string& path) {
     for (const memprof::xplane_program& each : profile.programs()) {
       memprof::heap_simulation simulated;
       try {
@@ -344,12 +357,12 @@ int list_modules(const xplane_arguments& arguments) {
           if (std::find(all_spaces.begin(), all_spaces.end(), space) == all_spaces.end()) all_spaces.push_back(space);
         }
       } catch (const memprof::error& fault) {
-        print_error("xplane", "'" + path + "': " + each.name + ": " + profile.fault_of(fault));
+        said.add("'" + path + "': " + each.name + ": " + profile.fault_of(fault));
         continue;
       }
       const auto [found, is_new] = index_of.try_emplace(each.name, programs.size());
       if (is_new) programs.push_back({each.name, 0, 0, {}});
-      listed_program& listed = programs[found->second];
+      memprof::hlo_listed_program& listed = programs[found->second];
       ++listed.workers;
       for (const memprof::xplane_runs& runs : profile.runs()) listed.runs += runs.program == each.name ? runs.count : 0;
       if (listed.workers == 1 || simulated.peak > listed.greatest.peak) listed.greatest = std::move(simulated);
@@ -360,15 +373,20 @@ int list_modules(const xplane_arguments& arguments) {
     return bad_input;
   }
   if (std::find(all_spaces.begin(), all_spaces.end(), arguments.space) == all_spaces.end())
-    print_error("xplane", "warning: no program has anything in memory space " + std::to_string(arguments.space) +
-                              "; they use: " + listed(all_spaces));
-  std::stable_sort(programs.begin(), programs.end(), [](const listed_program& left, const listed_program& right) {
-    return left.greatest.peak > right.greatest.peak;
-  });
+    said.add("warning: no program has anything in memory space " + std::to_string(arguments.space) +
+             "; they use: " + listed(all_spaces));
+  std::stable_sort(programs.begin(), programs.end(),
+                   [](const memprof::hlo_listed_program& left, const memprof::hlo_listed_program& right) {
+                     return left.greatest.peak > right.greatest.peak;
+                   });
+  if (arguments.as_json) {
+    print_json(memprof::detail::dump(memprof::short_answer(memprof::xplane_json(programs, arguments.space, said.said()))) + '\n');
+    return status;
+  }
   std::vector<std::vector<std::string>> table(
       1, {"module", "workers", "runs", "peak", "entry_params", "output", "simulated", "taken", "thread_local"});
   if (!arguments.tsv) table[0][0] = "module (MB, of the worker with the greatest peak)";
-  for (const listed_program& each : programs) {
+  for (const memprof::hlo_listed_program& each : programs) {
     const memprof::heap_simulation& of = each.greatest;
     std::vector<std::string>& row = table.emplace_back();
     row = {memprof::detail::on_one_line(each.name), std::to_string(each.workers), std::to_string(each.runs)};
@@ -424,7 +442,8 @@ void add_xplane(CLI::App& program, int& status) {
   command.add_option("--rows", arguments->rows, "number of blocks at the peak to list")
       ->capture_default_str()
       ->check(whole_number(0));
-  command.add_flag("--tsv", arguments->tsv, "print tab-separated values, in GiB");
+  CLI::Option* const tsv = command.add_flag("--tsv", arguments->tsv, "print tab-separated values, in GiB");
+  command.add_flag("--json", arguments->as_json, "print JSON: the verdict, the numbers and their caveats")->excludes(tsv);
   command.callback([arguments, &status] { status = run_xplane(*arguments); });
 }
 

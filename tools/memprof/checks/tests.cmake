@@ -299,7 +299,7 @@ tool_add_check(waterfall "--help lists every option" options
   "EXPECTED=--run --map --all --space --json --json-out --html --width --config --run-config --dtype --optimizer --attention --device")
 
 tool_add_check(estimate "--help lists every option" options "EXPECTED=--batch-size --seq-len --d-model --n-heads --layers --base-vocab-size \
---num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
+--num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
 --profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --torch --micro-batches \
 --tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --zero --device --profile-out --trace-out")
 tool_add_check(fit "--help lists every option" options

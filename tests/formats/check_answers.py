@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""check_answers.py MEMPROF SAMPLE_TRACE: what every subcommand that answers a question prints with --json is small, has a verdict and
+caveats, and is valid by docs/answer.schema.json, which refers to a schema for each.
+
+Exit status 4: skipped, with the reason.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import check_tt_mlir
+import check_xplane
+
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+MOST_BYTES = 8192
+
+
+def run(*command, expected=0):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace")
+    assert done.returncode == expected, f"{command}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def validator():
+    import jsonschema
+    import referencing
+    import referencing.jsonschema
+
+    schemas = [json.loads(path.read_text()) | {"$id": f"https://memprof.invalid/{path.name}"} for path in DOCS.glob("*.schema.json")]
+    resources = [(schema["$id"], referencing.jsonschema.DRAFT7.create_resource(schema)) for schema in schemas]
+    (answer,) = (schema for schema in schemas if schema["$id"].endswith("/answer.schema.json"))
+    return jsonschema.Draft7Validator(answer, registry=referencing.Registry().with_resources(resources))
+
+
+def xla_profile(path):
+    program = check_xplane.Program("jit_step")
+    values = [program.value(20_000, "params['a']"), program.value(30_000, "jit(f)/dot")]
+    program.allocation(values[0], parameter=True)
+    program.allocation(values[1])
+    program.live(values[1])
+    path.write_bytes(check_xplane.space_of(check_xplane.metadata_plane((1, "jit_step", program.encode()))))
+    return path
+
+
+def main():
+    memprof, writer = sys.argv[1:]
+    try:
+        valid = validator()
+    except ImportError:
+        print("skipped: jsonschema of PyPI")
+        return 4
+    formats = set()
+
+    def check(*command, expected=0):
+        text = run(memprof, *command, "--json", expected=expected)
+        document = json.loads(text)
+        faults = [f"{fault.json_path}: {fault.message} {[each.message for each in fault.context][:12]}" for fault in valid.iter_errors(document)]
+        assert not faults, f"{command}: {faults}\n{text}"
+        assert len(text) <= MOST_BYTES, f"{command}: {len(text)} bytes"
+        assert document["verdict"] and "\n" not in document["verdict"], document["verdict"]
+        formats.add(document["format"])
+        return document
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        before, after = folder / "before.memtrace", folder / "after.memtrace"
+        run(writer, before, 3000, 1)
+        run(writer, after, 3000, 2)
+        summary = check("show", before)
+        space = summary["spaces"][0]["space"]
+        short = check("leaks", before)
+        run(memprof, "leaks", before, "--json-out", folder / "leaks.json")
+        whole = json.loads((folder / "leaks.json").read_text())
+        assert set(short) == set(whole) | {"left_out"} and short["left_out"], short.keys()
+        for key, count in short["left_out"].items():
+            assert short[key] == whole[key][: len(short[key])] and len(short[key]) + count == len(whole[key]), key
+        assert check("compare", before, after)["change_bytes"] != 0
+        ranking = check("what-if", before, "--rank")
+        first = ranking["ranking"][0]["owner"]
+        assert f" without {first}: " in ranking["verdict"], ranking["verdict"]
+        check("what-if", before, "--without", first)
+        check("what-if", before, "--target", ranking["ranking"][0]["peak_bytes"])
+        failed = check("check", before, "--limit", f"space:{space}=1", expected=1)
+        assert not failed["passed"]
+        check("merge", before)  # both are of rank 3
+        check("waterfall", before, after)
+        check("fit", "--config", "gpt2-124m", "--device", "gpu-24gb", "--seq-len", 64)
+
+        forward = check("estimate", "--config", "gpt2-124m")
+        assert forward["step"] is None and forward["forward"]["parameters"] == 124_439_808  # as published, with tied embeddings
+        for size in ("fp32_bytes", "bf16_bytes"):
+            assert sum(bucket[size] for bucket in forward["forward"]["buckets"]) == forward["forward"][size]
+        step = check("estimate", "--config", "llama-7b", "--step", "--dtype", "bf16", "--device", "gpu-80gb")
+        run(memprof, "estimate", "--config", "llama-7b", "--step", "--dtype", "bf16", "--profile-out", folder / "step.json")
+        peak = json.loads((folder / "step.json").read_text())["spaces"][0]["cumulative_peak"]
+        assert step["step"]["summary"]["spaces"][0]["peak_bytes"] == peak and f"({peak:,} B)" in step["verdict"], step["verdict"]
+        assert "; does not fit: " in step["verdict"] or "; fits " in step["verdict"], step["verdict"]
+
+        log = folder / "made_profile.log"
+        log.write_text("\n".join(check_tt_mlir.made(0).lines) + "\n")
+        analysis = check("tt-mlir", "analyze", log)
+        assert {pathlib.Path(path).name for path in analysis["written"]} == {
+            "made.memtrace", "made_memory.json", "made_operations.json", "made_inputs_registry.json"}
+        operations = json.loads((folder / "made_operations.json").read_text())
+        assert [rank["operations"] for rank in analysis["ranks"]] == [len(operations)] and analysis["ranks"][0]["rank"] is None
+        run(memprof, "profile", folder / "made.memtrace", "-o", folder / "made.json")
+        spaces = {each["name"]: each["cumulative_peak"] for each in json.loads((folder / "made.json").read_text())["spaces"]}
+        for memory in analysis["memories"]:
+            assert memory["peak_bytes"] == spaces.get(memory["space"], 0) == memory["banks"] * memory["peak_bank_bytes"], memory
+
+        if "xplane" in run(memprof, "--help"):
+            profile = xla_profile(folder / "made.xplane.pb")
+            (program,) = check("xplane", profile)["programs"]
+            assert program["program"] == "jit_step(1)" and program["peak_bytes"] == 50_000 and program["parameter_bytes"] == 20_000
+            module = check("xplane", profile, "--module", "jit_step")
+            (worker,) = module["workers"]
+            assert {each["class"]: each["bytes"] for each in worker["classes"]} == {"model_params": 20_000, "Temporary": 30_000}
+            assert [block["bytes"] for block in module["blocks"]] == [30_000, 20_000] and "Temporary has 60.0 %" in module["verdict"]
+            assert check("xplane", profile, "--module", "jit_step", "--rows", 1)["block_count"] == 2
+            formats.discard("memprof-xplane")
+
+    known = {json.loads(path.read_text()).get("properties", {}).get("format", {}).get("const") for path in DOCS.glob("*.schema.json")}
+    assert known - {None, "memprof-profile", "memprof-baseline", "memprof-xplane"} <= formats, known - formats
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memprof/config.hpp>
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What an assistant reads at once.
+inline constexpr std::size_t most_answer_bytes = 8000;
+
+/// The JSON of an answer with lists cut, the longer ones more, until it has at most `most_bytes`: each begins with the rows that
+/// count most. An object whose lists were cut says in "left_out" how many rows of each are missing. Names are not cut.
+[[nodiscard]] nlohmann::ordered_json short_answer(const nlohmann::ordered_json& whole,
+                                                  std::size_t most_bytes = most_answer_bytes);
+
+}  // namespace memprof::inline MEMPROF_ABI
