@@ -40,7 +40,7 @@ class Sample:
     """A trace, its profile, and exports of either."""
 
     def __init__(self, memprof, writer, folder, events=3000, seed=1):
-        self.memprof, self.folder = memprof, pathlib.Path(folder)
+        self.memprof, self.writer, self.folder = memprof, writer, pathlib.Path(folder)
         self.trace = self.folder / f"sample{seed}.memtrace"
         self.json = self.folder / f"sample{seed}.json"
         run(writer, self.trace, events, seed)
@@ -571,12 +571,21 @@ def check_session(sample):
 def check_tables(sample):
     def rows(folder, suffix, name):
         path = folder / (name + suffix)
+        if suffix == ".parquet":
+            found = duckdb.sql(f"SELECT * FROM '{path}'")
+            return [dict(zip(found.columns, row)) for row in found.fetchall()]
         if suffix == ".jsonl":
             return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
         with open(path, newline="") as file:
             return list(csv.DictReader(file))
 
-    for form, suffix in (("csv", ".csv"), ("jsonl", ".jsonl")):
+    try:
+        import duckdb
+    except ImportError:
+        duckdb = None
+        skip("duckdb of PyPI, for Parquet; the sums of the other tables were checked")
+    forms = [("csv", ".csv"), ("jsonl", ".jsonl")] + [("parquet", ".parquet")] * (duckdb is not None)
+    for form, suffix in forms:
         folder = sample.export(form, "--run", "run \"7\"", "--label", "commit=00123", "--label", "note=a=b, \"c\"")
         labels = [(row["run"], int(row["rank"]), row["name"], row["value"]) for row in rows(folder, suffix, "labels")]
         assert labels == [("run \"7\"", 3, "commit", "00123"), ("run \"7\"", 3, "note", "a=b, \"c\"")], labels
@@ -603,17 +612,38 @@ def check_tables(sample):
         assert len(operations) == sum(len(operation["usage"]) for operation in sample.profile["operations"])
         of_profile = sample.export(form, source=sample.json)
         assert len(rows(of_profile, suffix, "blocks")) == sum(len(s["live_at_peak"]["largest_blocks"]) for s in sample.spaces.values())
-    try:
-        import duckdb
-    except ImportError:
-        skip("duckdb of PyPI; the sums were checked")
+    if duckdb is None:
         return
-    for form, suffix, reader in (("csv", ".csv", "read_csv"), ("jsonl", ".jsonl", "read_json")):
+    for form, suffix, reader in (("csv", ".csv", "read_csv"), ("jsonl", ".jsonl", "read_json"), ("parquet", ".parquet", "read_parquet")):
         folder = sample.export(form)
         found = dict(duckdb.sql(f"SELECT space, sum(bytes)::BIGINT FROM {reader}('{folder}/blocks{suffix}') GROUP BY space").fetchall())
         assert found == {name: space["allocations"] for name, space in sample.spaces.items()}, found
         for name in ("runs", "segments", "operations", "events"):
             assert duckdb.sql(f"SELECT count(*) FROM {reader}('{folder}/{name}{suffix}')").fetchall()[0][0] > 0
+    check_parquet(sample, duckdb)
+
+
+def check_parquet(sample, duckdb):
+    """What JSON lines say, value by value, over more than one stretch of rows; empty tables, too, have their columns and types."""
+    run(sample.writer, sample.folder / "long.memtrace", 100_000, 5)
+    long, exact = (sample.export(form, source=sample.folder / "long.memtrace") for form in ("parquet", "jsonl"))
+    for name in ("runs", "labels", "segments", "operations", "blocks", "events"):
+        found = duckdb.sql(f"SELECT * FROM '{long}/{name}.parquet'")
+        expected = [json.loads(line) for line in (exact / f"{name}.jsonl").read_text().split("\n")[:-1]]
+        rows = found.fetchall()
+        assert len(rows) == len(expected), (name, len(rows), len(expected))
+        for row, wanted in zip(rows, expected):
+            assert dict(zip(found.columns, row)) == wanted and list(wanted) == found.columns, (name, row, wanted)
+    groups = duckdb.sql(f"SELECT count(DISTINCT row_group_id), max(row_group_num_rows) FROM parquet_metadata('{long}/events.parquet')").fetchall()
+    assert groups[0][0] > 1 and groups[0][1] == 65536, groups
+    (labels,) = (duckdb.sql(f"SELECT * FROM '{long}/labels.parquet'"),)
+    assert labels.columns == ["run", "rank", "name", "value"] and [str(each) for each in labels.types] == ["VARCHAR", "BIGINT", "VARCHAR", "VARCHAR"]
+    # A table of another program is not replaced.
+    other = sample.folder / "other"
+    other.mkdir(exist_ok=True)
+    duckdb.sql(f"COPY (SELECT 'x' AS run) TO '{other}/runs.parquet'")
+    done = run(sample.memprof, "export", sample.trace, "--format", "parquet", "-o", other, expected=2)
+    assert "it exists and is not a table of memprof's" in done.stderr, done.stderr
 
 
 def check_many_runs(memprof, writer, folder):
@@ -635,10 +665,10 @@ def check_many_runs(memprof, writer, folder):
 
 def check_options(sample, form):
     """An option that a format does not use is refused, and one that it uses is not."""
-    uses = {"--of": {"collapsed"}, "--space": {"dhat", "massif"}, "--run": {"csv", "jsonl", "speedscope"}, "--label": {"csv", "jsonl", "pprof"},
+    uses = {"--of": {"collapsed"}, "--space": {"dhat", "massif"}, "--run": {"csv", "jsonl", "parquet", "speedscope"}, "--label": {"csv", "jsonl", "parquet", "pprof"},
             "--events": {"torch-snapshot"}}
     values = {"--of": "all", "--space": "dram", "--run": "x", "--label": "a=b", "--events": "9"}
-    for name in {"torch": ["torch-snapshot"], "tables": ["csv", "jsonl"]}.get(form, [form]):
+    for name in {"torch": ["torch-snapshot"], "tables": ["csv", "jsonl", "parquet"]}.get(form, [form]):
         for option, value in values.items():
             out = sample.folder / f"options{option}.{name}"
             is_used = name in uses[option]

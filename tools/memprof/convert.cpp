@@ -39,7 +39,7 @@ void add_convert(CLI::App& program, int& status) {
              "the output cannot be written", bad_input_text);
   command.add_option("FILE", asked->input, "a trace, a JSON profile, or another tool's recording; - is the standard input")
       ->required();
-  command.add_option("-o,--output", asked->output, "output file; for csv and jsonl, a folder; - is the standard output")
+  command.add_option("-o,--output", asked->output, "output file; for csv, jsonl and parquet, a folder; - is the standard output")
       ->required()
       ->type_name("OUT");
   command.add_option("--format", asked->format, output_formats_text() + " (default: by the ending of OUT)")

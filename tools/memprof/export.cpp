@@ -23,7 +23,9 @@ void add_export(CLI::App& program, int& status) {
       ->required()
       ->type_name("FORMAT")
       ->check(one_of("format", output_format_names()));
-  command.add_option("-o,--output", asked->output, "output file; for csv and jsonl, a folder")->required()->type_name("OUT");
+  command.add_option("-o,--output", asked->output, "output file; for csv, jsonl and parquet, a folder")
+      ->required()
+      ->type_name("OUT");
   const std::function<void()> refuse_unused = add_writing_options(command, *asked);
   command.callback([asked, refuse_unused, &status] {
     refuse_unused();

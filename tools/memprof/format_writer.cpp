@@ -58,6 +58,7 @@ class format_writer {
                                                                       {"torch-snapshot", &self::write_torch},
                                                                       {"csv", &self::write_csv},
                                                                       {"jsonl", &self::write_json_lines},
+                                                                      {"parquet", &self::write_parquet},
                                                                       {"session", &self::write_session},
                                                                       {"profile", &self::write_profile},
                                                                       {"trace", &self::write_trace},
@@ -194,6 +195,7 @@ class format_writer {
   }
   void write_csv() { write_tables(memprof::table_format::csv, ".csv"); }
   void write_json_lines() { write_tables(memprof::table_format::json_lines, ".jsonl"); }
+  void write_parquet() { write_tables(memprof::table_format::parquet, ".parquet"); }
   void write_tables(memprof::table_format format, const std::string& suffix) {
     const std::filesystem::path folder = asked_.output;
     std::error_code failure;
@@ -219,6 +221,7 @@ class format_writer {
       to_file(folder / (name + suffix), [&](memprof::file_sink& sink) {
         table rows{sink, format};
         write(rows);
+        rows.finish();
       });
     };
     to_table("runs", [&](table& rows) { memprof::write_runs_table(run, run_, rows); });

@@ -2,6 +2,8 @@
 
 #include "gzip.hpp"
 
+#include <memprof/toolkit/format/tables/parquet.hpp>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -89,6 +91,13 @@ const std::vector<output_format>& output_formats() {
        {},
        "",
        true,
+       true},
+      {"parquet",
+       "tables",
+       {"a table of memprof's", [](std::string_view begin) { return begin.starts_with(memprof::detail::parquet_begin); }},
+       {},
+       "",
+       false,
        true},
       {"profile", "JSON", profile_file_kind, {".json"}, ""},
       {"trace", "", trace_file_kind, {".memtrace"}, "events", false},

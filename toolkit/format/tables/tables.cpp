@@ -42,6 +42,12 @@ void table_writer::append_text(std::string_view text) {
   detail::append_csv_text(line_, sound, detail::csv_quotes::always);
 }
 
+void table_writer::parquet_text(std::string_view text) {
+  line_.clear();
+  detail::append_utf8(line_, text);
+  parquet_.add(std::string_view{line_});
+}
+
 void write_runs_table(const profile& source, std::string_view run, table_writer& out) {
   const auto put = [&](const space_profile& space) {
     out.row("run", run, "space", space.name, "host", source.process.host, "pid", source.process.id, "rank", source.process.rank,

@@ -2,6 +2,7 @@
 
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/tables/parquet.hpp>
 #include <memprof/toolkit/format/trace_source_view.hpp>
 
 #include <cstdint>
@@ -11,22 +12,25 @@
 #include <vector>
 
 /// @file
-/// Runs as tables that DuckDB, Polars, Spark or pandas can query directly: one file per table, CSV with a header or JSON lines.
+/// Runs as tables that DuckDB, Polars, Spark or pandas can query directly: one file per table, CSV with a header, JSON lines or
+/// Parquet.
 /// The first column of each is the run's name, so that files of many runs form one table: `SELECT * FROM 'out/*/runs.csv'`.
 
 namespace memprof::inline MEMPROF_ABI {
 
-enum class table_format : std::uint8_t { csv, json_lines };
+enum class table_format : std::uint8_t { csv, json_lines, parquet };
 
 /// The rows of one table, all with the same columns.
 class table_writer {
  public:
-  table_writer(byte_sink_view out, table_format format) : out_(out), format_(format) {}
+  table_writer(byte_sink_view out, table_format format) : out_(out), format_(format), parquet_(out) {}
 
-  /// Takes the columns from a sample row added by `put`, so that a table without rows has them too.
+  /// Takes the columns from a sample row added by `put`, so that a table without rows has them too; before the first row. A table
+  /// of several runs takes them from the first.
   template <class Put>
   void header(Put&& put) {
-    is_header_ = true;
+    if (has_header_) return;
+    is_header_ = has_header_ = true;
     put();
     is_header_ = false;
   }
@@ -34,6 +38,11 @@ class table_writer {
   template <class... Cells>
   void row(const Cells&... cells) {
     static_assert(sizeof...(cells) % 2 == 0);
+    if (format_ == table_format::parquet) {
+      each([&](std::string_view column, const auto& value) { parquet_cell(column, value); }, cells...);
+      if (!is_header_) parquet_.end_row();
+      return;
+    }
     line_.clear();
     if (is_header_) {
       if (format_ != table_format::csv) return;  // JSON lines repeat them in each line
@@ -45,6 +54,10 @@ class table_writer {
     if (format_ == table_format::json_lines) line_ += '}';
     line_ += '\n';
     out_.write(line_);
+  }
+  /// After the last row.
+  void finish() {
+    if (format_ == table_format::parquet) parquet_.finish();
   }
 
  private:
@@ -72,10 +85,29 @@ class table_writer {
     }
   }
 
+  /// Numbers are signed: those above 2^63, which no address or size is, become negative.
+  template <class Value>
+  void parquet_cell(std::string_view column, const Value& value) {
+    using kind = detail::parquet_file::type;
+    constexpr bool is_number = std::is_integral_v<Value>;
+    if (is_header_) {
+      parquet_.add_column(column, std::is_same_v<Value, bool> ? kind::boolean : is_number ? kind::number : kind::text);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      parquet_.add(value);
+    } else if constexpr (is_number) {
+      parquet_.add(static_cast<std::int64_t>(value));
+    } else {
+      parquet_text(value);
+    }
+  }
+  void parquet_text(std::string_view text);
+
   byte_sink_view out_;
   table_format format_;
   bool is_header_ = false;
+  bool has_header_ = false;
   std::string line_;
+  detail::parquet_file parquet_;
 };
 
 /// `runs`: a row for each memory space of a run, with its totals and peak.
