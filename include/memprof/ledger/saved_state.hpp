@@ -146,8 +146,8 @@ class ledger_state {
         if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
         saved_spaces::share(state_, *space->shared(), space->allocation_count(), operation_count());
       }
-      for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
-        state_.require(id == any_space || events_.spaces_[id] != nullptr);
+      const std::uint8_t named_spaces[] = {memory->peak_space, memory->sole_space};
+      for (const std::uint8_t id : named_spaces) state_.require(id == any_space || events_.spaces_[id] != nullptr);
       state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
     }
   }

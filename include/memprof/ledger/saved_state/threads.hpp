@@ -65,7 +65,8 @@ struct saved_threads : saved_values {
       for (auto& usage : part.table_->scopes[space]) {
         state.changes(usage.self_net, usage.inner_net);
         state.amounts(usage.self_max, usage.max_net);
-        for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
+        const std::int64_t parts_of_net[] = {usage.self_net, usage.inner_net, usage.max_net};
+        for (const std::int64_t part : parts_of_net) bytes.add(state, part);
       }
     }
   }
