@@ -1,6 +1,5 @@
-// memprof in a source with device code: nvcc compiles it, and the headers that belong to CUDA.
+// memprof in a source with device code, which nvcc compiles.
 #include <memprof/backend/cuda.hpp>
-#include <memprof/backend/cuda_memory_resource.hpp>
 #include <memprof/memprof.hpp>
 
 #include <cstddef>

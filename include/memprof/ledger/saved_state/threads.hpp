@@ -66,7 +66,7 @@ struct saved_threads : saved_values {
         state.changes(usage.self_net, usage.inner_net);
         state.amounts(usage.self_max, usage.max_net);
         const std::int64_t parts_of_net[] = {usage.self_net, usage.inner_net, usage.max_net};
-        for (const std::int64_t part : parts_of_net) bytes.add(state, part);
+        for (const std::int64_t net : parts_of_net) bytes.add(state, net);
       }
     }
   }
