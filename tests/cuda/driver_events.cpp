@@ -1,6 +1,7 @@
 // What calls of CUDA's driver mean as events: success, failure, threads that interleave, and every call that is followed.
 #include "driver_calls.hpp"
 
+#include <memprof/backend/cuda.hpp>
 #include <memprof/memprof.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -361,6 +362,42 @@ TEST_CASE("cuda: blocks count for the operation that is open on the thread") {
   capture.end();
   const memprof::profile profile = capture.profile();
   CHECK(profile.space("cuda:0").peak_operation == "forward");
+}
+
+TEST_CASE("cuda: a block that the program divides is its parts and what lies between them, until it is freed") {
+  program calls;
+  const memprof::block_part parts[] = {{0, 100, {.name = "wte", .dtype = "float32", .category = memprof::category::parameter}},
+                                       {300, 600, {.name = "h.0.attn"}}};
+  auto capture = memprof::begin_capture();
+  {
+    const memprof::cuda_block_parts divided{parts};
+    calls.alloc(driver_call::alloc, a, 5, 1, invalid_value);
+    calls.alloc(driver_call::alloc, a, 1000);
+    calls.alloc(driver_call::alloc, b, 7);  // the scope is for one
+  }
+  calls.alloc(driver_call::alloc, b + 512, 11);
+  memprof::snapshot("ALLOCATED");
+  calls.free(a, driver_call::free, invalid_value);  // from then on a whole again
+  const memprof::profile undone = capture.profile();
+  CHECK(undone.space("cuda:0").cumulative_current == 1018);
+  calls.free(a);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  const memprof::space_profile& space = profile.space("cuda:0");
+  CHECK(space.cumulative_peak == 1018);
+  CHECK(space.cumulative_current == 18);
+  CHECK(space.anomalies == memprof::space_anomalies{});
+  const memprof::vector<memprof::live_block>& largest = space.live_at_peak.largest_blocks;
+  REQUIRE(largest.size() == 6);
+  CHECK(largest[0].name == "h.0.attn");
+  CHECK(largest[0].bytes == 600);
+  CHECK(largest[1].name == "rest of the block");
+  CHECK(largest[1].bytes == 200);
+  CHECK(largest[2].name == "wte");
+  CHECK(largest[2].dtype == "float32");
+  CHECK(largest[2].category == memprof::category::parameter);
+  CHECK(largest[3].bytes == 100);
+  CHECK(largest[3].name == "rest of the block");
 }
 
 TEST_CASE("cuda: what a capture knows of CUDA is forgotten in the next") {

@@ -27,6 +27,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #endif
 
@@ -133,6 +134,28 @@ class cuda_backend {
   std::string why_not_;  ///< empty: CUDA is captured
 };
 
+/// Says, in its scope, how the program divides the next block that this thread gets from CUDA, such as a buffer for all
+/// activations: its `parts`, in the order of their offsets, and what lies between them are recorded as a block each, until the
+/// block is freed (`event_sink::allocate_parts`). They are on no stream. The parts must outlive the scope.
+///
+/// @code
+/// const memprof::block_part parts[] = {{0, bytes_of_encoded, {.name = "encoded", .category = memprof::category::activation}}};
+/// const memprof::cuda_block_parts divided{parts};
+/// cudaMalloc(&activations, bytes);
+/// @endcode
+///
+/// Costs two events for each part, and a pass over the live blocks of the space when the block is freed.
+class [[nodiscard]] cuda_block_parts {
+ public:
+  template <class Parts>
+  explicit cuda_block_parts(const Parts& parts) noexcept {
+    detail::cuda::parts_of_next_block = {std::data(parts), std::size(parts)};
+  }
+  cuda_block_parts(const cuda_block_parts&) = delete;
+  cuda_block_parts& operator=(const cuda_block_parts&) = delete;
+  ~cuda_block_parts() { detail::cuda::parts_of_next_block = {}; }
+};
+
 }  // namespace enabled
 #else
 inline namespace disabled {
@@ -143,6 +166,13 @@ class cuda_backend {
   void attach(event_sink&, const capture_options&) noexcept {}
   void detach(event_sink&) noexcept {}
   void report_facts(event_sink&) noexcept {}
+};
+
+class [[nodiscard]] cuda_block_parts {
+ public:
+  template <class Parts>
+  explicit cuda_block_parts(const Parts&) noexcept {}
+  ~cuda_block_parts() {}
 };
 
 }  // namespace disabled

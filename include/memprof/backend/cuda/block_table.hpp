@@ -19,7 +19,8 @@ struct held_block {
   std::uint64_t bytes;
   std::uint32_t context;  ///< CUPTI's number of the context that it was allocated in
   space_id space;
-  label stream_and_pool;  ///< 0: its calls were not ordered on a stream
+  label stream_and_pool;    ///< 0: its calls were not ordered on a stream
+  bool is_divided = false;  ///< its parts are recorded
 };
 
 /// The blocks by address.
@@ -29,7 +30,8 @@ class block_table {
   [[nodiscard]] bool put(const held_block& held) noexcept {
     const live_blocks::insertion made = table_.insert(held.address);
     if (made.entry == nullptr) return false;
-    *made.entry = {held.address, held.bytes, std::uint64_t{held.context} << 32 | held.stream_and_pool, held.space.value};
+    *made.entry = {held.address, held.bytes, std::uint64_t{held.context} << 32 | held.stream_and_pool,
+                   std::uint64_t{held.is_divided} << divided_bit | held.space.value};
     return true;
   }
 
@@ -53,9 +55,15 @@ class block_table {
 
  private:
   [[nodiscard]] static held_block to_held(const block& entry) noexcept {
-    return {entry.address, entry.bytes, static_cast<std::uint32_t>(entry.born_thread >> 32),
-            space_id{static_cast<std::uint8_t>(entry.owner)}, static_cast<label>(entry.born_thread)};
+    return {entry.address,
+            entry.bytes,
+            static_cast<std::uint32_t>(entry.born_thread >> 32),
+            space_id{static_cast<std::uint8_t>(entry.owner)},
+            static_cast<label>(entry.born_thread),
+            (entry.owner >> divided_bit & 1) != 0};
   }
+
+  static constexpr unsigned divided_bit = 8;  // above the space
 
   live_blocks table_;
 };

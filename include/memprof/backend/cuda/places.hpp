@@ -20,6 +20,24 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 /// Whose memory it is.
 enum class memory_kind : std::uint8_t { device, managed, pinned };
 
+/// Where a call allocates or frees.
+struct place {
+  memory_kind kind = memory_kind::device;
+  std::uint32_t device = 0;
+  std::uint32_t context = 0;  ///< CUPTI's number
+  bool is_on_stream = false;  ///< ordered on `stream`, from `pool`
+  std::uint64_t stream = 0;
+  std::uint64_t pool = 0;
+};
+
+/// What is recorded of a space.
+struct recorded_bytes {
+  std::int64_t live = 0;
+  std::int64_t on_streams = 0;  ///< those of the stream-ordered allocator
+  std::int64_t pending = 0;     ///< not live: freed on streams that the host has not waited for
+  std::int64_t pending_peak = 0;
+};
+
 /// The spaces "cuda:0", "cuda:0 managed" and so on, and "pinned". A call takes the registry's lock if a space is new.
 class spaces {
  public:

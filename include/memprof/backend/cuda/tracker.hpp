@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memprof/backend/cuda/begun_calls.hpp>
 #include <memprof/backend/cuda/block_table.hpp>
 #include <memprof/backend/cuda/pending_frees.hpp>
 #include <memprof/backend/cuda/places.hpp>
 #include <memprof/config.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/record/block_parts.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/stream_and_pool.hpp>
@@ -23,26 +25,22 @@
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-/// Where a call allocates or frees.
-struct place {
-  memory_kind kind = memory_kind::device;
-  std::uint32_t device = 0;
-  std::uint32_t context = 0;  ///< CUPTI's number
-  bool is_on_stream = false;  ///< ordered on `stream`, from `pool`
-  std::uint64_t stream = 0;
-  std::uint64_t pool = 0;
+/// How the program divides the next block that this thread gets from CUDA.
+struct parts_of_block {
+  const block_part* first = nullptr;
+  std::size_t count = 0;
 };
+inline constinit thread_local parts_of_block parts_of_next_block{};
 
-/// What is recorded of a space.
-struct recorded_bytes {
-  std::int64_t live = 0;
-  std::int64_t on_streams = 0;  ///< those of the stream-ordered allocator
-  std::int64_t pending = 0;     ///< not live: freed on streams that the host has not waited for
-  std::int64_t pending_peak = 0;
+/// What a `tracker` knows in a capture.
+struct tracked {
+  block_table blocks;
+  memory_table memory;
+  mapping_table mappings;
+  pending_frees pending;
+  begun_calls begun;
+  std::array<recorded_bytes, any_space + 1> recorded{};  ///< by space
 };
-
-/// A call that frees, from its begin to its end; 0: it freed nothing that is known.
-using ticket = std::uint64_t;
 
 /// Turns allocations and frees into events. An allocation is recorded when its call has succeeded, a free before its call, since
 /// another thread may get the address before that returns; a free that fails is undone by allocating the block again.
@@ -62,7 +60,7 @@ class tracker {
     if (address == 0 || bytes == 0) return;
     const lock_guard guard{lock_};
     end_pending_at(address, bytes);
-    add({address, bytes, at.context, spaces_.find(at.kind, at.device), name_of(at)});
+    add({address, bytes, at.context, spaces_.find(at.kind, at.device), name_of(at)}, std::exchange(parts_of_next_block, {}));
   }
 
   /// The device had no memory for a block.
@@ -78,7 +76,7 @@ class tracker {
     held_block freed{};
     if (!known_->blocks.take(address, freed)) return 0;
     const ticket taken = next_ticket();
-    keep({taken, undo::what::free, freed, {}, {}});
+    keep({taken, begun_call::what::free, freed, {}, {}});
     end(freed, at);
     return taken;
   }
@@ -113,7 +111,7 @@ class tracker {
     held_memory held{};
     if (!known_->memory.get(handle, held) || held.handles == 0) return 0;
     const ticket taken = next_ticket();
-    keep({taken, undo::what::release, {}, held, {}});
+    keep({taken, begun_call::what::release, {}, held, {}});
     --held.handles;
     keep_memory(held);
     return taken;
@@ -135,7 +133,7 @@ class tracker {
       held_memory held{};
       if (!known_->memory.get(unmapped.handle, held)) continue;
       if (taken == 0) taken = next_ticket();
-      keep({taken, undo::what::unmap, {}, held, unmapped});
+      keep({taken, begun_call::what::unmap, {}, held, unmapped});
       --held.mappings;
       keep_memory(held);
     }
@@ -180,26 +178,6 @@ class tracker {
   }
 
  private:
-  /// What to take back if a call fails.
-  struct undo {
-    enum class what : std::uint8_t { free, release, unmap };
-
-    ticket of;
-    what done;
-    held_block block;
-    held_memory memory;  ///< as it was before
-    mapping unmapped;
-  };
-
-  struct tables {
-    block_table blocks;
-    memory_table memory;
-    mapping_table mappings;
-    pending_frees pending;
-    page_array<undo> begun;                                ///< of calls that have not ended: few, so they are searched one by one
-    std::array<recorded_bytes, any_space + 1> recorded{};  ///< by space
-  };
-
   void complete(const pending_free& freed) noexcept {
     known_->recorded[freed.space.value].pending -= signed_of(freed.bytes);
     event_sink{}.complete_deallocation(freed.space, block_address{freed.address}, freed.bytes);
@@ -219,9 +197,11 @@ class tracker {
     return at.is_on_stream ? names_.find(at.stream, at.pool).name() : label{0};
   }
 
-  void add(const held_block& added) noexcept {
+  void add(held_block added, const parts_of_block& parts = {}) noexcept {
+    added.is_divided = parts.count != 0;
     if (!known_->blocks.put(added)) return event_sink{}.count_dropped_event();
     count(added.space, signed_of(added.bytes), added.stream_and_pool != 0);
+    if (added.is_divided) return record_parts(added.space.value, added.address, added.bytes, parts.first, parts.count);
     const event_kind kind = added.stream_and_pool == 0 ? event_kind::allocate : event_kind::allocate_on_stream;
     record_event({0, added.address, added.bytes, added.stream_and_pool, kind, added.space.value, 0});
   }
@@ -229,7 +209,7 @@ class tracker {
   /// A block that is not ordered on a stream by its allocation or by its free can be used again at once.
   void end(const held_block& freed, const place& at) noexcept {
     count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
-    if (freed.stream_and_pool == 0) return event_sink{}.deallocate(freed.space, block_address{freed.address}, freed.bytes);
+    if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
     const bool is_pending =
         at.is_on_stream && known_->pending.add({freed.address, freed.bytes, at.stream, freed.context, freed.space});
     if (is_pending) {
@@ -245,6 +225,16 @@ class tracker {
   void end_pending_where(Condition&& is_ended) noexcept {
     known_->pending.end_where(is_ended, [this](const pending_free& freed) { complete(freed); });
   }
+  /// Ends what is recorded of a block: itself, or its parts, which are on no stream.
+  static void end_recorded(const held_block& ended) noexcept {
+    if (ended.is_divided) {
+      event_sink{}.deallocate_range(ended.space, block_address{ended.address}, ended.bytes);
+    } else {
+      const event_kind kind = ended.stream_and_pool == 0 ? event_kind::deallocate : event_kind::deallocate_on_stream;
+      record_event({0, ended.address, ended.bytes, ended.stream_and_pool, kind, ended.space.value, 0});
+    }
+  }
+
   /// The driver gives the memory out again, so it was free.
   void end_pending_at(std::uint64_t address, std::uint64_t bytes) noexcept {
     known_->pending.end_overlapping(address, bytes, [this](const pending_free& freed) { complete(freed); });
@@ -262,26 +252,22 @@ class tracker {
     event_sink{}.allocate(made.space, block_address{made.handle}, made.bytes);
   }
 
-  void keep(const undo& begun) noexcept {
-    // Without memory, a call that fails is taken for one that succeeded.
-    if (!known_->begun.push_back(begun)) event_sink{}.count_dropped_event();
+  void keep(const begun_call& begun) noexcept {
+    if (!known_->begun.add(begun)) event_sink{}.count_dropped_event();
   }
 
   void settle(ticket taken, bool is_done) noexcept {
     if (taken == 0) return;
-    for (std::size_t index = known_->begun.size(); index-- != 0;) {
-      if (known_->begun[index].of != taken) continue;
-      const undo begun = known_->begun[index];
-      known_->begun.erase(index);
+    known_->begun.take(taken, [&](const begun_call& begun) {
       if (!is_done) take_back(begun);
-    }
+    });
   }
 
-  void take_back(const undo& begun) noexcept {
+  void take_back(const begun_call& begun) noexcept {
     switch (begun.done) {
-      case undo::what::free: end_pending_at(begun.block.address, begun.block.bytes); return add(begun.block);
-      case undo::what::release: return restore(begun.memory, 1, 0);
-      case undo::what::unmap:
+      case begun_call::what::free: end_pending_at(begun.block.address, begun.block.bytes); return add(begun.block);
+      case begun_call::what::release: return restore(begun.memory, 1, 0);
+      case begun_call::what::unmap:
         if (!known_->mappings.put(begun.unmapped)) return event_sink{}.count_dropped_event();
         return restore(begun.memory, 0, 1);
     }
@@ -297,7 +283,7 @@ class tracker {
   }
 
   futex_lock lock_;
-  std::optional<tables> known_{std::in_place};
+  std::optional<tracked> known_{std::in_place};
   spaces spaces_;
   stream_names names_;
   ticket last_ticket_ = 0;
