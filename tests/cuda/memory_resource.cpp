@@ -12,11 +12,6 @@
 
 namespace memprof_tests::cuda_memory_resource {
 
-namespace {
-
-cudaStream_t stream_number(std::uintptr_t number) { return reinterpret_cast<cudaStream_t>(number); }
-const ::cuda::stream_ref stream{stream_number(0x5500)};
-
 /// Host memory, in the functions of one generation.
 struct older_upstream {
   void* allocate(std::size_t bytes, std::size_t) {
@@ -39,6 +34,11 @@ struct newer_upstream {
   friend bool operator!=(const newer_upstream&, const newer_upstream&) { return false; }
   friend void get_property(const newer_upstream&, ::cuda::mr::host_accessible) noexcept {}
 };
+
+namespace {
+
+cudaStream_t stream_number(std::uintptr_t number) { return reinterpret_cast<cudaStream_t>(number); }
+const ::cuda::stream_ref stream{stream_number(0x5500)};
 
 using older = memprof::cuda::memory_resource_adaptor<older_upstream>;
 using newer = memprof::cuda::memory_resource_adaptor<newer_upstream>;
