@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -74,6 +75,8 @@ std::map<CUdeviceptr, std::pair<std::size_t, unsigned long long>> mappings;
 CUdeviceptr next_address = 0x7f0000000000;
 unsigned long long next_handle = 0x1000;
 std::uint32_t contexts = 0;
+std::deque<context> all_contexts;  // those that have ended, too, and likewise the pools
+std::deque<pool> made_pools;
 thread_local context* current = nullptr;
 thread_local std::vector<context*> pushed;
 
@@ -193,7 +196,7 @@ void end_pending(Condition is_ended) {
 
 context* new_context(int number) {
   if (!take(number, bytes_of_context)) return nullptr;
-  return new context{number, ++contexts};
+  return &all_contexts.emplace_back(context{number, ++contexts});
 }
 
 void end_context(context* ended) {
@@ -428,9 +431,9 @@ int cuMemPoolCreate(void** result, const void* properties) {
   return called(607, "cuMemPoolCreate", parameters, [&] {
     int fields[4];
     std::memcpy(fields, properties, sizeof fields);
-    auto* const made = new pool;
-    made->device = fields[3];
-    *result = made;
+    pool& made = made_pools.emplace_back();
+    made.device = fields[3];
+    *result = &made;
     return success;
   });
 }
