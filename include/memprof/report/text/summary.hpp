@@ -6,8 +6,8 @@
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/check_section.hpp>
 #include <memprof/report/text/checkpoint_section.hpp>
-#include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/device_section.hpp>
+#include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/end_section.hpp>
 #include <memprof/report/text/facet/capacity.hpp>
 #include <memprof/report/text/facet/cores.hpp>
@@ -66,11 +66,8 @@ inline constexpr answer answer_about_other_spaces{"Spaces", space_section};
 
 /// The answers about the run.
 inline constexpr answer run_answers[] = {
-    {"Together", together_section},
-    {"Process", process_section},
-    {"Device", device_section},
-    {"Accuracy", check_section},
-    {"Facts", fact_section},
+    {"Together", together_section}, {"Process", process_section}, {"Device", device_section},
+    {"Accuracy", check_section},    {"Facts", fact_section},
 };
 
 /// From the most readable to one that always leaves room for the rest.
