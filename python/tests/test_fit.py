@@ -112,7 +112,8 @@ def test_the_edge_is_that_of_independent_runs(fit: Fit, tmp_path: pathlib.Path) 
         )
     )
     alone = "import memprof, runpy, sys\nwith memprof.no_dispatch(device='device.json', raise_out_of_memory=True):\n"
-    alone += "    sys.argv = ['train.py', '--steps', '2', '--batch-size', sys.argv[1]]\n    runpy.run_path('train.py', run_name='__main__')\n"
+    alone += "    sys.argv = ['train.py', '--steps', '2', '--batch-size', sys.argv[1]]\n"
+    alone += "    runpy.run_path('train.py', run_name='__main__')\n"
     status = {}
     for batch in (24, 25):
         run = subprocess.run([sys.executable, "-c", alone, str(batch)], cwd=tmp_path, capture_output=True, text=True)
@@ -178,7 +179,9 @@ def test_a_script_whose_memory_is_not_monotone_gets_a_true_edge(fit: Fit) -> Non
     assert largest["outcome"]["fits"] and not largest["one_more"]["fits"]
 
 
-@pytest.mark.parametrize("end, status", [("sys.exit(5)", 5), ("sys.exit('in words')", 1), ("raise KeyError('lost')", 1), ("os._exit(6)", 6)])
+@pytest.mark.parametrize(
+    "end, status", [("sys.exit(5)", 5), ("sys.exit('in words')", 1), ("raise KeyError('lost')", 1), ("os._exit(6)", 6)]
+)
 def test_a_script_that_fails_ends_the_run_as_it_does(fit: Fit, end: str, status: int) -> None:
     done = fit(f"import os, sys\nprint('before', flush=True)\n{end}\n")
     assert done.returncode == status and done.stdout == ""
@@ -189,9 +192,27 @@ def test_a_script_that_fails_ends_the_run_as_it_does(fit: Fit, end: str, status:
 
 
 def test_a_script_that_forks_answers_once(fit: Fit) -> None:
-    done = fit("import os, sys\nif os.fork() == 0:\n    sys.exit(7)\nassert os.waitstatus_to_exitcode(os.wait()[1]) == 7\n" + SCRIPT, "--only-as-given")
+    forks = "import os, sys\nif os.fork() == 0:\n    sys.exit(7)\nassert os.waitstatus_to_exitcode(os.wait()[1]) == 7\n"
+    done = fit(forks + SCRIPT, "--only-as-given")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("fits 100MiB: 18.0 of 100.0 MiB\n")  # 2 + 4 * 4
+
+
+def test_two_optimizers_both_make_their_steps(fit: Fit) -> None:
+    text = """
+    import torch
+
+    often, seldom = (torch.nn.Parameter(torch.ones(1024, device="cuda")) for _ in range(2))
+    optimizers = torch.optim.SGD([often]), torch.optim.SGD([seldom])
+    for step in range(1, 1000):
+        for optimizer, parameter in zip(optimizers, (often, seldom)):
+            if optimizer is optimizers[0] or step % 3 == 0:
+                parameter.sum().backward()
+                optimizer.step()
+    """
+    done = fit(text, "--json", "--only-as-given")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["given"]["optimizer_steps"] == 6  # two of the one that steps in every third
 
 
 def test_prints_are_shown_where_that_is_asked_for(fit: Fit) -> None:
@@ -351,6 +372,7 @@ def test_amounts_have_the_digits_that_tell_them_apart() -> None:
 
     assert amount_of(233 * 2**30 // 10, 225 * 2**30 // 10) == "23.3 of 22.5 GiB"
     assert amount_of(1000 * MIB + MIB // 100, 1000 * MIB) == "1000.01 of 1000.00 MiB"
+    assert amount_of(22 * MIB, 24 * 2**30) == "22 MiB of 24 GiB"
 
 
 def test_nothing_fits() -> None:
@@ -408,6 +430,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     headers = pathlib.Path(memprof.__file__).parent / "include"
     subprocess.run([*compiler, "-std=c++20", "-pthread", "-I", str(headers), "trainer.cpp", "-o", "trainer"], cwd=folder, check=True)
     return folder / "trainer"
+
+
+def test_a_file_of_another_kind_is_kept(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(memprof.Error, match="is not an answer of memprof fit"):
+        Request(["--device", "gpu-24gb", "--json-out", str(tmp_path / "notes.txt"), str(tmp_path / "train.py")])
+    with pytest.raises(memprof.Error, match="cannot write .*No such file or directory"):
+        Request(["--device", "gpu-24gb", "--json-out", str(tmp_path / "absent" / "a.json"), str(tmp_path / "train.py")])
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 def fit_program(program: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,7 @@
 """Will a script fit on a device, and with which batch at most? `memprof fit --device gpu-24gb train.py --batch-size 16`.
 
-Each answer about a script is a run of the script as it is, without memory and without kernels (NO_DISPATCH), up to its second optimizer step, in a
-process of its own: a fork of this one, which has only done the imports.
+Each answer about a script is a run of the script as it is, without memory and without kernels (NO_DISPATCH), up to its second
+optimizer step, in a process of its own: a fork of this one, which has only done the imports.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FITS, BAD_INPUT, DOES_NOT_FIT = 0, 2, 3
 
 
 def has_command(arguments: list[str]) -> bool:
-    """Whether the arguments of `memprof fit` name a script or a module of Python or, after `--`, a program, and not the dimensions of
-    a model."""
+    """Whether the arguments of `memprof fit` name a script or a module of Python or, after `--`, a program, and not the dimensions
+    of a model."""
     return any(argument in ("-m", "--") or argument.endswith((".py", ".pyw")) for argument in arguments)
 
 

@@ -54,7 +54,7 @@ class Outcome:
             return f"ended with exit status {self.status} after {_steps(self.steps)}"
         if self.ended == "raised":
             return f"failed under simulation after {_steps(self.steps)}: {self.fault}"
-        return f"ended after less than {_steps(self.steps)}: {self.fault}" if self.steps else self.fault
+        return self.fault
 
     @property
     def how_it_ended(self) -> str:

@@ -41,6 +41,8 @@ def size_of(nbytes: int) -> str:
 def amount_of(need: int, capacity: int) -> str:
     """"23.3 of 22.5 GiB", with as many digits as tell them apart."""
     unit, name = (2**30, "GiB") if capacity >= 2**30 else (2**20, "MiB")
+    if need < unit / 10:
+        return f"{size_of(need)} of {size_of(capacity)}"
     for digits in (1, 2, 3, 6):
         texts = f"{need / unit:.{digits}f}", f"{capacity / unit:.{digits}f}"
         if texts[0] != texts[1] or need == capacity:
@@ -136,14 +138,16 @@ class Report:
             self._row(title, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: fits")
             title = ""
         self._document["expandable_segments_fit"] = self._given.fits_expandable
-        order = sorted(changes, key=lambda change: (change[1].failed, not change[1].fits))
-        for names, outcome in order:
+        for names, outcome in sorted(changes, key=lambda change: (change[1].failed, not change[1].fits)):
             ran = not outcome.failed and outcome.steps >= self._given.steps
             what = " and ".join(self._text_of(name) for name in names)
-            if ran:
+            if ran and outcome.live == self._given.live:
+                self._row(title, f"{what}: does not lower the peak")
+            elif ran:
                 self._row(title, f"{what}: {brief(outcome, self._request)}")
             else:
-                self._row(title, f"{what}: cannot be tried: the script {outcome.failure if outcome.failed else outcome.how_it_ended}")
+                why = outcome.failure if outcome.failed else outcome.how_it_ended
+                self._row(title, f"{what}: cannot be tried: the script {why}")
             title = ""
             self._document["changes"].append({"changes": list(names), "text": what, "ran": ran, "outcome": _document_of(outcome)})
 
@@ -151,7 +155,8 @@ class Report:
         """With the time of each trial."""
         request, given = self._request, self._given
         if request.number is None and not request.only_as_given:
-            self._row("Largest", "no number to vary was found: name an option of the script or a variable, --vary OPTION or --vary env:NAME")
+            advice = "name an option of the script or a variable, --vary OPTION or --vary env:NAME"
+            self._row("Largest", f"no number to vary was found: {advice}")
         how = "up to its end" if given.ended == "end" else f"of {given.steps} optimizer steps"
         estimated = ", sizes estimated in part" if given.is_estimated else ""
         self._row("Runs", f"each answer is a run {how}, simulated without memory (NO_DISPATCH){estimated}")
@@ -163,11 +168,7 @@ class Report:
             if request.as_json:
                 sys.stdout.write(text)
             if request.json_file:
-                try:
-                    with open(request.json_file, "w") as file:
-                        file.write(text)
-                except OSError as fault:
-                    raise _core.Error(f"cannot write '{request.json_file}': {fault.strerror}") from None
+                _replace(request.json_file, text)
 
     def _smallest_preset(self) -> str:
         known = sorted((_core._cuda_capacity(name) or 0, name) for name, fits in self._given.presets.items() if fits)
@@ -191,6 +192,19 @@ class Report:
         lines = textwrap.wrap(text, _WIDTH - 10, break_long_words=False, break_on_hyphens=False)
         for index, line in enumerate(lines):
             self._say(f"{title if index == 0 else '':<10}{line}")
+
+
+def _replace(path: str, text: str) -> None:
+    """The whole file or, if it cannot be written, what was there."""
+    import os
+
+    made = f"{path}.{os.getpid()}"
+    try:
+        with open(made, "w") as file:
+            file.write(text)
+        os.replace(made, path)
+    except OSError as fault:
+        raise _core.Error(f"cannot write '{path}': {fault.strerror}") from None
 
 
 def _why_refused(outcome: Outcome) -> str:

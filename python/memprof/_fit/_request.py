@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-_USAGE = "memprof fit --device NAME [--vary OPTION] [--json] SCRIPT.py [ARGUMENTS], -m MODULE ... or -- PROGRAM ...; docs/fit_script.md"
+_USAGE = "memprof fit --device NAME [OPTIONS] SCRIPT.py [ARGUMENTS], or -m MODULE ..., or -- PROGRAM ...; docs/fit_script.md"
 _VALUES = ("--device", "--vary", "--steps", "--timeout", "--json-out")
 _FLAGS = ("--json", "--show-output", "--only-as-given")
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -110,6 +110,7 @@ class Request:
         self.shows_output = "--show-output" in flags
         self.as_json = "--json" in flags
         self.json_file = values.get("--json-out", "")
+        _keep_other_file(self.json_file)
         self.only_as_given = "--only-as-given" in flags
         #: A trial ends after so many steps of each optimizer, or so many seconds.
         self.steps = _whole_number("--steps", values.get("--steps", "2"))
@@ -171,9 +172,11 @@ class Request:
             import json
             import tempfile
 
-            space = {"name": "cuda:0", "capacity": int(float(size[1]) * _UNITS[size[2].upper()]), "size_multiple": 512}
+            capacity = int(float(size[1]) * _UNITS[size[2].upper()])
+            space = {"name": "cuda:0", "capacity": capacity, "size_multiple": 512}
             with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
-                json.dump({"format": "memprof-device", "version": 1, "name": f"gpu-{size[1]}{size[2].lower()}", "spaces": [space]}, file)
+                device = {"format": "memprof-device", "version": 1, "name": f"gpu-{size[1]}{size[2].lower()}", "spaces": [space]}
+                json.dump(device, file)
             self._made_file = file.name
             return file.name
         if name not in _core.device_presets and not os.path.exists(name):
@@ -190,6 +193,20 @@ def _capacity(device: str, name: str) -> int:
     if not capacity:
         raise _core.Error(f"--device {name} is no CUDA device with a limit, which scripts are simulated on; use gpu-24gb or a size")
     return capacity
+
+
+def _keep_other_file(path: str) -> None:
+    """Refuses, before anything runs, to replace what is no answer of this program, and what cannot be written."""
+    if not path:
+        return
+    try:
+        with open(path, "a+") as file:
+            file.seek(0)
+            begin = file.read(200)
+    except (OSError, ValueError) as fault:
+        raise _core.Error(f"cannot write '{path}': {getattr(fault, 'strerror', 'it is no text')}") from None
+    if begin and '"memprof-script-fit"' not in begin:
+        raise _core.Error(f"'{path}' is not an answer of memprof fit: remove it, or choose another name")
 
 
 def _nearest(name: str, known: tuple[str, ...] | list[str]) -> str:

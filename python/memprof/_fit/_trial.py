@@ -45,7 +45,10 @@ class Trial:
     def run(self) -> NoReturn:
         if self._plan.is_first:
             self._watch_argparse()
-        self._capture = NoDispatch(device=self._plan.device, trace=True, modules=False)
+        try:
+            self._capture = NoDispatch(device=self._plan.device, trace=True, modules=False)
+        except _core.Error as fault:
+            self._write(Outcome(ended="raised", status=2, fault=str(fault)))
         with make_changes(self._plan.changes):  # autocast needs the device
             self._scopes = ModuleScopes(whole_paths=True)
             self._count_steps()
@@ -67,7 +70,7 @@ class Trial:
         except BaseException as fault:
             without_frames_of_ours(sys.excepthook)(type(fault), fault, fault.__traceback__)
             lines = str(fault).splitlines()
-            return Outcome(ended="raised", status=1, fault=f"{type(fault).__name__}{': ' if lines else ''}{lines[0] if lines else ''}")
+            return Outcome(ended="raised", status=1, fault=": ".join([type(fault).__name__, *lines[:1]]))
         return Outcome(ended="end")
 
     def _count_steps(self) -> None:
@@ -97,6 +100,9 @@ class Trial:
         if self._plan.is_first:
             outcome.imported = [name for name in list(sys.modules) if name not in self._modules_before and _is_installed(name)]
             outcome.repeated = _repeated_modules(self._scopes)
+        self._write(outcome)
+
+    def _write(self, outcome: Outcome) -> NoReturn:
         # In whole, or not at all.
         made = f"{self._answer}.made"
         with open(made, "w") as file:

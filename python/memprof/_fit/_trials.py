@@ -46,9 +46,11 @@ class Trials:
         from ..torch._library import load
 
         try:
-            import torch  # noqa: F401
+            import torch
         except ImportError as fault:
             raise _core.Error(f"scripts are simulated where torch is installed: {fault}") from None
+        if not hasattr(torch, "Event"):
+            raise _core.Error(f"scripts are simulated with torch 2.5 or later; this is {torch.__version__}")
         load(no_dispatch=True)
         # Optimizers import it, which takes longer than all else that a small script does.
         _import(["torch._dynamo", *_imports_at_the_top(request.command[0])])
@@ -96,14 +98,15 @@ class Trials:
             _kill_group(child)  # its workers, too
         printed = "" if self._request.shows_output else last_of(output)
         if status is None:
-            reason = f"it took more than {self._request.timeout} s for {plan.steps} optimizer steps; --timeout SECONDS gives it more"
+            reason = f"took more than {self._request.timeout} s for {plan.steps} optimizer steps; --timeout SECONDS gives it more"
             return Outcome(ended="died", status=1, fault=reason, output=printed)
         if os.path.exists(answer):
             with open(answer) as file:
                 return Outcome(**{**json.load(file), "output": printed})
         code = os.waitstatus_to_exitcode(status)
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended itself (os._exit) with status {code}"
-        return Outcome(ended="died", status=128 - code if code < 0 else code, fault=f"{how} before it made {plan.steps} optimizer steps", output=printed)
+        fault = f"{how} before it made {plan.steps} optimizer steps"
+        return Outcome(ended="died", status=128 - code if code < 0 else code, fault=fault, output=printed)
 
     def _become_trial(self, plan: Plan, environment: dict[str, str], answer: str, output: str) -> NoReturn:
         try:
