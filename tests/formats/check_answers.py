@@ -68,6 +68,13 @@ def main():
         before, after = folder / "before.memtrace", folder / "after.memtrace"
         run(writer, before, 3000, 1)
         run(writer, after, 3000, 2)
+        # What only the reading of the file shows is a caveat, too.
+        long, cut = folder / "long.memtrace", folder / "cut.memtrace"
+        run(writer, long, 40_000, 3)
+        cut.write_bytes(long.read_bytes()[: long.stat().st_size * 3 // 4])
+        for command in (["leaks", cut], ["compare", cut, after], ["what-if", cut, "--rank"], ["waterfall", cut, after]):
+            document = check(*command, expected=2)
+            assert any("cut.memtrace" in each for each in document["caveats"]), (command, document["caveats"])
         summary = check("show", before)
         space = summary["spaces"][0]["space"]
         short = check("leaks", before)

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -22,8 +23,9 @@ nlohmann::ordered_json with_short_lists(const nlohmann::ordered_json& of, std::s
   nlohmann::ordered_json made = nlohmann::ordered_json::object();
   nlohmann::ordered_json left_out = nlohmann::ordered_json::object();
   for (const auto& [key, value] : of.items()) {
-    made[key] = with_short_lists(value, most);
-    if (value.is_array() && value.size() > most) left_out[key] = value.size() - most;
+    const bool is_kept = key == "caveats";
+    made[key] = is_kept ? value : with_short_lists(value, most);
+    if (!is_kept && value.is_array() && value.size() > most) left_out[key] = value.size() - most;
   }
   if (!left_out.empty()) made["left_out"] = left_out;
   return made;
@@ -40,6 +42,13 @@ nlohmann::ordered_json short_answer(const nlohmann::ordered_json& whole, std::si
     if (detail::dump(made).size() <= most_bytes) break;
   }
   return made;
+}
+
+nlohmann::ordered_json with_caveats(nlohmann::ordered_json answer, const std::vector<std::string>& more) {
+  for (const std::string& each : more) {
+    if (!each.empty()) answer["caveats"].push_back(each);
+  }
+  return answer;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

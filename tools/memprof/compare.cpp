@@ -69,11 +69,11 @@ void find_sides(compare_arguments& arguments) {
 
 /// Where `space` is empty, it becomes that of the first recording, if later ones have it, too.
 memprof::compared_run read_run(const compare_arguments& arguments, const std::string& path, const char* title, std::string& space,
-                               int& status) {
+                               std::vector<std::string>& complaints) {
   const recorded_stacks read = read_stacks(path);
   if (!read.content.complaint.empty()) {
     print_error("compare", read.content.complaint);
-    status = bad_input;
+    complaints.push_back(read.content.complaint);
   }
   const memprof::profile& profile = read.content.profile;
   const bool is_there = arguments.space.empty() && profile.find_space(space) == nullptr;
@@ -90,11 +90,11 @@ memprof::compared_run read_run(const compare_arguments& arguments, const std::st
   }
 }
 
-memprof::comparison comparison_of(const compare_arguments& arguments, int& status) {
+memprof::comparison comparison_of(const compare_arguments& arguments, std::vector<std::string>& complaints) {
   std::string space = arguments.space;
   const auto read = [&](const std::vector<std::string>& paths, const char* title) {
     std::vector<memprof::compared_run> runs;
-    for (const std::string& path : paths) runs.push_back(read_run(arguments, path, title, space, status));
+    for (const std::string& path : paths) runs.push_back(read_run(arguments, path, title, space, complaints));
     return runs;
   };
   std::vector<memprof::compared_run> before = read(arguments.before, "before");
@@ -115,12 +115,13 @@ void check_outputs(const compare_arguments& arguments) {
 }
 
 int run_compare(compare_arguments& arguments) {
-  int status = success;
+  std::vector<std::string> complaints;
   find_sides(arguments);
   check_outputs(arguments);
-  const memprof::comparison of = comparison_of(arguments, status);
+  const memprof::comparison of = comparison_of(arguments, complaints);
+  const nlohmann::ordered_json document = memprof::with_caveats(to_json(of), complaints);
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(memprof::short_answer(to_json(of))) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(of));
   } else {
@@ -130,10 +131,9 @@ int run_compare(compare_arguments& arguments) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the comparison: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty())
-    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(of)) + '\n');
+  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
   if (!arguments.html.empty()) memprof::write_html(of, arguments.html, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
-  return status;
+  return complaints.empty() ? success : bad_input;
 }
 
 }  // namespace

@@ -57,9 +57,12 @@ int run_leaks(const leaks_arguments& arguments) {
                            "' is a profile, which does not say what was live in each step; give the trace "
                            "of the run (capture_options::trace_file, or MEMPROF_TRACE=1 for a session)");
   }
-  const memprof::leak_report found = memprof::find_leaks(memprof::trace_file{file.get(), arguments.file}, read.profile);
+  const memprof::trace_file trace{file.get(), arguments.file};
+  const memprof::leak_report found = memprof::find_leaks(trace, read.profile);
+  const nlohmann::ordered_json document =
+      memprof::with_caveats(to_json(found), {read.complaint, note_of_dropped(trace.status(), arguments.file)});
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(memprof::short_answer(to_json(found))) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
     if (arguments.width != 0) options.columns = arguments.width;
@@ -68,8 +71,7 @@ int run_leaks(const leaks_arguments& arguments) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the report: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty())
-    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(found)) + '\n');
+  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
   if (read.complaint.empty()) return success;
   print_error("leaks", read.complaint);
   return bad_input;

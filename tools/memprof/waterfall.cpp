@@ -82,11 +82,11 @@ memprof::part_rule rule_of(const std::string& text) {
 }
 
 /// The column for a file, still without its title.
-memprof::compared_run read_column(const std::string& path, const std::string& space, int& status) {
+memprof::compared_run read_column(const std::string& path, const std::string& space, std::vector<std::string>& complaints) {
   const recorded_stacks read = read_stacks(path);
   if (!read.content.complaint.empty()) {
     print_error("waterfall", read.content.complaint);
-    status = bad_input;
+    complaints.push_back(read.content.complaint);
   }
   return memprof::compared_run_of({}, read.content.profile, space_of(read.content.profile, space), read.stacks);
 }
@@ -153,7 +153,8 @@ memprof::compared_run run_step(const memprof::decoder_model& model, const mempro
   return column_of_trace(is_real ? "measured" : "no dispatch", step.profile, space, events);
 }
 
-std::vector<memprof::compared_run> columns_of(waterfall_arguments& arguments, const CLI::App& command, int& status) {
+std::vector<memprof::compared_run> columns_of(waterfall_arguments& arguments, const CLI::App& command,
+                                              std::vector<std::string>& complaints) {
   std::vector<memprof::compared_run> columns;
   if (describes_decoder(command)) {
     const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
@@ -173,7 +174,7 @@ std::vector<memprof::compared_run> columns_of(waterfall_arguments& arguments, co
   } else if (arguments.runs_step) {
     memprof::detail::raise("--run needs a decoder: --config NAME, or its dimensions");
   }
-  for (const std::string& path : arguments.files) columns.push_back(read_column(path, arguments.space, status));
+  for (const std::string& path : arguments.files) columns.push_back(read_column(path, arguments.space, complaints));
   if (columns.size() < 2 || columns.size() > max_columns) {
     memprof::detail::raise("expected 2 or 3 columns, but got " + std::to_string(columns.size()) +
                            ": give an estimate (--config NAME, or a file) and the files of one or two runs, "
@@ -199,14 +200,15 @@ void check_outputs(const waterfall_arguments& arguments) {
 }
 
 int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
-  int status = success;
+  std::vector<std::string> complaints;
   check_outputs(arguments);
   std::vector<memprof::part_rule> rules;
   for (const std::string& text : arguments.rules) rules.push_back(rule_of(text));
-  const memprof::waterfall waterfall = memprof::make_waterfall(columns_of(arguments, command, status), rules);
+  const memprof::waterfall waterfall = memprof::make_waterfall(columns_of(arguments, command, complaints), rules);
+  const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(waterfall), complaints);
 
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(memprof::short_answer(memprof::to_json(waterfall))) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
     if (arguments.width != 0) options.columns = arguments.width;
@@ -214,11 +216,10 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the table: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty())
-    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(waterfall)) + '\n');
+  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
   if (!arguments.html.empty())
     memprof::write_html(waterfall, arguments.html, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
-  return status;
+  return complaints.empty() ? success : bad_input;
 }
 
 }  // namespace

@@ -191,8 +191,8 @@ void require_a_question(const what_if_arguments& arguments) {
 
 /// Prints an answer and writes it where it is asked for.
 template <class Answer>
-void show(const Answer& answer, const what_if_arguments& arguments) {
-  const nlohmann::ordered_json document = memprof::to_json(answer);
+void show(const Answer& answer, const what_if_arguments& arguments, const std::vector<std::string>& complaints) {
+  const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(answer), complaints);
   if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
@@ -228,9 +228,9 @@ int run_what_if(const what_if_arguments& arguments) {
   const read_run read = read_blocks(arguments.file, space, needs_calls);
   std::vector<std::string> complaints{read.complaint};
   if (arguments.ranks) {
-    show(memprof::rank_owners(read.history), arguments);
+    show(memprof::rank_owners(read.history), arguments, complaints);
   } else if (!arguments.target.empty()) {
-    show(target_of(read.history, arguments.target), arguments);
+    show(target_of(read.history, arguments.target), arguments, complaints);
   } else {
     memprof::what_if_change change = change_of(arguments, read.history);
     std::optional<read_run> other;
@@ -239,7 +239,7 @@ int run_what_if(const what_if_arguments& arguments) {
       change.batch->other = &other->history;
       complaints.push_back(other->complaint);
     }
-    show(memprof::what_if(read.history, change), arguments);
+    show(memprof::what_if(read.history, change), arguments, complaints);
   }
   int status = success;
   for (const std::string& complaint : complaints) {
