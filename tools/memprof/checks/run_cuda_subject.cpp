@@ -1,5 +1,5 @@
 // A program that allocates on CUDA and knows nothing of memprof: 8 MiB of weights, 4 MiB on a stream, 3 MiB of pinned memory.
-#include "stand_in/driver.hpp"
+#include <cuda/stand_in/driver.hpp>
 
 #include <cstddef>
 #include <cstdio>
