@@ -206,8 +206,9 @@ class ledger_model {
     std::uint32_t thread = 0;
     std::uint64_t begin = 0, end = 0;
     std::size_t end_order = 0;
-    // Not an invocation but an adoption, if this is not 0: of the operation with that number on the thread of that number, in
-    // that ring; in none if it had ended.
+    // Perhaps not an invocation but an adoption: of the operation with that number on the thread of that number, in that ring; in
+    // none if it had ended.
+    bool is_adopted = false;
     std::uint32_t adopted = 0;
     std::optional<std::uint32_t> leader = {};
     std::uint32_t leader_thread = 0;
@@ -590,7 +591,7 @@ class ledger_model {
       ++too_deep_;
       return;
     }
-    if ((recorded.bytes & 0xFFFFFFFFU) != 0) {
+    if (recorded.bytes != 0) {
       adopt(ring, number, recorded);
       return;
     }
@@ -605,6 +606,7 @@ class ledger_model {
     const auto adopted = static_cast<std::uint32_t>(recorded.bytes & 0xFFFFFFFFU);
     const auto thread = static_cast<std::uint32_t>(recorded.bytes >> 32U);
     invocation added{0, recorded.label, number, 0, false, {}, threads_.at(ring), stamp_};
+    added.is_adopted = true;
     added.adopted = adopted;
     const auto owner = std::find_if(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second == thread; });
     const invocation* named = nullptr;
@@ -616,9 +618,9 @@ class ledger_model {
     if (named != nullptr) {
       added.operation = named->operation;
       added.tag = named->tag;
-      added.leader = named->adopted != 0 ? named->leader : owner->first;
-      added.leader_thread = named->adopted != 0 ? named->leader_thread : thread;
-      if (named->adopted != 0) added.adopted = named->adopted;
+      added.leader = named->is_adopted ? named->leader : owner->first;
+      added.leader_thread = named->is_adopted ? named->leader_thread : thread;
+      if (named->is_adopted) added.adopted = named->adopted;
     } else if (recorded.label != 0) {
       std::vector<std::size_t> of_that_name;
       for (std::size_t index = 1; index < operations_.size(); ++index) {
@@ -685,7 +687,7 @@ class ledger_model {
     bool is_self = true;
     for (int step = 0; left != 0 && step < 512; ++step) {
       invocation& around = invocations_[open_[ring][left - 1]];
-      if (around.adopted != 0) {
+      if (around.is_adopted) {
         if (!around.leader || threads_.at(*around.leader) != around.leader_thread) return;
         ring = *around.leader;
         left = open_[ring].size();

@@ -124,6 +124,8 @@ class ledger {
   [[nodiscard]] const detail::thread_scopes* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
+  /// What a thread of `thread` does now counts for these: see `operation_visitor::for_each_enclosing`, `works_for`.
+  [[nodiscard]] const detail::operation_visitor& open_operations() const noexcept { return operations_; }
   /// Whether the capture's last event has been applied.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
@@ -203,6 +205,9 @@ class ledger {
   void begin_thread(detail::thread_state& run, const event& recorded) noexcept;
 
   void begin_scope(detail::thread_state& run, const event& recorded) noexcept;
+
+  /// The same while a window is open, or for an operation that is adopted.
+  void begin_shared_scope(detail::thread_state& run, const event& recorded) noexcept;
 
   void end_scope(detail::thread_state& run, const event& recorded) noexcept;
 

@@ -131,12 +131,12 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
   const detail::scope_usage window = std::exchange(run.window, {});
   run.space_id = detail::thread_state::no_space;
   const detail::thread_scopes& source = operations_.works_for<const detail::thread_scopes>(run);
-  if (&source != &run) {
+  if (&source != &run && !source.scopes.empty()) {
     detail::operation_stats* const stats = run.space->find_or_make_operation(source.scopes.operation());
     if (stats != nullptr) stats->inferred += stats->allocated - run.inferred_from;
   }
   if ((window.self_net | window.self_max) == 0) return;
-  operations_.for_each_enclosing(run, [&](detail::thread_scopes& on, std::size_t depth, bool is_self) {
+  operations_.for_each_enclosing<detail::thread_scopes>(run, [&](detail::thread_scopes& on, std::size_t depth, bool is_self) {
     if (detail::space_scopes* const scopes = on.scopes.in_space(windowed_space_)) {
       (*scopes)[depth].add(window, is_self);
     } else {
@@ -237,6 +237,13 @@ inline void ledger::add_checkpoint(label name) noexcept {
   run.space_id = detail::thread_state::no_space;
   if (recorded.label == memprof::other_names) [[unlikely]]
     ++other_names_;
+  if ((reinterpret_cast<std::uintptr_t>(windowed_) | recorded.bytes) != 0) [[unlikely]]
+    return begin_shared_scope(run, recorded);
+  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this}, detail::operation_visitor::adopts_none{}))
+    ++rejected_events_;
+}
+
+[[gnu::cold, gnu::noinline]] inline void ledger::begin_shared_scope(detail::thread_state& run, const event& recorded) noexcept {
   settle_window();
   if (!operations_.begin(run, recorded, stamp_, finish_operation{*this},
                          [this](std::uint32_t number) { return turn_thread_of_number(number); }))

@@ -53,7 +53,7 @@ inline void ledger::settle_open_scopes() noexcept {
     open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
       std::int64_t inner_max = 0;
       for (std::size_t depth = open.depth(); depth > 0; --depth) {
-        if (open[depth - 1].is_adopted()) continue;
+        if (open[depth - 1].is_adopted) continue;
         inner_max = open.is_joined() ? scopes[depth].max_net : scopes[depth].max_with(inner_max);
         detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
         if (stats != nullptr) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -21,12 +22,6 @@ struct thread_scopes {
   std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
   std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
   scope_stack scopes;
-};
-
-/// An open operation: that many are open on the thread, from the outermost to it; 0: it is outside any.
-struct scope_place {
-  thread_scopes* thread = nullptr;
-  std::size_t depth = 0;
 };
 
 /// The rules by which events open and close operations, shared by all folds.
@@ -62,23 +57,28 @@ class operation_visitor {
 
   /// Calls `visit(thread, depth, is_self)` for each open invocation that contains what `on` does now, from the innermost;
   /// `is_self`: directly, not within a nested one.
-  template <class Visitor>
-  void for_each_enclosing(thread_scopes& on, Visitor&& visit) const noexcept {
-    thread_scopes& source = works_for(on);
-    scope_place at{&source, source.scopes.depth()};
+  template <class Thread, class Visitor>
+  void for_each_enclosing(Thread& on, Visitor&& visit) const noexcept {
+    Thread* at = &works_for(on);
+    std::size_t depth = at->scopes.depth();
     bool is_self = true;
-    for (std::size_t step = 0; at.depth != 0 && step < max_enclosing; ++step) {
-      const open_scope& scope = at.thread->scopes[at.depth - 1];
-      if (scope.is_adopted()) {
-        at = place_of_adopted(scope);
-        is_self = is_self && at.depth != 0 && at.thread->scopes[at.depth - 1].number == scope.leader_scope;
+    for (std::size_t step = 0; depth != 0 && step < max_enclosing; ++step) {
+      const open_scope& scope = at->scopes[depth - 1];
+      if (scope.is_adopted) {
+        const adoption& of = at->scopes.adopted_at(depth - 1);
+        at = of.leader;
+        depth = depth_of(of);
+        is_self = is_self && depth != 0 && at->scopes[depth - 1].number == of.leader_scope;
         continue;
       }
-      visit(*at.thread, at.depth, is_self);
+      visit(*at, depth, is_self);
       is_self = false;
-      --at.depth;
+      --depth;
     }
   }
+
+  /// In place of `thread_of` for an event without bytes.
+  struct adopts_none {};
 
   /// Applies a `scope_begin` at `stamp`. `thread_of(number)` returns the thread with that number, or null. False if it must be
   /// rejected: it has no number, or the system has no memory.
@@ -97,17 +97,17 @@ class operation_visitor {
       ++too_deep_;
       return true;
     }
-    if (static_cast<std::uint32_t>(begun.bytes) != 0) [[unlikely]]
-      return adopt(on, begun, stamp, thread_of(static_cast<std::uint32_t>(begun.bytes >> 32)));
+    if constexpr (!std::is_same_v<std::remove_cvref_t<ThreadOf>, adopts_none>) {
+      if (begun.bytes != 0) return adopt(on, begun, stamp, thread_of(static_cast<std::uint32_t>(begun.bytes >> 32)));
+    }
     const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
     const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
-    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, stamp})) [[unlikely]] {
+    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, false, stamp}))
+        [[unlikely]] {
       ++on.unfollowed_scopes;
       return false;
     }
     operations_.count_invocation(operation);
-    if (&on == leader_) [[unlikely]]
-      on.scopes.join();
     return true;
   }
 
@@ -139,9 +139,11 @@ class operation_visitor {
     if (leading_thread_ == 0) return;
     if (leader_ == &on) {
       leader_ = nullptr;
+      on.scopes.join_always(false);
       leading_thread_ = 0;  // it is gone, and the system may reuse its id
     } else if (leader_ == nullptr && begun.bytes == leading_thread_) {
       leader_ = &on;
+      on.scopes.join_always(true);
     }
   }
 
@@ -153,34 +155,33 @@ class operation_visitor {
 
   static constexpr std::size_t max_enclosing = 512;  ///< adoptions in a damaged trace may form a circle
 
-  /// Where the adopted operation is open, or, if it has ended, the one that was around it. Numbers increase with the depth.
-  [[nodiscard]] static scope_place place_of_adopted(const open_scope& scope) noexcept {
-    if (scope.leader == nullptr || scope.leader->thread != scope.leader_thread) return {};
-    const scope_stack& scopes = scope.leader->scopes;
+  /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
+  /// increase with the depth.
+  [[nodiscard]] static std::size_t depth_of(const adoption& of) noexcept {
+    if (of.leader == nullptr || of.leader->thread != of.leader_thread) return 0;
+    const scope_stack& scopes = of.leader->scopes;
     std::size_t depth = scopes.depth();
-    while (depth != 0 && scopes[depth - 1].number > scope.leader_scope) --depth;
-    return {scope.leader, depth};
+    while (depth != 0 && scopes[depth - 1].number > of.leader_scope) --depth;
+    return depth;
   }
 
   /// Applies a `scope_begin` that adopts an operation of `leader`, which may be null.
   [[gnu::cold, gnu::noinline]] bool adopt(thread_scopes& on, const event& begun, std::uint64_t stamp,
                                           thread_scopes* leader) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.bytes);
-    open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, stamp};
-    added.leader_scope = number;
+    open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
+    adoption of{nullptr, 0, number};
     const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
     if (leader != nullptr && index != leader->scopes.depth()) {
       const open_scope& adopted = leader->scopes[index];
       added.operation = adopted.operation;
       added.tag = adopted.tag;
-      added.leader = adopted.is_adopted() ? adopted.leader : leader;
-      added.leader_thread = adopted.is_adopted() ? adopted.leader_thread : leader->thread;
-      if (adopted.is_adopted()) added.leader_scope = adopted.leader_scope;
-      if (added.leader != nullptr) added.leader->scopes.join();
+      of = adopted.is_adopted ? leader->scopes.adopted_at(index) : adoption{leader, leader->thread, number};
+      if (of.leader != nullptr) of.leader->scopes.join();
     } else {
       added.operation = operation_named(begun.label);
     }
-    if (added.operation == operation_tree::no_node || !on.scopes.push(added)) {
+    if (added.operation == operation_tree::no_node || !on.scopes.push(added, of)) {
       ++on.unfollowed_scopes;
       return false;
     }
@@ -207,18 +208,19 @@ class operation_visitor {
 
   template <class Finish>
   [[gnu::always_inline]] void close_innermost(thread_scopes& on, Finish&& finish) noexcept {
-    if (!on.scopes.innermost().is_adopted()) operations_.count_finished(on.scopes.operation());
-    on.scopes.close_innermost([&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
-      if (!scope.is_adopted()) finish(on.thread, scope, space, usage);
-    });
+    if (on.scopes.is_joined()) [[unlikely]]
+      return close(on, on.scopes.depth() - 1, finish);
+    operations_.count_finished(on.scopes.operation());
+    on.scopes.close_innermost(
+        [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
     if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
   }
 
   template <class Finish>
   [[gnu::noinline]] void close(thread_scopes& on, std::size_t index, Finish&& finish) noexcept {
-    if (!on.scopes[index].is_adopted()) operations_.count_finished(on.scopes[index].operation);
+    if (!on.scopes[index].is_adopted) operations_.count_finished(on.scopes[index].operation);
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
-      if (!scope.is_adopted()) finish(on.thread, scope, space, usage);
+      if (!scope.is_adopted) finish(on.thread, scope, space, usage);
     });
     if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
   }

@@ -20,13 +20,15 @@ struct open_scope {
   label name;
   std::uint32_t number;  ///< as counted by its thread
   std::uint16_t tag;     ///< category of its allocations, plus one; 0: none given here or in an enclosing scope
-  std::uint64_t begin_stamp;
-  thread_scopes* leader = nullptr;  ///< the thread whose operation is adopted; null: that had ended before
-  std::uint32_t leader_thread = 0;  ///< its number, because its ring may pass to another thread
-  std::uint32_t leader_scope = 0;   ///< number of the adopted operation on that thread; 0: none is adopted
+  bool is_adopted;       ///< no invocation of its own: what happens within it is the other thread's operation's
+  std::uint64_t begin_stamp = 0;
+};
 
-  /// Whether this is no invocation of its own: what happens within it is the other thread's operation's.
-  [[nodiscard]] bool is_adopted() const noexcept { return leader_scope != 0; }
+/// Whose operation an `open_scope` stands for.
+struct adoption {
+  thread_scopes* leader;        ///< the thread that had it open; null: it had ended
+  std::uint32_t leader_thread;  ///< the number of that thread, because its ring may pass to another one
+  std::uint32_t leader_scope;   ///< the operation's number on that thread
 };
 
 /// Usage of one memory space while one scope was open on its thread.
@@ -90,6 +92,8 @@ class scope_stack {
 
   /// Whether each scope's usage always contains that of the scopes nested in it, on whichever thread they are.
   [[nodiscard]] bool is_joined() const noexcept { return is_joined_; }
+  /// Makes it so for ever, or no longer; requires that no scope is open.
+  void join_always(bool always) noexcept { is_joined_ = is_always_joined_ = always; }
   /// Makes it so, until no scope is open.
   void join() noexcept {
     if (scopes_.empty() || std::exchange(is_joined_, true)) return;
@@ -102,8 +106,18 @@ class scope_stack {
     }
   }
 
+  /// Opens a scope that stands for another thread's. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool push(const open_scope& scope, const adoption& of) noexcept {
+    if (!adoptions_.push_back(of)) return false;
+    if (push(scope)) return true;
+    adoptions_.pop_back();
+    return false;
+  }
+  /// What the adopted scope at `index` stands for.
+  [[nodiscard]] const adoption& adopted_at(std::size_t index) const noexcept { return adoptions_[adoptions_before(index)]; }
+
   /// Opens a scope. False, with nothing changed, if the system has no memory.
-  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+  [[nodiscard, gnu::always_inline]] bool push(const open_scope& scope) noexcept {
     if (!scopes_.push_back(scope)) return false;
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       if (table_->scopes[table_->used[index]].push_back({})) continue;
@@ -150,26 +164,24 @@ class scope_stack {
       scopes.erase(position);
       finish(scopes_[index], table_->used[used], ended);
     }
+    if (scopes_[index].is_adopted) adoptions_.erase(adoptions_before(index));
     scopes_.erase(index);
-    if (scopes_.empty()) is_joined_ = false;
+    if (scopes_.empty()) is_joined_ = is_always_joined_;
   }
 
-  /// Closes the innermost scope and calls `finish` as above.
+  /// The same for the innermost scope of a stack that is not joined.
   template <class Finish>
   void close_innermost(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       space_scopes& scopes = table_->scopes[table_->used[index]];
       const scope_usage ended = scopes.back();
       scopes.pop_back();
-      if (!is_joined_) {
-        scope_usage& outer = scopes.back();
-        outer.max_net = outer.max_with(ended.max_net);
-        outer.inner_net += ended.net();
-      }
+      scope_usage& outer = scopes.back();
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
       finish(innermost(), table_->used[index], ended);
     }
     scopes_.pop_back();
-    if (scopes_.empty()) is_joined_ = false;
   }
 
   /// The space's usage by open scopes, created when the thread first touches the space; null if there is no memory.
@@ -194,7 +206,9 @@ class scope_stack {
 
   [[nodiscard]] bool has_memory() const noexcept { return table_ != nullptr || scopes_.bytes() != 0; }
   /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return scopes_.bytes() + adoptions_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_));
+  }
 
  private:
   friend struct saved_threads;
@@ -208,6 +222,11 @@ class scope_stack {
     space_table* next_spare = nullptr;
   };
 
+  [[nodiscard]] std::size_t adoptions_before(std::size_t index) const noexcept {
+    std::size_t count = 0;
+    for (std::size_t outer = 0; outer < index; ++outer) count += scopes_[outer].is_adopted ? 1 : 0;
+    return count;
+  }
   [[nodiscard]] bool make_table() noexcept {
     void* const pages = map_pages(sizeof(space_table));
     if (pages != nullptr) table_ = new (pages) space_table;
@@ -227,6 +246,8 @@ class scope_stack {
   space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
   std::uint32_t used_count_ = 0;
   bool is_joined_ = false;
+  bool is_always_joined_ = false;
+  page_array<adoption> adoptions_;  ///< of the adopted scopes, in their order
 };
 
 /// The memory of stacks that are empty again, for those that will open the next operations: however many threads there were, it

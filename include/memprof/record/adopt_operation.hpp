@@ -48,7 +48,13 @@ class [[nodiscard]] adopted_operation {
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
     detail::thread_slot& self = abi_1::this_thread;
     const bool is_own = handle.number == self.innermost_scope && handle.thread == self.ring->thread;
-    if (capture_ == 0 || handle.capture != capture_ || handle.number == 0 || is_own || !detail::may_begin_operation(self)) {
+    if (capture_ == 0 || handle.capture != capture_ || handle.number == 0 || is_own) {
+      capture_ = 0;
+      return;
+    }
+    if (!detail::is_outside(self)) [[unlikely]] {
+      // In a signal handler that interrupted the profiler: neither end is recorded.
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
       capture_ = 0;
       return;
     }

@@ -1,25 +1,14 @@
 #pragma once
 
-#include <memprof/record/event_ring.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
 
-#include <atomic>
 #include <cstdint>
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Whether this thread may begin an operation. If not, it is in a signal handler that interrupted the profiler, and neither end
-/// is recorded.
-[[nodiscard, gnu::always_inline]] inline bool may_begin_operation(thread_slot& self) noexcept {
-  if (self.ring->doing.load(std::memory_order_relaxed) == activity::idle || is_outside(self)) [[likely]]
-    return true;
-  note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
-  return false;
-}
 
 /// Begins an operation on this thread and makes it the innermost. Requires an active capture and a thread outside the profiler.
 /// `adopted`, if not 0, is the `scope_address` of another operation, for which this one stands.

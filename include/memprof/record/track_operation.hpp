@@ -48,7 +48,9 @@ class [[nodiscard]] operation_scope {
     if (capture_ == 0) [[likely]]
       return;
     detail::thread_slot& self = abi_1::this_thread;
-    if (!detail::may_begin_operation(self)) [[unlikely]] {
+    if (self.ring->doing.load(std::memory_order_relaxed) != detail::activity::idle && !detail::is_outside(self)) [[unlikely]] {
+      // In a signal handler that interrupted the profiler: neither end is recorded.
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
       capture_ = 0;
       return;
     }

@@ -294,6 +294,17 @@ TEST_CASE("inferred operations: after the leading thread has gone, nothing is in
   CHECK(made.find_operation("serve")->usage.empty());
 }
 
+TEST_CASE("inferred operations: what a thread did before its own operation is not in that one's peak") {
+  ledger_driver driver{{.leading_thread = 77}};
+  driver.begin_thread(1, 77);
+  driver.allocate(0x100, 8, worker);  // the leading thread has no operation yet
+  driver.begin("own", 1, worker);
+  driver.free(0x100, 0, worker);
+  driver.end("own", 1, worker);
+  CHECK(usage_in_cpu(driver.finished_profile(), "own").peak == 0);
+  CHECK(usage_in_cpu(driver.finished_profile(), "own").max_delta == -8);
+}
+
 TEST_CASE("inferred operations: an adoption is not inferred") {
   ledger_driver driver{{.leading_thread = 77}};
   driver.begin_thread(1, 77);

@@ -90,6 +90,9 @@ struct saved_threads : saved_values {
     };
     state.number(part.leading_thread_);
     thread(part.leader_);
+    if constexpr (State::reads) {
+      if (part.leader_ != nullptr) part.leader_->scopes.is_always_joined_ = part.leader_->scopes.is_joined_ = true;
+    }
     std::size_t joined = 0;
     if constexpr (!State::reads) {
       for (std::uint32_t ring = 0; ring < rings; ++ring) joined += is_joined(thread_in(ring)) ? 1 : 0;
@@ -101,22 +104,23 @@ struct saved_threads : saved_values {
       }
       state.number(ring);
       auto* const on = state.has_failed() ? nullptr : thread_in(ring);
-      state.require(on != nullptr && !on->scopes.empty());
+      state.require(on != nullptr);
       if (state.has_failed()) return;
       if constexpr (State::reads) on->scopes.is_joined_ = true;
-      for (auto& scope : on->scopes.scopes_) {
-        state.number(scope.leader_scope);
-        if (scope.leader_scope == 0) continue;
-        thread(scope.leader);
-        state.number(scope.leader_thread);
-      }
+      for (auto& scope : on->scopes.scopes_) state.number(scope.is_adopted);
+      auto& adopted = on->scopes.adoptions_;
+      state.rows(adopted, [&](auto& of) {
+        thread(of.leader);
+        state.numbers(of.leader_thread, of.leader_scope);
+      });
+      state.require(adopted.size() == on->scopes.adoptions_before(on->scopes.depth()));
       --joined;
     }
   }
 
  private:
   [[nodiscard]] static bool is_joined(const thread_scopes* thread) noexcept {
-    return thread != nullptr && thread->scopes.is_joined();
+    return thread != nullptr && thread->scopes.is_joined() && !thread->scopes.empty();
   }
 };
 
