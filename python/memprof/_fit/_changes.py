@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     import torch
@@ -39,22 +38,41 @@ def helpful_changes(trials: Trials, given: Outcome) -> list[tuple[tuple[str, ...
     return tried
 
 
-@contextlib.contextmanager
-def make_changes(changes: tuple[str, ...]) -> Iterator[None]:
-    """Makes them in this process."""
+def make_changes(changes: tuple[str, ...]) -> None:
+    """Makes them in this process, for good."""
     import torch
 
-    with contextlib.ExitStack() as made:
-        for change in changes:
-            if change == AUTOCAST:
-                made.enter_context(torch.autocast("cuda", dtype=torch.bfloat16))
-            elif change == DEFAULT_DTYPE:
-                torch.set_default_dtype(torch.bfloat16)
-            elif change == ONE_BY_ONE:
-                _step_one_by_one()
-            else:
-                _recompute(change[len(RECOMPUTE) :])
-        yield
+    for change in changes:
+        if change == AUTOCAST:
+            _autocast()
+        elif change == DEFAULT_DTYPE:
+            torch.set_default_dtype(torch.bfloat16)
+        elif change == ONE_BY_ONE:
+            _step_one_by_one()
+        else:
+            _recompute(change[len(RECOMPUTE) :])
+
+
+def _autocast() -> None:
+    """In the outermost modules, as torch advises: not in the backward pass."""
+    import torch
+
+    original: Callable[..., Any] = torch.nn.Module._call_impl
+    is_inside = False
+
+    @functools.wraps(original)
+    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        nonlocal is_inside
+        if is_inside:
+            return original(module, *args, **kwargs)
+        is_inside = True
+        try:
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                return original(module, *args, **kwargs)
+        finally:
+            is_inside = False
+
+    setattr(torch.nn.Module, "_call_impl", call)
 
 
 def _step_one_by_one() -> None:

@@ -179,7 +179,7 @@ class Report:
             path, kind, count = self._given.repeated or ("", change[len(RECOMPUTE) :], 0)
             return f"recomputing each {kind.rpartition('.')[2]} ({count} in {path or 'the model'}; torch.utils.checkpoint)"
         return {
-            AUTOCAST: 'torch.autocast("cuda", dtype=torch.bfloat16)',
+            AUTOCAST: 'torch.autocast("cuda", dtype=torch.bfloat16) around the model',
             ONE_BY_ONE: "foreach=False in the optimizer",
             DEFAULT_DTYPE: "torch.set_default_dtype(torch.bfloat16)",
         }[change]

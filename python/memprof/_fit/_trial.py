@@ -49,10 +49,10 @@ class Trial:
             self._capture = NoDispatch(device=self._plan.device, trace=True, modules=False)
         except _core.Error as fault:
             self._write(Outcome(ended="raised", status=2, fault=str(fault)))
-        with make_changes(self._plan.changes):  # autocast needs the device
-            self._scopes = ModuleScopes(whole_paths=True)
-            self._count_steps()
-            outcome = self._become_script()
+        make_changes(self._plan.changes)
+        self._scopes = ModuleScopes(whole_paths=True)
+        self._count_steps()
+        outcome = self._become_script()
         if os.getpid() == self._process:
             self._end(outcome)
         sys.stdout.flush()
