@@ -6,6 +6,7 @@
 #include "option_values.hpp"
 #include "output_file.hpp"
 #include "preloadable.hpp"
+#include "recorded_callers.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
@@ -149,7 +150,10 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
       text = "memprof run: " + std::string{fault.what()} + "\n";
     }
   } else {
-    text = memprof::to_text(profile, memprof::detail::fitted_to(stderr, memprof::text_options{}));
+    const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
+    const memprof::detail::file_handle file = open_recording(last->path);
+    const std::string callers = add_callers(profile, file.get(), last->path, options);
+    text = memprof::to_text(profile, options) + callers;
   }
   for (const process_trace& trace : traces) {
     if (&trace != last) text += line_about(trace, end);
