@@ -3,7 +3,6 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/fact/heap_stacks.hpp>
-#include <memprof/profile/find_in_profile.hpp>
 #include <memprof/record/session_settings.hpp>
 #include <memprof/trace/stack_name.hpp>
 #include <memprof/trace/trace.hpp>
