@@ -3,7 +3,6 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"
-#include "option_values.hpp"
 #include "output_file.hpp"
 #include "preloadable.hpp"
 #include "recorded_callers.hpp"
@@ -239,16 +238,19 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
-  command
-      .add_flag("--stacks{sampled}", arguments->recorded.stacks,
-                "record what code asked for the blocks from 64 KiB on and for a sample of the others; --stacks=all: for each")
-      ->check(one_of("value", {"sampled", "all"}));
+  command.add_flag("--stacks{sampled}", arguments->recorded.stacks,
+                   "record what code asked for the blocks from 64 KiB on and for a sample of the others; --stacks=all: for each");
   command.add_flag("--children", arguments->recorded.records_children,
                    "record the processes that it starts as well; their traces have the process in their names");
   command.add_flag("--cuda", arguments->recorded.records_cuda,
                    "record what the program takes from CUDA as well, by CUPTI's callbacks");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
-  command.callback([arguments, &status] { status = run(*arguments); });
+  command.callback([arguments, &status] {
+    const std::string& stacks = arguments->recorded.stacks;
+    if (!stacks.empty() && stacks != "sampled" && stacks != "all")
+      throw CLI::ValidationError{"--stacks", "'" + stacks + "' is not a value; expected sampled or all"};
+    status = run(*arguments);
+  });
 }
 
 }  // namespace memprof_tool
