@@ -8529,7 +8529,9 @@ class scope_stack {
 
   [[nodiscard]] std::size_t adoptions_before(std::size_t index) const noexcept {
     std::size_t count = 0;
-    for (std::size_t outer = 0; outer < index; ++outer) count += scopes_[outer].is_adopted ? 1 : 0;
+    for (std::size_t outer = 0; outer < index; ++outer) {
+      if (scopes_[outer].is_adopted) ++count;
+    }
     return count;
   }
   [[nodiscard]] bool make_table() noexcept {
@@ -10666,6 +10668,10 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
   }
   if ((window.self_net | window.self_max) == 0) return;
   operations_.for_each_enclosing<detail::thread_scopes>(run, [&](detail::thread_scopes& on, std::size_t depth, bool is_self) {
+    if (!on.scopes.is_joined()) [[unlikely]] {  // a thread that counts its operations anew
+      on.scopes.join();
+      static_cast<detail::thread_state&>(on).space_id = detail::thread_state::no_space;
+    }
     if (detail::space_scopes* const scopes = on.scopes.in_space(windowed_space_)) {
       (*scopes)[depth].add(window, is_self);
     } else {
@@ -13419,7 +13425,9 @@ struct saved_threads : saved_values {
     }
     std::size_t joined = 0;
     if constexpr (!State::reads) {
-      for (std::uint32_t ring = 0; ring < rings; ++ring) joined += is_joined(thread_in(ring)) ? 1 : 0;
+      for (std::uint32_t ring = 0; ring < rings; ++ring) {
+        if (is_joined(thread_in(ring))) ++joined;
+      }
     }
     state.number(joined);
     for (std::uint32_t ring = 0; joined != 0 && !state.has_failed(); ++ring) {
@@ -13429,7 +13437,7 @@ struct saved_threads : saved_values {
       state.number(ring);
       auto* const on = state.has_failed() ? nullptr : thread_in(ring);
       state.require(on != nullptr);
-      if (state.has_failed()) return;
+      if (on == nullptr || state.has_failed()) return;
       if constexpr (State::reads) on->scopes.is_joined_ = true;
       for (auto& scope : on->scopes.scopes_) state.number(scope.is_adopted);
       auto& adopted = on->scopes.adoptions_;

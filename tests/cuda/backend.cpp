@@ -10,6 +10,7 @@
 #include <memprof/profile/fact/missing_source.hpp>
 #if MEMPROF_TEST_PAGE
 #include <memprof/toolkit/page/html.hpp>
+#include <toolkit/page/page_reader.hpp>
 #endif
 
 #include <catch2/catch_test_macros.hpp>
@@ -74,14 +75,6 @@ struct trainer {
   }
 };
 
-#if MEMPROF_TEST_PAGE
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream{path, std::ios::binary}.rdbuf();
-  return text.str();
-}
-#endif
-
 }  // namespace
 
 TEST_CASE("cuda backend: a program's memory is captured, in its profile, its trace and its page") {
@@ -111,7 +104,8 @@ TEST_CASE("cuda backend: a program's memory is captured, in its profile, its tra
   CHECK(std::filesystem::file_size(folder / "run.memtrace") > 0);
 #if MEMPROF_TEST_PAGE
   memprof::write_html(profile, folder / "run.html");
-  CHECK_THAT(text_of(folder / "run.html"), ContainsSubstring("cuda:0"));
+  const memprof_tests::page_reader page{folder / "run.html"};
+  CHECK_THAT(page.run.at("profile").at("spaces").dump(), ContainsSubstring("\"cuda:0\""));
 #endif
 }
 

@@ -224,7 +224,9 @@ class scope_stack {
 
   [[nodiscard]] std::size_t adoptions_before(std::size_t index) const noexcept {
     std::size_t count = 0;
-    for (std::size_t outer = 0; outer < index; ++outer) count += scopes_[outer].is_adopted ? 1 : 0;
+    for (std::size_t outer = 0; outer < index; ++outer) {
+      if (scopes_[outer].is_adopted) ++count;
+    }
     return count;
   }
   [[nodiscard]] bool make_table() noexcept {

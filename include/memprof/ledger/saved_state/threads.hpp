@@ -95,7 +95,9 @@ struct saved_threads : saved_values {
     }
     std::size_t joined = 0;
     if constexpr (!State::reads) {
-      for (std::uint32_t ring = 0; ring < rings; ++ring) joined += is_joined(thread_in(ring)) ? 1 : 0;
+      for (std::uint32_t ring = 0; ring < rings; ++ring) {
+        if (is_joined(thread_in(ring))) ++joined;
+      }
     }
     state.number(joined);
     for (std::uint32_t ring = 0; joined != 0 && !state.has_failed(); ++ring) {
@@ -105,7 +107,7 @@ struct saved_threads : saved_values {
       state.number(ring);
       auto* const on = state.has_failed() ? nullptr : thread_in(ring);
       state.require(on != nullptr);
-      if (state.has_failed()) return;
+      if (on == nullptr || state.has_failed()) return;
       if constexpr (State::reads) on->scopes.is_joined_ = true;
       for (auto& scope : on->scopes.scopes_) state.number(scope.is_adopted);
       auto& adopted = on->scopes.adoptions_;
