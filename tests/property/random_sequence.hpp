@@ -159,8 +159,9 @@ class sequence_generator {
     std::uint32_t thread = thread_;
     if (!is_leader_announced_ && random_.chance(10)) {
       is_leader_announced_ = true;
-      open_[thread_] = {};
-      return {false, thread, {recorded.stamp, thread, leading_thread, 0, event_kind::thread_begin, 0, 0}};
+      constexpr std::uint32_t number = 2001;  // no other thread's: it counts its operations anew
+      open_[thread_] = {.thread = number, .is_announced = true};
+      return {false, thread, {recorded.stamp, number, leading_thread, 0, event_kind::thread_begin, 0, 0}};
     }
     if (open_[thread_].thread != 0 && !open_[thread_].is_announced) {
       open_[thread_].is_announced = true;

@@ -137,10 +137,6 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
   }
   if ((window.self_net | window.self_max) == 0) return;
   operations_.for_each_enclosing<detail::thread_scopes>(run, [&](detail::thread_scopes& on, std::size_t depth, bool is_self) {
-    if (!on.scopes.is_joined()) [[unlikely]] {  // a thread that counts its operations anew
-      on.scopes.join();
-      static_cast<detail::thread_state&>(on).space_id = detail::thread_state::no_space;
-    }
     if (detail::space_scopes* const scopes = on.scopes.in_space(windowed_space_)) {
       (*scopes)[depth].add(window, is_self);
     } else {
