@@ -2,6 +2,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 
+#include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -36,8 +37,9 @@ nlohmann::ordered_json with_short_lists(const nlohmann::ordered_json& of, std::s
 
 nlohmann::ordered_json short_answer(const nlohmann::ordered_json& whole, std::size_t most_bytes) {
   if (detail::dump(whole).size() <= most_bytes) return whole;
+  constexpr std::array<std::size_t, 9> rows{32, 16, 12, 8, 6, 4, 3, 2, 1};
   nlohmann::ordered_json made;
-  for (const std::size_t most : {32, 16, 12, 8, 6, 4, 3, 2, 1}) {
+  for (const std::size_t most : rows) {
     made = detail::with_short_lists(whole, most);
     if (detail::dump(made).size() <= most_bytes) break;
   }
