@@ -17,9 +17,10 @@ import check_hostile
 import check_trace_format
 import check_xplane
 
-WRITERS = ("collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "session", "csv", "jsonl", "profile",
-           "trace", "packed-trace")
-OF_A_PROFILE = ("collapsed", "speedscope", "pprof", "massif", "chrome", "perfetto", "session", "csv", "jsonl", "profile")
+WRITERS = ("collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "session", "csv", "jsonl", "parquet",
+           "profile", "trace", "packed-trace")
+OF_A_PROFILE = ("collapsed", "speedscope", "pprof", "massif", "chrome", "perfetto", "session", "csv", "jsonl", "parquet", "profile")
+OF_TABLES = ("csv", "jsonl", "parquet")
 ENDINGS = {".collapsed": "collapsed", ".folded": "collapsed", ".speedscope.json": "speedscope", ".pb.gz": "pprof", ".pprof": "pprof", ".dhat": "dhat",
            ".massif": "massif", ".trace.json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto", ".pickle": "torch-snapshot",
            ".pkl": "torch-snapshot", ".json": "profile", ".memtrace": "trace"}
@@ -80,7 +81,7 @@ def check_pairs(memprof, writer, folder):
             run(memprof, "import", form, source, "-o", trace)
         for target in WRITERS:
             wanted, found = after / f"{source.name}.{target}", direct / f"{source.name}.{target}"
-            options = ["--run", "one"] if target in ("csv", "jsonl", "speedscope") else []
+            options = ["--run", "one"] if target in (*OF_TABLES, "speedscope") else []
             if target == "packed-trace" or target == "trace" and not form:
                 if not can_pack(memprof, trace, folder):
                     continue
@@ -169,7 +170,7 @@ def check_refused(memprof, writer, folder):
     refuse(trace, "-o", out, "--format", "pprof", "--from", "rmm", said=["is already a memprof trace"])
     refuse(text, "-o", folder / "out.json", said=["cannot recognise", "expected a memprof trace or profile, a PyTorch memory snapshot"])
     refuse(folder / "absent", "-o", folder / "out.json", said=["cannot read", "No such file"])
-    for target in ("csv", "jsonl"):
+    for target in OF_TABLES:
         refuse(trace, "-o", "-", "--format", target, said=[f"{target} is a folder of tables; name a folder"])
     rmm = folder / "log.csv"
     rmm.write_bytes(check_hostile.samples()["rmm"][0])
@@ -202,7 +203,7 @@ def check_refused(memprof, writer, folder):
 
     # An output that cannot be written is status 1, and leaves nothing either.
     for target in WRITERS:
-        if target in ("csv", "jsonl"):
+        if target in OF_TABLES:
             refuse(trace, "-o", text, "--format", target, said=["cannot create the folder"], status=1)
             limited = "ulimit -f 4; trap '' XFSZ; exec \"$@\""
             done = run("sh", "-c", limited, "sh", memprof, "convert", trace, "-o", out, "--format", target, expected=1)
