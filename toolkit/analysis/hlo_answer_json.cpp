@@ -128,6 +128,7 @@ nlohmann::ordered_json xplane_json(const std::vector<hlo_worker>& workers, const
   constexpr std::size_t most_workers = 16;
   constexpr std::size_t block_limit = 64;
   std::vector<const hlo_worker*> sorted;
+  sorted.reserve(workers.size());
   for (const hlo_worker& each : workers) sorted.push_back(&each);
   std::stable_sort(sorted.begin(), sorted.end(), [](const hlo_worker* left, const hlo_worker* right) {
     return left->found.simulation.peak > right->found.simulation.peak;
