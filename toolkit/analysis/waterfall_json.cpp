@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/toolkit/analysis/text_or_null.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
@@ -20,9 +21,6 @@ nlohmann::ordered_json changes_value(const waterfall_bytes& of) {
 }
 
 nlohmann::ordered_json column_value(const compared_run& column) {
-  const auto text_or_null = [](const std::string& text) {
-    return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-  };
   return {{"title", column.title},
           {"file", text_or_null(column.file)},
           {"space", column.space},

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/toolkit/analysis/text_or_null.hpp>
 #include <memprof/toolkit/analysis/what_if.hpp>
 #include <memprof/toolkit/analysis/what_if_json.hpp>
 #include <memprof/toolkit/analysis/what_if_rank.hpp>
@@ -13,13 +14,9 @@ namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 namespace {
 
-nlohmann::ordered_json value_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
-
 nlohmann::ordered_json peak_values(const what_if_peak& peak) {
-  return {{"bytes", peak.bytes},           {"blocks", peak.blocks},           {"segment", value_or_null(peak.segment)},
-          {"occurrence", peak.occurrence}, {"occurrences", peak.occurrences}, {"operation", value_or_null(peak.operation)},
+  return {{"bytes", peak.bytes},           {"blocks", peak.blocks},           {"segment", text_or_null(peak.segment)},
+          {"occurrence", peak.occurrence}, {"occurrences", peak.occurrences}, {"operation", text_or_null(peak.operation)},
           {"is_return", peak.is_return}};
 }
 

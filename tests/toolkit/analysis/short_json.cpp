@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace memprof_tests::analysis_short_json {
 
@@ -31,6 +32,16 @@ TEST_CASE("short answer: lists are cut until it fits, which is said where they w
   REQUIRE(shortest["rows"].size() == 1);
   CHECK(shortest["rows"][0]["parts"] == nlohmann::ordered_json::array({1}));
   CHECK(shortest["rows"][0]["left_out"] == nlohmann::ordered_json{{"parts", 4}});
+}
+
+TEST_CASE("short answer: thousands of caveats are cut last") {
+  nlohmann::ordered_json whole{{"verdict", "none"}, {"caveats", nlohmann::ordered_json::array()}, {"rows", {1, 2, 3}}};
+  for (int file = 0; file < 5'000; ++file) whole["caveats"].push_back("file " + std::to_string(file) + " was cut off");
+  const nlohmann::ordered_json cut = memprof::short_answer(whole);
+  CHECK(cut.dump().size() <= memprof::most_answer_bytes);
+  CHECK(cut["caveats"].size() == 32);
+  CHECK(cut["caveats"][31] == "file 31 was cut off");
+  CHECK(cut["left_out"] == nlohmann::ordered_json{{"caveats", 5'000 - 32}, {"rows", 2}});
 }
 
 TEST_CASE("short answer: further caveats come behind those of the answer, and empty ones are none") {
