@@ -2,7 +2,7 @@
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_json.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
-#include <memprof/toolkit/analysis/text_or_null.hpp>
+#include <memprof/toolkit/analysis/json_or_null.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/hlo_answer_json.hpp>
 #include <memprof/toolkit/analysis/hlo_attribution.hpp>
-#include <memprof/toolkit/analysis/text_or_null.hpp>
+#include <memprof/toolkit/analysis/json_or_null.hpp>
 #include <memprof/toolkit/format/xla/heap_simulation.hpp>
 #include <memprof/toolkit/format/xla/hlo_memory.hpp>
 #include <memprof/toolkit/format/xla/hlo_program.hpp>

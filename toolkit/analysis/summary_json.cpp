@@ -7,9 +7,9 @@
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/baseline.hpp>
+#include <memprof/toolkit/analysis/json_or_null.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
-#include <memprof/toolkit/analysis/text_or_null.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 #include <memprof/trace/run_mode.hpp>
 

@@ -1,7 +1,7 @@
 #include <memprof/config.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
-#include <memprof/toolkit/analysis/text_or_null.hpp>
+#include <memprof/toolkit/analysis/json_or_null.hpp>
 #include <memprof/toolkit/analysis/tt_answer_json.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_facts.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_json.hpp>

@@ -1,5 +1,5 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/analysis/text_or_null.hpp>
+#include <memprof/toolkit/analysis/json_or_null.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
