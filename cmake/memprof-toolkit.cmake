@@ -45,6 +45,13 @@ else()
   list(FILTER toolkit_sources EXCLUDE REGEX "/(format/protobuf_reader|format/xla/[a-z_]+|analysis/hlo_[a-z_]+)\\.cpp$")
 endif()
 
+# elfutils reads debug information: the names of stacks with inlined calls, files and lines.
+if(NOT DEFINED MEMPROF_LIBDW OR MEMPROF_LIBDW)
+  find_path(memprof_libdw_headers elfutils/libdwfl.h)
+  find_library(memprof_libdw_library dw)
+  mark_as_advanced(memprof_libdw_headers memprof_libdw_library)
+endif()
+
 # The page alone, for programs that want no more than that and do not wait for the rest.
 set(toolkit_page_sources ${toolkit_sources})
 list(FILTER toolkit_page_sources INCLUDE REGEX "/(page/[a-z0-9_]+|format/gzip)\\.cpp$")
@@ -67,6 +74,14 @@ if(memprof_toolkit_include_folder) # not installed beside the library's headers
   target_include_directories(memprof_toolkit_page PUBLIC ${memprof_toolkit_include_folder})
 elseif(EXISTS ${CMAKE_CURRENT_LIST_DIR}/toolkit_include)
   target_include_directories(memprof_toolkit_page PUBLIC ${CMAKE_CURRENT_LIST_DIR}/toolkit_include)
+endif()
+if(memprof_libdw_headers AND memprof_libdw_library AND (NOT DEFINED MEMPROF_LIBDW OR MEMPROF_LIBDW))
+  target_include_directories(memprof_toolkit SYSTEM PRIVATE ${memprof_libdw_headers})
+  target_link_libraries(memprof_toolkit PRIVATE ${memprof_libdw_library})
+  target_compile_definitions(memprof_toolkit PRIVATE MEMPROF_TOOLKIT_LIBDW=1)
+else()
+  message(STATUS "skipped: functions that were inlined, files and lines of stacks, which need elfutils (libdw-dev on Debian)")
+  target_compile_definitions(memprof_toolkit PRIVATE MEMPROF_TOOLKIT_LIBDW=0)
 endif()
 if(memprof_protozero_FOUND)
   add_library(memprof::protozero ALIAS memprof_toolkit)

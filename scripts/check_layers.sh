@@ -13,7 +13,7 @@ find "${houses[@]}" -name '*.hpp' -o -name '*.cpp' | LC_ALL=C sort | xargs awk '
   BEGIN {
     count = split("detail trace ledger profile record backend report", layers, " ")
     for (i = 1; i <= count; i++) rank[layers[i]] = i - 1
-    count = split("format analysis estimate page", rooms, " ")
+    count = split("format symbols analysis estimate page", rooms, " ")
     for (i = 1; i <= count; i++) rank["toolkit/" rooms[i]] = rank["report"] + i
     # The only files that may include a third-party library. Of the library: json.hpp may have parts named json_*.hpp. Of the toolkit:
     # sources, and headers that have the library in their name or are below its own folder.
@@ -25,6 +25,7 @@ find "${houses[@]}" -name '*.hpp' -o -name '*.cpp' | LC_ALL=C sort | xargs awk '
     owner["toml++"] = "record/session_toml.hpp"; owner_pattern["toml++"] = "^include/memprof/record/session_toml[.]hpp$"
     owner["protozero"] = "format/protobuf_reader.hpp"
     owner_pattern["protozero"] = "^toolkit/format/(protobuf_reader[.](hpp|cpp)|xla/[a-z_]+[.]cpp)$"
+    owner["cuda"] = "backend/cuda_memory_resource.hpp"; owner_pattern["cuda"] = "^include/memprof/backend/cuda_memory_resource[.]hpp$"
     split("torch ATen c10 caffe2", names, " ")
     for (i in names) {
       owner[names[i]] = "backend/torch.hpp"

@@ -17,6 +17,7 @@ cli11         <CLI/CLI.hpp>                       libcli11-dev
 zstd          <zstd.h>                            libzstd-dev
 toml          <toml++/toml.h>                     libtomlplusplus-dev
 protozero     <protozero/varint.hpp>              libprotozero-dev
+libdw         <elfutils/libdwfl.h>                libdw-dev
 spdlog        <spdlog/spdlog.h>                   libspdlog-dev
 gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs clang-tidy on every header of include/ and toolkit/, and on every source of toolkit/: in one unit each, so that what they
 # include is parsed once. clang's analyzer takes an included .cpp for part of the unit. Headers based on libtorch are included only if
-# Torch_DIR is set.
+# Torch_DIR is set, those based on CUDA's never.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 units=$(mktemp -d)
@@ -11,11 +11,11 @@ mkdir "$links/memprof"
 ln -s "$PWD/toolkit" "$links/memprof/toolkit"
 
 torch_includes=()
-without='^memprof/backend/torch'
+without='^memprof/backend/\(torch\|cuda_memory_resource\)'
 if [[ -n ${Torch_DIR:-} ]]; then
   include=$(cd "$Torch_DIR/../../../include" && pwd)
   torch_includes=(-isystem "$include" -isystem "$include/torch/csrc/api/include")
-  without='^memprof/backend/torch_cuda'  # needs the CUDA toolkit's headers as well
+  without='^memprof/backend/\(torch_cuda\|cuda_memory_resource\)'  # needs the CUDA toolkit's headers as well
 fi
 { (cd include && find memprof -name '*.hpp'); find toolkit -name '*.hpp' | sed 's|^|memprof/|'; } | grep -v "$without" | LC_ALL=C sort |
   sed 's|.*|#include <&>|' >"$units/headers.cpp"

@@ -13,6 +13,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/record.hpp>
+#include <memprof/record/adopt_operation.hpp>
 #include <memprof/record/annotate.hpp>
 #include <memprof/record/capture.hpp>
 #include <memprof/record/event_sink.hpp>

@@ -1,9 +1,10 @@
 #pragma once
 
 /// @file
-/// Everything for files that only annotate the program: `track_operation`, `snapshot`, `memory_checkpoint` and `annotate`. Costs
-/// a fraction of <memprof/memprof.hpp>, which is for the file that captures.
+/// Everything for files that only annotate the program: `track_operation`, `adopt_operation`, `snapshot`, `memory_checkpoint` and
+/// `annotate`. Costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
 
+#include <memprof/record/adopt_operation.hpp>
 #include <memprof/record/annotate.hpp>
 #include <memprof/record/snapshot.hpp>
 #include <memprof/record/track_operation.hpp>

@@ -20,6 +20,11 @@ def main() -> None:
         if run.is_script(sys.argv[2:]):
             call = run.command_of(program, sys.argv[2:])
             environment = {**environment, "RUN_BY_MEMPROF_ITSELF": "1"}  # type: ignore[assignment]
+    elif sys.argv[1:2] == ["fit"]:
+        from . import _fit
+
+        if _fit.has_command(sys.argv[2:]):
+            sys.exit(_fit.main(sys.argv[2:]))
     try:
         os.execve(program, call, environment)
     except OSError as fault:

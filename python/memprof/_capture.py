@@ -27,7 +27,8 @@ class Capture:
     `device` names a preset (`memprof.device_presets`) or a file that describes a device: limits for the memory spaces it names.
     With `trace`, every event is kept in memory (`Capture.trace`); with `trace_file`, they are written to that file as they happen.
     With `torch`, by default where the program has imported torch, the tensors of libtorch are recorded, and with `modules`, modules are
-    operations (`memprof.torch`). Raises `Error` while another capture is active.
+    operations (`memprof.torch`). With `infer_operations`, threads without an operation work for the one that is open on the thread that
+    begins the capture. Raises `Error` while another capture is active.
     """
 
     _simulates = False
@@ -43,6 +44,7 @@ class Capture:
         largest_blocks: int = 10,
         full_segments: int = 64,
         operations: int = 4096,
+        infer_operations: bool = False,
         torch: bool | None = None,
         modules: bool = True,
     ) -> None:
@@ -63,6 +65,7 @@ class Capture:
             largest_blocks=largest_blocks,
             full_segments=full_segments,
             operations=operations,
+            infer_operations=infer_operations,
             torch=torch,
         )
         if torch and modules:

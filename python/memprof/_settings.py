@@ -18,7 +18,7 @@ _EXPECTED = {
     "interval": "seconds, more than 0",
 }
 #: What C++ sessions in the process read, and a tracker has no use for.
-_OTHERS = ("signals",)
+_OTHERS = ("signals", "warn_growth_after", "no_dispatch", "device")
 
 
 def say(text: str) -> None:

@@ -57,11 +57,16 @@ def main() -> None:
     if records_children:
         os.register_at_fork(after_in_child=recording.begin)
     atexit.register(recording.end)  # the first, so that it comes after all of the script's own
-    sys.excepthook = _without_frames_of_ours(sys.excepthook)
+    sys.excepthook = without_frames_of_ours(sys.excepthook)
+    become(arguments, "memprof run")
+
+
+def become(arguments: list[str], command: str) -> None:
+    """Runs a script, or with `-m` a module, as the interpreter does, in place of the `__main__` that there was."""
     if arguments[0] == "-m":
         _become_module(arguments[1:])
     else:
-        _become_script(arguments)
+        _become_script(arguments, command)
 
 
 class _Recording:
@@ -103,7 +108,7 @@ def _become_module(arguments: list[str]) -> None:
     runpy._run_module_as_main(arguments[0])  # type: ignore[attr-defined]  # what `python -m` calls
 
 
-def _become_script(arguments: list[str]) -> None:
+def _become_script(arguments: list[str], command: str) -> None:
     path = arguments[0]
     sys.argv = list(arguments)
     _put_first(os.path.dirname(os.path.realpath(path)))
@@ -111,7 +116,7 @@ def _become_script(arguments: list[str]) -> None:
         with open(path, "rb") as file:
             text = file.read()
     except OSError as fault:
-        print(f"memprof run: cannot open '{path}': {fault.strerror}", file=sys.stderr)
+        print(f"{command}: cannot open '{path}': {fault.strerror}", file=sys.stderr)
         sys.exit(2)  # as Python does
     place = os.path.join(os.getcwd(), path)
     names = _new_main()
@@ -136,7 +141,7 @@ def _put_first(folder: str) -> None:
         sys.path[0] = folder
 
 
-def _without_frames_of_ours(
+def without_frames_of_ours(
     show: Callable[[type[BaseException], BaseException, TracebackType | None], object],
 ) -> Callable[[type[BaseException], BaseException, TracebackType | None], object]:
     """Shows tracebacks without the frames in which this module runs the script."""

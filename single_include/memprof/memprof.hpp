@@ -809,7 +809,8 @@ enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
   deallocate,           ///< address, bytes as passed by the caller (0: not passed), space
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0: none
-  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the enclosing one)`; tag
+  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the enclosing one)`; tag.
+                        ///< With bytes, `scope_address(number, thread)` of another operation: this thread adopts that one
   scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread if another one)`
   thread_begin,         ///< address: number of the thread whose events follow; no operation is open; bytes: its id in the
                         ///< system; label: its name
@@ -1300,6 +1301,49 @@ struct own_file {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/stack_recorder.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Which blocks of the C++ heap a capture records the stacks of.
+enum class stack_capture : std::uint8_t {
+  off,
+  sampled,  ///< all from 64 KiB on, and of those below one in 64 KiB of bytes on average, chosen at random
+  all,
+};
+
+namespace detail {
+
+/// `stack_capture::sampled`: blocks from this size on all have a stack.
+inline constexpr std::size_t stacked_from_bytes = std::size_t{64} << 10;
+/// The same: bytes of smaller blocks from one that gets a stack to the next, on average.
+inline constexpr std::size_t stack_sample_bytes = std::size_t{64} << 10;
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+namespace memprof::abi_1 {
+
+/// What records stacks in a process: a part of the one library or executable that has the hooks of the heap.
+struct stack_recorder {
+  /// Makes ready to walk stacks. It may call the loader and allocate; not under the registry's lock.
+  void (*prepare)(stack_recorder&) noexcept;
+  const char* way = "";  ///< how it walks them
+
+  // Under the registry's lock.
+  std::uint64_t names = 0;       ///< of stacks and modules
+  std::uint64_t text_bytes = 0;  ///< of their text
+  std::uint64_t bytes = 0;       ///< of its tables
+
+  std::atomic<std::uint64_t> missing{0};  ///< blocks without a stack that should have one, in this capture
+};
+
+}  // namespace memprof::abi_1
+
 // ---- <memprof/trace/memory_name.hpp>
 #include <cstddef>
 #include <string_view>
@@ -1331,6 +1375,7 @@ namespace detail {
 
 // ---- <memprof/record/registry.hpp>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <string_view>
@@ -1368,6 +1413,10 @@ struct registry {
   std::atomic<std::uint32_t> no_dispatch{0};                 ///< likewise if its `run_mode` is `no_dispatch`, otherwise 0
   std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
   detail::stamp_source stamps;
+
+  // These two lie where versions before them had nothing, so that the layout is the same.
+  std::atomic<std::uint32_t> heap_stacks{0};     ///< of the active capture: a `stack_capture`; changed under the lock
+  std::atomic<stack_recorder*> stacks{nullptr};  ///< null: nothing records the heap
 
   alignas(64) detail::futex_lock lock;
   std::atomic<detail::event_ring*> rings{nullptr};
@@ -1431,6 +1480,7 @@ struct registry {
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
+static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128, "its layout is frozen");
 
 /// The process's registry: a single object, however many parts define it, because its symbol is visible even under
 /// `-fvisibility=hidden` and the dynamic linker binds all parts to the first definition it finds.
@@ -1460,7 +1510,7 @@ namespace detail {
 inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
 
 /// The id of `text`; 0 if the system has no memory, `other_names` if it is new and there are too many. Under the lock.
-[[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
+[[nodiscard]] inline label intern(registry& shared, std::string_view text, const label_limits& most) noexcept {
   if (shared.labels == nullptr) {
     void* const pages = detail::map_pages(sizeof(label_table));
     if (pages == nullptr) return 0;
@@ -1469,9 +1519,20 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
     shared.space_count = 1;
   }
   const std::size_t known = shared.labels->size();
-  const label id = shared.labels->intern(text, max_interned_names);
+  const label id = shared.labels->intern(text, most);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
+}
+
+/// The same with the limits for names. Those of stacks, which have limits of their own, do not count.
+[[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
+  label_limits most = max_interned_names;
+  // Acquire pairs with the release of the hooks, when their library is loaded.
+  if (const abi_1::stack_recorder* const stacks = shared.stacks.load(std::memory_order_acquire); stacks != nullptr) {
+    most.names += stacks->names;
+    most.text_bytes += stacks->text_bytes;
+  }
+  return intern(shared, text, most);
 }
 
 /// The number of the active capture; 0: there is none.
@@ -2225,6 +2286,75 @@ inline void record_annotation(std::uint64_t address, const annotation& descripti
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/block_parts.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// A part of a block that a program took as a whole: a tensor in a buffer for all of them.
+struct block_part {
+  std::size_t offset = 0;  ///< bytes from the block's begin
+  std::size_t bytes = 0;
+  annotation description{};
+};
+
+namespace detail {
+
+/// Says, once, that a part does not lie in its block, or not behind the one before it.
+[[gnu::cold, gnu::noinline]] inline void warn_of_misplaced_part(const block_part& part, std::size_t block_bytes) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr,
+               "memprof: allocate_parts: the part '%.*s' of %zu bytes at offset %zu is left out: parts must be in the order of "
+               "their offsets, "
+               "not overlap, and lie in the block of %zu bytes; this is said once\n",
+               static_cast<int>(part.description.name.size()), part.description.name.data(), part.bytes, part.offset,
+               block_bytes);
+}
+
+/// Describes the block at `address` in one space.
+inline void record_description(std::uint8_t space, std::uint64_t address, const annotation& description) noexcept {
+  if (annotation_text::is_empty(description) || !may_control()) return;
+  label text = 0;
+  {
+    const control_guard control;
+    text = intern(abi_1::process_registry, annotation_text{description}.view());
+  }
+  record_event({0, address, 0, text, event_kind::annotate, space, 0});
+}
+
+/// Records each part, and what lies between them, as an allocation.
+inline void record_parts(std::uint8_t space, std::uint64_t block, std::size_t bytes, const block_part* parts,
+                         std::size_t count) noexcept {
+  std::size_t done = 0;  // bytes
+  const auto rest_until = [&](std::size_t end) {
+    if (end == done) return;
+    record_event({0, block + done, end - done, 0, event_kind::allocate, space, 0});
+    record_description(space, block + done, {.name = "rest of the block"});
+    done = end;
+  };
+  for (const block_part* part = parts; part != parts + count; ++part) {
+    if (part->bytes == 0) continue;
+    if (part->offset < done || part->offset > bytes || part->bytes > bytes - part->offset) {
+      warn_of_misplaced_part(*part, bytes);
+      continue;
+    }
+    rest_until(part->offset);
+    record_event({0, block + done, part->bytes, 0, event_kind::allocate, space, part->description.category.tag()});
+    record_description(space, block + done, part->description);
+    done += part->bytes;
+  }
+  rest_until(bytes);
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/record/find_label.hpp>
 #include <cstdint>
 #include <string_view>
@@ -2395,15 +2525,16 @@ struct open_operation {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Begins an operation on this thread and makes it the innermost. Requires an active capture and a thread outside the profiler.
-[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
-                                                   std::uint16_t tag) noexcept {
+/// `adopted`, if not 0, is the `scope_address` of another operation, for which this one stands.
+[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name, std::uint16_t tag,
+                                                   std::uint64_t adopted = 0) noexcept {
   begun.number = ++self.last_scope;
   begun.outer = self.innermost_scope;
   begun.name = name;
   begun.outer_name = self.innermost_name;
   self.innermost_scope = begun.number;
   record<no_pauses>(abi_1::process_registry, self,
-                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
+                    {0, scope_address(begun.number, begun.outer), adopted, name, event_kind::scope_begin, any_space, tag});
   begun.thread = self.ring->thread;
 }
 
@@ -2485,8 +2616,13 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
 /// do not compile captures.
 inline constinit std::atomic<void (*)() noexcept> snapshot_reader{nullptr};
 
+/// Told of each segment that has ended, while a backend reads marks of its own then; otherwise null.
+inline constinit std::atomic<void (*)(std::string_view name) noexcept> segment_listener{nullptr};
+
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
   if (!record_moment(number, event_kind::segment_end, name)) return false;
+  // Acquire pairs with the release of the backend.
+  if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   // Acquire pairs with the release in `start_capture`.
   if (auto* const read = snapshot_reader.load(std::memory_order_acquire)) read();
   return true;
@@ -2935,6 +3071,16 @@ inline constexpr std::size_t max_fact_column_name = 256;               ///< byte
 
 }  // namespace detail
 
+namespace detail {
+
+/// Visits the fields of a row. Not a lambda: nvcc takes those in a concept for unsatisfied.
+struct field_visitor {
+  template <class Field>
+  void operator()(std::string_view, Field&) const {}
+};
+
+}  // namespace detail
+
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
 /// every field is an integer, `double` or `std::string`.
 ///
@@ -2953,7 +3099,7 @@ inline constexpr std::size_t max_fact_column_name = 256;               ///< byte
 /// @endcode
 template <class T>
 concept fact = std::is_convertible_v<decltype(T::table), std::string_view> && requires(T& row) {
-  T::columns(row, [](std::string_view, auto&) {});
+  T::columns(row, detail::field_visitor{});
 };
 
 namespace detail {
@@ -3098,6 +3244,7 @@ concept event_writer = requires(T writer, space_id space, block_address address,
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -3183,6 +3330,17 @@ class event_sink {
   /// Ends every live block of the space, in the same way.
   void deallocate_all(space_id space) const noexcept {
     detail::record_event({0, 0, 0, 0, event_kind::deallocate_range, space.value, 1});
+  }
+
+  /// An allocation that the program divides itself: its `parts`, in the order of their offsets, and what lies between them are
+  /// recorded as a block each. To free it, end them by `deallocate_range(space, address, bytes)`. A part that overlaps with one
+  /// before it, or does not lie in the block, is left out, which a line on stderr says once. `parts` is an array or a container
+  /// of `block_part`.
+  ///
+  /// Costs two events for each part, and a lock to intern its text, so use a bounded number of different descriptions.
+  template <class Parts>
+  void allocate_parts(space_id space, block_address address, std::size_t bytes, const Parts& parts) const noexcept {
+    detail::record_parts(space.value, address.value, bytes, std::data(parts), std::size(parts));
   }
 
   /// An allocation of `bytes` failed because the device ran out of memory, with `device_free` bytes left. The profile keeps the
@@ -3954,7 +4112,8 @@ struct operation_invocation {
 };
 
 /// What one operation did in one memory space. Inclusive values contain nested operations; self values do not, so a table of self
-/// values sums to the total. Deltas and peaks count what the operation's own thread allocated and freed while it was open.
+/// values sums to the total. Deltas and peaks count what the operation's own thread, and those that had adopted it, allocated and
+/// freed while it was open.
 struct operation_usage {
   std::string space;
   std::int64_t total_delta = 0;  ///< inclusive: allocated - freed, over all invocations
@@ -3974,6 +4133,9 @@ struct operation_usage {
   operation_invocation first_invocation;
   operation_invocation last_invocation;
   operation_invocation largest_invocation;
+  /// Inclusive: the part of `allocated` by threads without an operation, for which `capture_options::infer_operations` assumed
+  /// this one.
+  std::int64_t inferred = 0;
 
   bool operator==(const operation_usage&) const = default;
 };
@@ -6176,7 +6338,7 @@ class out_of_memory_ledger {
   const std::int64_t device_free = is_free_known ? static_cast<std::int64_t>(recorded.address) : -1;
   auto& space = *run.space;
   space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), device_free, space.live(), space.reserved().current(),
-                             stamp, space.segment(), run.scopes.operation()});
+                             stamp, space.segment(), static_cast<std::uint32_t>(run.owner)});
   return true;
 }
 
@@ -7085,6 +7247,7 @@ struct capture_info {
   std::uint32_t full_segments = 64;
   std::uint32_t segment_names = 64;
   std::uint32_t operations = 4096;
+  std::uint64_t leading_thread = 0;  ///< id in the system of the thread that began it, with `infer_operations`; otherwise 0
   process_info process;
 
   bool operator==(const capture_info&) const = default;
@@ -7415,6 +7578,116 @@ MEMPROF_SEPARABLE const operation_profile* profile::find_operation(std::string_v
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/record/adopt_operation.hpp>
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstdint>
+#endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// An operation that was open on a thread, to be adopted by others: a few numbers, copied freely, valid for ever. One that is
+/// default-constructed names no operation.
+struct operation_handle {
+  std::uint32_t capture = 0;  ///< number of the capture in which it was open; 0: none
+  std::uint32_t thread = 0;   ///< number of its thread
+  std::uint32_t number = 0;   ///< among the operations of its thread
+  label name = 0;             ///< by which it is found if it has ended
+
+  bool operator==(const operation_handle&) const = default;
+  /// Whether it names an operation.
+  [[nodiscard]] explicit operator bool() const noexcept { return number != 0; }
+};
+
+/// The innermost operation that is open on this thread; none if there is none or no capture is active. Costs a few loads, and may
+/// be called in a signal handler.
+[[nodiscard]] inline operation_handle current_operation() noexcept {
+  const detail::thread_slot& self = abi_1::this_thread;
+  const std::uint32_t capture = abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+  if (capture == 0 || self.innermost_scope == 0 || self.ring->thread == 0) return {};
+  return {capture, self.ring->thread, self.innermost_scope, self.innermost_name};
+}
+
+/// Until the end of the scope, this thread works for another thread's operation. Neither copyable nor movable.
+class [[nodiscard]] adopted_operation {
+ public:
+  explicit adopted_operation(const operation_handle& handle) noexcept
+      : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
+    detail::thread_slot& self = abi_1::this_thread;
+    const bool is_own = handle.number == self.innermost_scope && handle.thread == self.ring->thread;
+    if (capture_ == 0 || handle.capture != capture_ || handle.number == 0 || is_own) {
+      capture_ = 0;
+      return;
+    }
+    if (!detail::is_outside(self)) [[unlikely]] {
+      // In a signal handler that interrupted the profiler: neither end is recorded.
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
+      capture_ = 0;
+      return;
+    }
+    detail::begin_operation(open_, self, handle.name, 0, detail::scope_address(handle.number, handle.thread));
+    self.innermost_name = handle.name;
+  }
+  adopted_operation(const adopted_operation&) = delete;
+  adopted_operation& operator=(const adopted_operation&) = delete;
+  ~adopted_operation() {
+    if (capture_ == 0) return;
+    detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
+  }
+
+ private:
+  std::uint32_t capture_;
+  open_operation open_;
+};
+
+/// Makes this thread work for another thread's operation until the end of the scope: what it allocates and frees counts there,
+/// also in that invocation's delta and peak, and operations that it tracks are nested in it. Nests, and hides the operations that
+/// were open on this thread.
+///
+/// Does nothing if the handle names no operation, or one of another capture, or if no capture is active. If the operation ends
+/// first, the rest belongs to its path still, but to the invocations around it only. If it had ended before this call, its path
+/// is known only if it is the sole one that ends with its name; otherwise an outermost operation of that name stands for it.
+/// Costs two events; never throws.
+[[nodiscard("hold the guard: the adoption ends when it is destroyed")]] inline adopted_operation adopt_operation(
+    const operation_handle& handle) noexcept {
+  return adopted_operation{handle};
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+struct operation_handle {
+  bool operator==(const operation_handle&) const = default;
+  [[nodiscard]] explicit operator bool() const noexcept { return false; }
+};
+
+[[nodiscard]] inline operation_handle current_operation() noexcept { return {}; }
+
+class [[nodiscard]] adopted_operation {
+ public:
+  explicit adopted_operation(const operation_handle&) noexcept {}
+  adopted_operation(const adopted_operation&) = delete;
+  adopted_operation& operator=(const adopted_operation&) = delete;
+  // Non-trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
+  ~adopted_operation() {}
+};
+
+[[nodiscard("hold the guard: the adoption ends when it is destroyed")]] inline adopted_operation adopt_operation(
+    const operation_handle& handle) noexcept {
+  return adopted_operation{handle};
+}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/record/annotate.hpp>
 #if MEMPROF_ENABLED
 
@@ -7636,8 +7909,8 @@ template <detail::fixed_string Name>
 
 // ---- <memprof/record.hpp>
 /// @file
-/// Everything for files that only annotate the program: `track_operation`, `snapshot`, `memory_checkpoint` and `annotate`. Costs
-/// a fraction of <memprof/memprof.hpp>, which is for the file that captures.
+/// Everything for files that only annotate the program: `track_operation`, `adopt_operation`, `snapshot`, `memory_checkpoint` and
+/// `annotate`. Costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
 
 // ---- <memprof/record/growth_warning.hpp>
 #include <cstdint>
@@ -7803,7 +8076,10 @@ struct capture_options {
   std::uint32_t full_segments = 64;  ///< kept in full; at least 4: the newest, the first of each name, and those with an extreme
   std::uint32_t segment_names = 64;  ///< names whose segments get a summary row of their own; all others share one
   std::uint32_t operations = 4096;   ///< operations with a row of their own; the others within each operation share one
-  memprof::trace* trace = nullptr;   ///< records all events, to be read after the capture has ended; must be empty
+  /// Threads without an operation work for the one that is open on the thread that begins the capture. A guess, which the profile
+  /// marks (`operation_usage::inferred`); `adopt_operation` is exact.
+  bool infer_operations = false;
+  memprof::trace* trace = nullptr;  ///< records all events, to be read after the capture has ended; must be empty
   /// File to which all events are written as they happen, so that it is readable whatever becomes of the process; empty: none.
   /// `%p` stands for the process id, `%r` for the rank, `%h` for the host. An existing trace with that name is renamed to end in
   /// `.old`. If the file cannot be created or written, the capture goes on and a line on stderr says why.
@@ -7816,6 +8092,9 @@ struct capture_options {
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
   std::uint64_t trace_limit = 0;
+  /// Of which blocks of the C++ heap `trace` and `trace_file` say what code asked for them: docs/stacks.md. The program needs
+  /// <memprof/backend/malloc.hpp> or new_delete.hpp. A stack takes some 0.3 us with libunwind, and 10 without.
+  stack_capture stacks = stack_capture::off;
   /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
   /// each, at most an eighth of the steps later. A cache that is still filling up grows, too. `snapshot` decides, at little cost
   /// even in a long run.
@@ -7941,6 +8220,8 @@ struct ledger_options {
   std::uint32_t full_segments = 64;       ///< kept in full; at least 4
   std::uint32_t segment_names = 64;       ///< names with a row of their own
   std::uint32_t operations = 4096;        ///< operations with a node of their own
+  /// Id in the system of the thread for whose open operation threads without one work; 0: these have none.
+  std::uint64_t leading_thread = 0;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -8005,6 +8286,7 @@ struct operation_stats {
   std::int64_t finished;   ///< invocations that ended after an operation of their thread had first used this space
   std::int64_t peak;       ///< inclusive
   std::int64_t self_peak;
+  std::int64_t inferred;  ///< the part of `allocated` by threads for which this operation was only inferred
   std::int64_t changing;  ///< finished invocations with a nonzero delta or peak; the next three are meaningful if not 0
   invocation_record first;
   invocation_record last;
@@ -8034,15 +8316,24 @@ struct operation_stats {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 struct saved_threads;
+struct thread_scopes;
 class spare_scope_stacks;
 
-/// One open operation of a thread.
+/// One open operation of a thread, or the part of its stack in which it works for an operation of another thread.
 struct open_scope {
   std::uint32_t operation;
   label name;
   std::uint32_t number;  ///< as counted by its thread
   std::uint16_t tag;     ///< category of its allocations, plus one; 0: none given here or in an enclosing scope
-  std::uint64_t begin_stamp;
+  bool is_adopted;       ///< no invocation of its own: what happens within it is the other thread's operation's
+  std::uint64_t begin_stamp = 0;
+};
+
+/// Whose operation an `open_scope` stands for.
+struct adoption {
+  thread_scopes* leader;        ///< the thread that had it open; null: it had ended
+  std::uint32_t leader_thread;  ///< the number of that thread, because its ring may pass to another one
+  std::uint32_t leader_scope;   ///< the operation's number on that thread
 };
 
 /// Usage of one memory space while one scope was open on its thread.
@@ -8059,6 +8350,13 @@ struct scope_usage {
   }
   void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
 
+  /// Adds the usage of a while in which nothing else within this scope changed.
+  void add(const scope_usage& window, bool is_self) noexcept {
+    if (net() + window.self_max > max_net) max_net = net() + window.self_max;
+    if (is_self && self_net + window.self_max > self_max) self_max = self_net + window.self_max;
+    (is_self ? self_net : inner_net) += window.self_net;
+  }
+
   [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
   /// The greatest net of this scope if the scope nested in it, open or just ended, reached `inner_max`.
   [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
@@ -8070,6 +8368,9 @@ struct scope_usage {
 using space_scopes = page_array<scope_usage>;
 
 /// The operations open on one thread, in order, with their running usage of each memory space touched inside one of them.
+///
+/// The usage of an operation contains that of nested ones only once they have ended, unless other threads may change it too
+/// (`join`).
 ///
 /// A thread that has never opened an operation takes no memory beyond the object.
 class scope_stack {
@@ -8094,8 +8395,34 @@ class scope_stack {
   [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
   [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
 
+  /// Whether each scope's usage always contains that of the scopes nested in it, on whichever thread they are.
+  [[nodiscard]] bool is_joined() const noexcept { return is_joined_; }
+  /// Makes it so for ever, or no longer; requires that no scope is open.
+  void join_always(bool always) noexcept { is_joined_ = is_always_joined_ = always; }
+  /// Makes it so, until no scope is open.
+  void join() noexcept {
+    if (scopes_.empty() || std::exchange(is_joined_, true)) return;
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = table_->scopes[table_->used[used]];
+      for (std::size_t inner = scopes.size(); --inner > 0;) {
+        scopes[inner - 1].max_net = scopes[inner - 1].max_with(scopes[inner].max_net);
+        scopes[inner - 1].inner_net += scopes[inner].net();
+      }
+    }
+  }
+
+  /// Opens a scope that stands for another thread's. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool push(const open_scope& scope, const adoption& of) noexcept {
+    if (!adoptions_.push_back(of)) return false;
+    if (push(scope)) return true;
+    adoptions_.pop_back();
+    return false;
+  }
+  /// What the adopted scope at `index` stands for.
+  [[nodiscard]] const adoption& adopted_at(std::size_t index) const noexcept { return adoptions_[adoptions_before(index)]; }
+
   /// Opens a scope. False, with nothing changed, if the system has no memory.
-  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+  [[nodiscard, gnu::always_inline]] bool push(const open_scope& scope) noexcept {
     if (!scopes_.push_back(scope)) return false;
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       if (table_->scopes[table_->used[index]].push_back({})) continue;
@@ -8122,6 +8449,11 @@ class scope_stack {
     for (std::uint32_t used = 0; used < used_count_; ++used) {
       space_scopes& scopes = table_->scopes[table_->used[used]];
       const std::size_t position = index + 1;  // entry 0 is outside any operation
+      if (is_joined_) {
+        finish(scopes_[index], table_->used[used], scopes[position]);
+        scopes.erase(position);
+        continue;
+      }
       std::int64_t inner_net = 0;
       std::int64_t inner_max = 0;
       for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
@@ -8137,10 +8469,12 @@ class scope_stack {
       scopes.erase(position);
       finish(scopes_[index], table_->used[used], ended);
     }
+    if (scopes_[index].is_adopted) adoptions_.erase(adoptions_before(index));
     scopes_.erase(index);
+    if (scopes_.empty()) is_joined_ = is_always_joined_;
   }
 
-  /// Closes the innermost scope and calls `finish` as above.
+  /// The same for the innermost scope of a stack that is not joined.
   template <class Finish>
   void close_innermost(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
@@ -8177,7 +8511,9 @@ class scope_stack {
 
   [[nodiscard]] bool has_memory() const noexcept { return table_ != nullptr || scopes_.bytes() != 0; }
   /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return scopes_.bytes() + adoptions_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_));
+  }
 
  private:
   friend struct saved_threads;
@@ -8191,6 +8527,13 @@ class scope_stack {
     space_table* next_spare = nullptr;
   };
 
+  [[nodiscard]] std::size_t adoptions_before(std::size_t index) const noexcept {
+    std::size_t count = 0;
+    for (std::size_t outer = 0; outer < index; ++outer) {
+      if (scopes_[outer].is_adopted) ++count;
+    }
+    return count;
+  }
   [[nodiscard]] bool make_table() noexcept {
     void* const pages = map_pages(sizeof(space_table));
     if (pages != nullptr) table_ = new (pages) space_table;
@@ -8209,6 +8552,9 @@ class scope_stack {
   page_array<open_scope> scopes_;
   space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
   std::uint32_t used_count_ = 0;
+  bool is_joined_ = false;
+  bool is_always_joined_ = false;
+  page_array<adoption> adoptions_;  ///< of the adopted scopes, in their order
 };
 
 /// The memory of stacks that are empty again, for those that will open the next operations: however many threads there were, it
@@ -9397,7 +9743,7 @@ class operation_tree {
 
   /// The node for `name` under `parent`, created if new; `no_node` if the system has no memory. Once there are too many, an
   /// operation called inside the node for all others gets that same node.
-  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+  [[nodiscard, gnu::always_inline]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
     if (!is_usable_) return no_node;
     std::size_t slot = slot_of(parent, name, slots_.size());
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
@@ -9405,6 +9751,17 @@ class operation_tree {
       if (known.parent == parent && known.name == name) return slots_[slot];
     }
     return make_child(parent, name, slot);
+  }
+
+  /// The operation of that name if there is exactly one, else 0. A pass over all.
+  [[nodiscard]] std::uint32_t only_node_named(label name) const noexcept {
+    std::uint32_t found = 0;
+    for (std::uint32_t index = 1; index < size(); ++index) {
+      if (nodes_[index].name != name) continue;
+      if (found != 0) return 0;
+      found = index;
+    }
+    return found;
   }
 
   /// Bytes taken from the system.
@@ -9416,7 +9773,7 @@ class operation_tree {
   [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
     if (name == other_names || nodes_.size() > limit_) {
       if (parent != 0 && nodes_[parent].name == other_names) return parent;
-      if (name != other_names) return child(parent, other_names);
+      if (name != other_names) return child_for_others(parent);
     }
     if (2 * (nodes_.size() + 1) > slots_.size()) {
       if (!grow()) return no_node;
@@ -9425,6 +9782,8 @@ class operation_tree {
     if (!nodes_.push_back({parent, name, 0, 0})) return no_node;
     return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
   }
+
+  [[gnu::noinline]] std::uint32_t child_for_others(std::uint32_t parent) noexcept { return child(parent, other_names); }
 
   [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
     const std::uint64_t key = std::uint64_t{parent} << 32 | name;
@@ -9458,6 +9817,7 @@ class operation_tree {
 // ---- <memprof/ledger/operation_visitor.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -9478,6 +9838,10 @@ struct thread_scopes {
 /// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
 /// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
 /// touched.
+///
+/// A thread may adopt another thread's operation (`scope_begin` with `bytes`): the operations that it opens next are nested in
+/// that one. If the other thread ends it meanwhile, the one around it takes its place, as for nested operations that go on.
+/// One that had already ended is known by its name only: it is the single operation of that name, else an outermost one.
 class operation_visitor {
  public:
   /// `limit` is the maximum number of operations in the tree.
@@ -9489,10 +9853,47 @@ class operation_visitor {
   /// Number of operations that are not followed because too many were already open.
   [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
 
-  /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system has no memory.
-  template <class Finish>
-  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp,
-                                               Finish&& finish) noexcept {
+  /// Infers operations: threads without one work for the one that is open on the thread with that id in the system, from its
+  /// first `thread_begin` on. 0: they have none.
+  void infer_from(std::uint64_t system_thread) noexcept { leading_thread_ = system_thread; }
+  /// The thread for whose innermost operation `on` works: itself, unless that is inferred.
+  template <class Thread>
+  [[nodiscard]] Thread& works_for(Thread& on) const noexcept {
+    return leader_ != nullptr && on.scopes.empty() ? *leader_ : on;
+  }
+  /// Whether there is such a thread now.
+  [[nodiscard]] bool infers() const noexcept { return leader_ != nullptr; }
+
+  /// Calls `visit(thread, depth, is_self)` for each open invocation that contains what `on` does now, from the innermost;
+  /// `is_self`: directly, not within a nested one.
+  template <class Thread, class Visitor>
+  void for_each_enclosing(Thread& on, Visitor&& visit) const noexcept {
+    Thread* at = &works_for(on);
+    std::size_t depth = at->scopes.depth();
+    bool is_self = true;
+    for (std::size_t step = 0; depth != 0 && step < max_enclosing; ++step) {
+      const open_scope& scope = at->scopes[depth - 1];
+      if (scope.is_adopted) {
+        const adoption& of = at->scopes.adopted_at(depth - 1);
+        at = of.leader;
+        depth = depth_of(of);
+        is_self = is_self && depth != 0 && at->scopes[depth - 1].number == of.leader_scope;
+        continue;
+      }
+      visit(*at, depth, is_self);
+      is_self = false;
+      --depth;
+    }
+  }
+
+  /// In place of `thread_of` for an event without bytes.
+  struct adopts_none {};
+
+  /// Applies a `scope_begin` at `stamp`. `thread_of(number)` returns the thread with that number, or null. False if it must be
+  /// rejected: it has no number, or the system has no memory.
+  template <class Finish, class ThreadOf>
+  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp, Finish&& finish,
+                                               ThreadOf&& thread_of) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.address);
     const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
     if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
@@ -9505,9 +9906,13 @@ class operation_visitor {
       ++too_deep_;
       return true;
     }
+    if constexpr (!std::is_same_v<std::remove_cvref_t<ThreadOf>, adopts_none>) {
+      if (begun.bytes != 0) return adopt(on, begun, stamp, thread_of(static_cast<std::uint32_t>(begun.bytes >> 32)));
+    }
     const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
     const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
-    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, stamp})) [[unlikely]] {
+    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, false, stamp}))
+        [[unlikely]] {
       ++on.unfollowed_scopes;
       return false;
     }
@@ -9536,10 +9941,19 @@ class operation_visitor {
 
   /// Applies a `thread_begin`: whatever was open on the ring's previous thread is closed.
   template <class Finish>
-  void begin_thread(thread_scopes& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
+  void begin_thread(thread_scopes& on, const event& begun, std::uint32_t greatest, Finish&& finish) noexcept {
     while (!on.scopes.empty()) close_innermost(on, finish);
     on.unfollowed_scopes = 0;
-    on.thread = number < greatest ? static_cast<std::uint32_t>(number) : greatest;
+    on.thread = begun.address < greatest ? static_cast<std::uint32_t>(begun.address) : greatest;
+    if (leading_thread_ == 0) return;
+    if (leader_ == &on) {
+      leader_ = nullptr;
+      on.scopes.join_always(false);
+      leading_thread_ = 0;  // it is gone, and the system may reuse its id
+    } else if (leader_ == nullptr && begun.bytes == leading_thread_) {
+      leader_ = &on;
+      on.scopes.join_always(true);
+    }
   }
 
   /// Bytes taken from the system.
@@ -9547,6 +9961,52 @@ class operation_visitor {
 
  private:
   friend struct saved_threads;
+
+  static constexpr std::size_t max_enclosing = 512;  ///< adoptions in a damaged trace may form a circle
+
+  /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
+  /// increase with the depth.
+  [[nodiscard]] static std::size_t depth_of(const adoption& of) noexcept {
+    if (of.leader == nullptr || of.leader->thread != of.leader_thread) return 0;
+    const scope_stack& scopes = of.leader->scopes;
+    std::size_t depth = scopes.depth();
+    while (depth != 0 && scopes[depth - 1].number > of.leader_scope) --depth;
+    return depth;
+  }
+
+  /// Applies a `scope_begin` that adopts an operation of `leader`, which may be null.
+  [[gnu::cold, gnu::noinline]] bool adopt(thread_scopes& on, const event& begun, std::uint64_t stamp,
+                                          thread_scopes* leader) noexcept {
+    const auto number = static_cast<std::uint32_t>(begun.bytes);
+    open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
+    adoption of{nullptr, 0, number};
+    const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
+    if (leader != nullptr && index != leader->scopes.depth()) {
+      const open_scope& adopted = leader->scopes[index];
+      added.operation = adopted.operation;
+      added.tag = adopted.tag;
+      of = adopted.is_adopted ? leader->scopes.adopted_at(index) : adoption{leader, leader->thread, number};
+      if (of.leader != nullptr) of.leader->scopes.join();
+    } else {
+      added.operation = operation_named(begun.label);
+    }
+    if (added.operation == operation_tree::no_node || !on.scopes.push(added, of)) {
+      ++on.unfollowed_scopes;
+      return false;
+    }
+    on.scopes.join();
+    return true;
+  }
+
+  /// The only operation of that name; if there are several, or none, an outermost one. 0: no name.
+  [[nodiscard]] std::uint32_t operation_named(label name) noexcept {
+    if (name == 0) return 0;
+    if (last_named_.name != name || last_named_.of != operations_.size()) {
+      const std::uint32_t only = operations_.only_node_named(name);
+      last_named_ = {name, only != 0 ? only : operations_.child(0, name), operations_.size()};
+    }
+    return last_named_.operation;
+  }
 
   /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
   template <class Finish>
@@ -9557,6 +10017,8 @@ class operation_visitor {
 
   template <class Finish>
   [[gnu::always_inline]] void close_innermost(thread_scopes& on, Finish&& finish) noexcept {
+    if (on.scopes.is_joined()) [[unlikely]]
+      return close(on, on.scopes.depth() - 1, finish);
     operations_.count_finished(on.scopes.operation());
     on.scopes.close_innermost(
         [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
@@ -9565,9 +10027,9 @@ class operation_visitor {
 
   template <class Finish>
   [[gnu::noinline]] void close(thread_scopes& on, std::size_t index, Finish&& finish) noexcept {
-    operations_.count_finished(on.scopes[index].operation);
+    if (!on.scopes[index].is_adopted) operations_.count_finished(on.scopes[index].operation);
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
-      finish(on.thread, scope, space, usage);
+      if (!scope.is_adopted) finish(on.thread, scope, space, usage);
     });
     if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
   }
@@ -9584,7 +10046,16 @@ class operation_visitor {
     emptied_ = &emptied;
   }
 
+  struct named_operation {
+    label name = 0;
+    std::uint32_t operation = 0;
+    std::size_t of = 0;  ///< the number of operations when it was looked up
+  };
+
   operation_tree operations_;
+  named_operation last_named_;
+  std::uint64_t leading_thread_ = 0;  ///< its id in the system
+  thread_scopes* leader_ = nullptr;   ///< that thread, once it has begun
   spare_scope_stacks spare_;
   scope_stack* emptied_ = nullptr;
   std::uint64_t unbalanced_ = 0;
@@ -9656,6 +10127,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 struct thread_state : thread_scopes {
   /// The current space of a run before its first event: differs from every event's space, including `any_space`.
   static constexpr std::uint32_t no_space = 256;
+  static constexpr std::uint64_t no_generation = ~std::uint64_t{0};  ///< differs from every space's
 
   using thread_scopes::thread_scopes;
 
@@ -9715,7 +10187,9 @@ struct thread_state : thread_scopes {
   bool prefetches = false;
   operation_stats* stats = nullptr;
   scope_usage* usage = nullptr;
-  std::uint64_t owner = 0;  ///< `block::owner_word` for the innermost operation and its category
+  scope_usage window{};            ///< usage not yet added to the operations, while other threads may change theirs too
+  std::int64_t inferred_from = 0;  ///< what the inferred operation had allocated when the window was opened
+  std::uint64_t owner = 0;         ///< `block::owner_word` for the innermost operation and its category
 
  private:
   /// Handles an impossible allocation. One at a null address has failed, and is only counted.
@@ -9765,7 +10239,9 @@ class ledger {
         segment_begin_(begin_stamp),
         clock_(begin_stamp),
         operations_(options.operations),
-        history_(options.full_segments, options.segment_names) {}
+        history_(options.full_segments, options.segment_names) {
+    operations_.infer_from(options.leading_thread);
+  }
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
   ~ledger() { forget(); }
@@ -9805,7 +10281,7 @@ class ledger {
     settle_open_scopes();
     settle_spaces();
   }
-  /// Only the segments.
+  /// Only the segments, and what threads did for operations that others work for, too.
   void settle_spaces() noexcept;
 
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return operations_.operations(); }
@@ -9841,6 +10317,8 @@ class ledger {
   [[nodiscard]] const detail::thread_scopes* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
+  /// What a thread of `thread` does now counts for these: see `operation_visitor::for_each_enclosing`, `works_for`.
+  [[nodiscard]] const detail::operation_visitor& open_operations() const noexcept { return operations_; }
   /// Whether the capture's last event has been applied.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
@@ -9900,6 +10378,13 @@ class ledger {
 
   bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept;
 
+  /// Adds the last thread's window to the operations that contain it. Call before any operation begins or ends.
+  void settle_window() noexcept {
+    if (windowed_ != nullptr) [[unlikely]]
+      close_window();
+  }
+  void close_window() noexcept;
+
   void apply_control(detail::thread_state& run, const event& recorded) noexcept;
 
   void apply_rare(detail::thread_state& run, const event& recorded) noexcept;
@@ -9910,7 +10395,12 @@ class ledger {
   /// Keeps what is live now. Costs a pass over the live blocks.
   void add_checkpoint(label name) noexcept;
 
+  void begin_thread(detail::thread_state& run, const event& recorded) noexcept;
+
   void begin_scope(detail::thread_state& run, const event& recorded) noexcept;
+
+  /// The same while a window is open, or for an operation that is adopted.
+  void begin_shared_scope(detail::thread_state& run, const event& recorded) noexcept;
 
   void end_scope(detail::thread_state& run, const event& recorded) noexcept;
 
@@ -9994,6 +10484,8 @@ class ledger {
   detail::page_array<detail::thread_state*> threads_;  ///< by ring
   detail::page_array<std::byte*> thread_pages_;        ///< which hold them
   std::size_t thread_count_ = 0;
+  detail::thread_state* windowed_ = nullptr;    ///< whose `window` has been opened
+  std::uint8_t windowed_space_ = 0;             ///< and in which space
   detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
   detail::page_array<detail::shared_memory*> memories_;
 };
@@ -10127,15 +10619,20 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
 }
 
 [[gnu::noinline]] inline bool ledger::enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
+  settle_window();
+  const detail::thread_scopes& source = operations_.works_for<const detail::thread_scopes>(run);
+  const bool is_windowed = source.scopes.is_joined();
   detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
   detail::scope_usage* usage = nullptr;
   const bool may_change = space != nullptr && begin_change(id);
-  if (may_change && run.scopes.empty()) {
+  if (may_change && is_windowed) {
+    usage = &run.window;
+  } else if (may_change && run.scopes.empty()) {
     usage = &space->outside_operations();
   } else if (may_change) {
     if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
   }
-  detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(run.scopes.operation());
+  detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(source.scopes.operation());
   if (stats == nullptr) {
     ++rejected_events_;
     return false;
@@ -10145,10 +10642,42 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
   run.space = space;
   run.prefetches = space->is_large();
   run.usage = usage;
-  run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
+  run.owner = detail::block::owner_word(source.scopes.operation(), detail::category_of(source.scopes.tag()), 0);
   run.stats = stats;
   run.stats_generation = space->stats_generation();
+  if (is_windowed || operations_.infers()) {
+    // Looked up again after any other thread's event, which may have changed the operation or what it has.
+    run.stats_generation = detail::thread_state::no_generation;
+    run.inferred_from = stats->allocated;
+  }
+  if (is_windowed) {
+    windowed_ = &run;
+    windowed_space_ = id;
+  }
   return true;
+}
+
+[[gnu::cold, gnu::noinline]] inline void ledger::close_window() noexcept {
+  detail::thread_state& run = *std::exchange(windowed_, nullptr);
+  const detail::scope_usage window = std::exchange(run.window, {});
+  run.space_id = detail::thread_state::no_space;
+  const detail::thread_scopes& source = operations_.works_for<const detail::thread_scopes>(run);
+  if (&source != &run && !source.scopes.empty()) {
+    detail::operation_stats* const stats = run.space->find_or_make_operation(source.scopes.operation());
+    if (stats != nullptr) stats->inferred += stats->allocated - run.inferred_from;
+  }
+  if ((window.self_net | window.self_max) == 0) return;
+  operations_.for_each_enclosing<detail::thread_scopes>(run, [&](detail::thread_scopes& on, std::size_t depth, bool is_self) {
+    if (!on.scopes.is_joined()) [[unlikely]] {  // a thread that counts its operations anew
+      on.scopes.join();
+      static_cast<detail::thread_state&>(on).space_id = detail::thread_state::no_space;
+    }
+    if (detail::space_scopes* const scopes = on.scopes.in_space(windowed_space_)) {
+      (*scopes)[depth].add(window, is_self);
+    } else {
+      ++rejected_events_;
+    }
+  });
 }
 
 [[gnu::noinline]] inline void ledger::apply_control(detail::thread_state& run, const event& recorded) noexcept {
@@ -10164,11 +10693,7 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
         ++rejected_events_;
       }
       break;
-    case event_kind::thread_begin:
-      run.space_id = detail::thread_state::no_space;
-      // Threads beyond the greatest number are merged into one; that takes a million threads.
-      operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
-      break;
+    case event_kind::thread_begin: begin_thread(run, recorded); break;
     default: apply_rare(run, recorded); break;  // separate, because a larger switch would cost the common events instructions
   }
 }
@@ -10231,14 +10756,37 @@ inline void ledger::add_checkpoint(label name) noexcept {
   }
 }
 
+[[gnu::noinline]] inline void ledger::begin_thread(detail::thread_state& run, const event& recorded) noexcept {
+  settle_window();
+  run.space_id = detail::thread_state::no_space;
+  const bool inferred = operations_.infers();
+  // Threads beyond the greatest number are merged into one; that takes a million threads.
+  operations_.begin_thread(run, recorded, detail::block::max_thread, finish_operation{*this});
+  if (operations_.infers() == inferred) return;
+  for (detail::thread_state* thread : threads_) {
+    if (thread != nullptr) thread->space_id = detail::thread_state::no_space;
+  }
+}
+
 [[gnu::noinline]] inline void ledger::begin_scope(detail::thread_state& run, const event& recorded) noexcept {
   run.space_id = detail::thread_state::no_space;
   if (recorded.label == memprof::other_names) [[unlikely]]
     ++other_names_;
-  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
+  if ((reinterpret_cast<std::uintptr_t>(windowed_) | recorded.bytes) != 0) [[unlikely]]
+    return begin_shared_scope(run, recorded);
+  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this}, detail::operation_visitor::adopts_none{}))
+    ++rejected_events_;
+}
+
+[[gnu::cold, gnu::noinline]] inline void ledger::begin_shared_scope(detail::thread_state& run, const event& recorded) noexcept {
+  settle_window();
+  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this},
+                         [this](std::uint32_t number) { return turn_thread_of_number(number); }))
+    ++rejected_events_;
 }
 
 [[gnu::noinline]] inline void ledger::end_scope(detail::thread_state& run, const event& recorded) noexcept {
+  settle_window();
   run.space_id = detail::thread_state::no_space;
   operations_.end(run, recorded, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
 }
@@ -10376,19 +10924,22 @@ inline void ledger::end_segment(label name, std::uint64_t stamp) noexcept {
 }
 
 inline void ledger::settle_spaces() noexcept {
+  settle_window();
   for (detail::space_ledger* space : spaces_) {
     if (space != nullptr && !space->settle(history_, segment_begin_)) ++rejected_events_;
   }
 }
 
 inline void ledger::settle_open_scopes() noexcept {
+  settle_window();
   for (const detail::thread_state* thread : threads_) {
     if (thread == nullptr) continue;
     const detail::scope_stack& open = thread->scopes;
     open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
       std::int64_t inner_max = 0;
       for (std::size_t depth = open.depth(); depth > 0; --depth) {
-        inner_max = scopes[depth].max_with(inner_max);
+        if (open[depth - 1].is_adopted) continue;
+        inner_max = open.is_joined() ? scopes[depth].max_net : scopes[depth].max_with(inner_max);
         detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
         if (stats != nullptr) {
           stats->note_peak(inner_max, scopes[depth].self_max);
@@ -10451,12 +11002,14 @@ inline void ledger::forget() noexcept {
   threads_.clear();
   thread_pages_.clear();
   thread_count_ = 0;
+  windowed_ = nullptr;
   changes_ = detail::space_changes{};
   space_end_ = 0;
   history_.~segment_history();
   new (&history_) detail::segment_history{options_.full_segments, options_.segment_names};
   checkpoints_ = detail::checkpoint_history{};
   operations_ = detail::operation_visitor{options_.operations};
+  operations_.infer_from(options_.leading_thread);
   clock_ = clock_readings{begin_stamp_};
   stamp_ = segment_begin_ = 0;
   events_ = events_of_saved_state_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
@@ -10840,6 +11393,7 @@ template <class Tree, class Space>
       usage.self_freed = stats.freed;
       usage.allocated += stats.allocated;
       usage.freed += stats.freed;
+      usage.inferred += stats.inferred;
       usage.allocation_count = stats.allocation_count;
       usage.deallocation_count = stats.deallocation_count;
       // Invocations that ended before an operation of their thread first used the space are not in `stats`; they changed nothing
@@ -10859,6 +11413,7 @@ template <class Tree, class Space>
     if (node == 0) break;
     all[tree[node].parent].allocated += usage.allocated;
     all[tree[node].parent].freed += usage.freed;
+    all[tree[node].parent].inferred += usage.inferred;
   }
   return all;
 }
@@ -11793,7 +12348,7 @@ struct unrecorded_module {
 
 #endif  // MEMPROF_SINGLE_HEADER_5
 
-#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_6
 
 // ---- <memprof/trace/varint.hpp>
@@ -11865,6 +12420,11 @@ inline constexpr auto continuation_bits = [] {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_6
+
+#if !defined(MEMPROF_SINGLE_HEADER_7) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_7
+
 // ---- <memprof/trace/state_bytes.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -11879,7 +12439,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Revision of the saved states that memprof writes; it also reads earlier ones, which lack the later sections. Sections of other
 /// kinds come after the known ones.
-inline constexpr std::uint32_t state_revision = 2;
+inline constexpr std::uint32_t state_revision = 3;
 
 /// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
 enum class state_section : std::uint8_t {
@@ -11892,6 +12452,8 @@ enum class state_section : std::uint8_t {
   checkpoints,     ///< the kept checkpoints
   memories,        ///< joint peaks of memories shared by several spaces
   step_ends,       ///< what owners had at the ends of steps; since revision 2
+  adoptions,       ///< which threads work for another one's operation; since revision 3, like the next
+  inferred,        ///< what operations have allocated by inference
 };
 
 /// Appends numbers to a saved state, in pages that the hooks do not see.
@@ -12199,7 +12761,8 @@ struct saved_values {
       if (part.known_[index] == 0) continue;
       for (auto& numbers : part.records_[index]) {
         summary(state, numbers);
-        for (const std::int64_t number : {numbers.first, numbers.last, numbers.least, numbers.greatest}) {
+        const std::int64_t parts[] = {numbers.first, numbers.last, numbers.least, numbers.greatest};
+        for (const std::int64_t number : parts) {
           state.require(number >= -2 * state_reader::greatest && number <= 2 * state_reader::greatest);
         }
       }
@@ -12627,6 +13190,28 @@ struct saved_spaces : saved_values {
     state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
   }
 
+  /// What operations have allocated by inference.
+  template <class State, class Space>
+  static void inferred(State& state, Space& part) noexcept {
+    std::size_t count = 0;
+    if constexpr (!State::reads) {
+      for (const operation_stats& stats : part.operations_) count += stats.inferred != 0 ? 1 : 0;
+    }
+    state.number(count);
+    for (std::uint32_t operation = 0; count != 0 && !state.has_failed(); ++operation) {
+      if constexpr (!State::reads) {
+        if (part.operations_[operation].inferred == 0) continue;
+      }
+      state.number(operation);
+      state.require(operation < part.operations_.size());
+      if (state.has_failed()) return;
+      auto& stats = part.operations_[operation];
+      state.totals(stats.inferred);
+      state.require(stats.inferred <= stats.allocated);
+      --count;
+    }
+  }
+
   template <class State, class Largest>
   static void largest_of_finished(State& state, Largest& part, std::size_t operation_count, std::size_t segment_count) noexcept {
     std::size_t level = 0;
@@ -12810,9 +13395,64 @@ struct saved_threads : saved_values {
       for (auto& usage : part.table_->scopes[space]) {
         state.changes(usage.self_net, usage.inner_net);
         state.amounts(usage.self_max, usage.max_net);
-        for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
+        const std::int64_t parts_of_net[] = {usage.self_net, usage.inner_net, usage.max_net};
+        for (const std::int64_t net : parts_of_net) bytes.add(state, net);
       }
     }
+  }
+
+  /// Whose operations the threads of rings [0, `rings`) work for beside their own. `thread_in(ring)` is the thread of a ring, or
+  /// null.
+  template <class State, class Visitor, class ThreadIn>
+  static void adoptions(State& state, Visitor& part, std::size_t rings, ThreadIn&& thread_in) noexcept {
+    const auto thread = [&](auto& named) {
+      std::uint32_t behind = 0;  // 0: none
+      if constexpr (!State::reads) {
+        for (std::uint32_t ring = 0; behind == 0 && named != nullptr && ring < rings; ++ring) {
+          if (thread_in(ring) == named) behind = ring + 1;
+        }
+      }
+      state.number(behind);
+      if constexpr (State::reads) {
+        named = behind == 0 || state.has_failed() ? nullptr : thread_in(behind - 1);
+        state.require((behind == 0) == (named == nullptr));
+      }
+    };
+    state.number(part.leading_thread_);
+    thread(part.leader_);
+    if constexpr (State::reads) {
+      if (part.leader_ != nullptr) part.leader_->scopes.is_always_joined_ = part.leader_->scopes.is_joined_ = true;
+    }
+    std::size_t joined = 0;
+    if constexpr (!State::reads) {
+      for (std::uint32_t ring = 0; ring < rings; ++ring) {
+        if (is_joined(thread_in(ring))) ++joined;
+      }
+    }
+    state.number(joined);
+    for (std::uint32_t ring = 0; joined != 0 && !state.has_failed(); ++ring) {
+      if constexpr (!State::reads) {
+        if (!is_joined(thread_in(ring))) continue;
+      }
+      state.number(ring);
+      auto* const on = state.has_failed() ? nullptr : thread_in(ring);
+      state.require(on != nullptr);
+      if (on == nullptr || state.has_failed()) return;
+      if constexpr (State::reads) on->scopes.is_joined_ = true;
+      for (auto& scope : on->scopes.scopes_) state.number(scope.is_adopted);
+      auto& adopted = on->scopes.adoptions_;
+      state.rows(adopted, [&](auto& of) {
+        thread(of.leader);
+        state.numbers(of.leader_thread, of.leader_scope);
+      });
+      state.require(adopted.size() == on->scopes.adoptions_before(on->scopes.depth()));
+      --joined;
+    }
+  }
+
+ private:
+  [[nodiscard]] static bool is_joined(const thread_scopes* thread) noexcept {
+    return thread != nullptr && thread->scopes.is_joined() && !thread->scopes.empty();
   }
 };
 
@@ -12854,6 +13494,10 @@ class ledger_state {
                    [this] { saved_segments::checkpoints(state_, events_.checkpoints_, operation_count()); });
     state_.section(state_section::memories, [this] { memories(); });
     if (revision > 1) state_.section(state_section::step_ends, [this] { step_ends(); });
+    if (revision > 2) {
+      state_.section(state_section::adoptions, [this] { adoptions(); });
+      state_.section(state_section::inferred, [this] { inferred(); });
+    }
     if constexpr (State::reads) {
       settle_memories();
       state_.require(state_.is_at_end());
@@ -12926,6 +13570,17 @@ class ledger_state {
     saved_threads::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
   }
 
+  void adoptions() noexcept {
+    saved_threads::adoptions(state_, events_.operations_, events_.threads_.size(), [this](std::uint32_t ring) {
+      return ring < events_.threads_.size() ? events_.threads_[ring] : nullptr;
+    });
+  }
+  void inferred() noexcept {
+    for (auto* space : events_.spaces_) {
+      if (space != nullptr && !state_.has_failed()) saved_spaces::inferred(state_, *space);
+    }
+  }
+
   void memories() noexcept {
     std::size_t count = events_.memories_.size();
     state_.number(count);
@@ -12938,8 +13593,8 @@ class ledger_state {
         if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
         saved_spaces::share(state_, *space->shared(), space->allocation_count(), operation_count());
       }
-      for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
-        state_.require(id == any_space || events_.spaces_[id] != nullptr);
+      const std::uint8_t named_spaces[] = {memory->peak_space, memory->sole_space};
+      for (const std::uint8_t id : named_spaces) state_.require(id == any_space || events_.spaces_[id] != nullptr);
       state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
     }
   }
@@ -13086,9 +13741,11 @@ class coding_state {
     return std::size_t{address * 0x9E3779B97F4A7C15U >> 52};
   }
 
-  /// The last fields of the free that matches an allocation: the next kind, without a category.
+  /// The last fields of the free that matches an allocation: the next kind, without a category, and without the stack that an
+  /// allocation of the plain kind has as its label.
   [[nodiscard]] static std::uint64_t tail_of_free(std::uint64_t tail) noexcept {
-    return (tail & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
+    const bool has_stack = (tail >> 32 & 0xFFU) == static_cast<std::uint64_t>(event_kind::allocate);
+    return (tail & (has_stack ? 0x0000'FFFF'0000'0000U : 0x0000'FFFF'FFFF'FFFFU)) + (std::uint64_t{1} << 32);
   }
   [[nodiscard]] static block_slot slot_for(const event& allocation, std::uint64_t tail) noexcept {
     return {allocation.address, allocation.bytes, tail, tail_of_free(tail)};
@@ -13144,6 +13801,11 @@ class coding_state {
 inline void set_packed_tail(event& target, std::uint64_t tail) noexcept { std::memcpy(&target.label, &tail, sizeof tail); }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_7
+
+#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_8
 
 // ---- <memprof/trace/payload.hpp>
 #include <bit>
@@ -13239,6 +13901,11 @@ class small_payload {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_8
+
+#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_9
+
 // ---- <memprof/trace/definitions.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -13312,6 +13979,7 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(15, info.full_segments);
   visit(16, info.segment_names);
   visit(17, info.operations);
+  visit(18, info.leading_thread);
 }
 
 /// A field's tag, then its value as text: the varint of a number, or the characters, cut so that the record fits into a chunk.
@@ -13751,10 +14419,10 @@ class trace_fold {
 
  private:
   void begin(const capture_info& info) noexcept {
-    events_.emplace(
-        ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
-                       full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations},
-        info.begin_stamp);
+    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
+                                   full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations,
+                                   info.leading_thread},
+                    info.begin_stamp);
     if (work_limit_) events_->limit_work(*work_limit_);
     for (std::size_t index = 0; index < early_spaces_.size(); ++index) define(early_spaces_[index]);
     early_spaces_.clear();
@@ -15591,12 +16259,17 @@ class trace {
     ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
   };
 
+  /// Not part of `decode`, since nvcc does not compile placement of an aligned type in a template.
+  [[nodiscard]] static detail::trace_decoder* make_decoder() {
+    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
+    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
+    return new (pages) detail::trace_decoder;
+  }
+
   /// Passes the records in memory to `visitor`, as `trace_decoder::decode` does.
   template <class Visitor>
   void decode(Visitor& visitor) const {
-    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
-    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
-    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
+    const unmapped_at_end<detail::trace_decoder> decoder{make_decoder()};
     for (const chunk& each : chunks_) {
       decoder.object->restart();
       (void)decoder.object->decode(each.bytes, each.bytes + each.used, visitor);
@@ -16702,10 +17375,10 @@ inline void live_trace::release() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_6
+#endif  // MEMPROF_SINGLE_HEADER_9
 
-#if !defined(MEMPROF_SINGLE_HEADER_7)
-#define MEMPROF_SINGLE_HEADER_7
+#if !defined(MEMPROF_SINGLE_HEADER_10)
+#define MEMPROF_SINGLE_HEADER_10
 
 // ---- <memprof/profile/fact/process_memory.hpp>
 #include <cstdint>
@@ -16760,10 +17433,10 @@ inline constexpr std::string_view process_moments[] = {"first", "last", "most_re
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_7
+#endif  // MEMPROF_SINGLE_HEADER_10
 
-#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_8
+#if !defined(MEMPROF_SINGLE_HEADER_11) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_11
 
 // ---- <memprof/record/handler_watch.hpp>
 #include <atomic>
@@ -17341,10 +18014,10 @@ class process_readings {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_8
+#endif  // MEMPROF_SINGLE_HEADER_11
 
-#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_9
+#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_12
 
 // ---- <memprof/record/profiler_blocks.hpp>
 #include <atomic>
@@ -17466,10 +18139,10 @@ class profiler_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_9
+#endif  // MEMPROF_SINGLE_HEADER_12
 
-#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_10
+#if !defined(MEMPROF_SINGLE_HEADER_13) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_13
 
 // ---- <memprof/record/rings.hpp>
 #include <atomic>
@@ -17783,10 +18456,12 @@ struct capture_state {
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
   const phantom_addresses* const phantom = shared.phantom.load(std::memory_order_relaxed);
   const profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
+  const abi_1::stack_recorder* const stacks = shared.stacks.load(std::memory_order_acquire);
   return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
-         (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) + shared.ring_bytes +
-         shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
-         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes() + state.noticed_growth.bytes();
+         (stacks == nullptr ? 0 : stacks->bytes) + (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) +
+         shared.ring_bytes + shared.drain_heap_capacity * sizeof(event_ring*) +
+         (shared.labels == nullptr ? 0 : shared.labels->bytes()) + (sizeof(capture_state) - sizeof(trace_fold)) +
+         state.fold.bytes() + state.file.bytes() + state.noticed_growth.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -17889,6 +18564,7 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.full_segments = options.full_segments;
   info.segment_names = options.segment_names;
   info.operations = options.operations;
+  info.leading_thread = options.infer_operations ? thread_id() : 0;
   info.process = process;
   state.begin_stamp = info.begin_stamp;
   state.is_simulated = mode == run_mode::no_dispatch;
@@ -18107,6 +18783,119 @@ inline void disconnect_capture(registry& shared) noexcept {
   shared.define_name = nullptr;
   shared.define_space = nullptr;
   shared.add_facts = nullptr;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/fact/heap_stacks.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Which blocks of the C++ heap have a stack in the trace: `capture_options::stacks`.
+struct heap_stacks {
+  std::int64_t from_bytes = 0;      ///< all blocks of at least this size
+  std::int64_t sample_bytes = 0;    ///< of smaller ones, each with the probability 1 - exp(-its bytes / this); 0: none
+  std::int64_t missing_blocks = 0;  ///< blocks that should have one and do not; in a capture that has not ended, 0
+  std::string unwinder;             ///< what walked the stacks
+
+  bool operator==(const heap_stacks&) const = default;
+
+  static constexpr std::string_view table = "stacks";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("from_bytes", row.from_bytes);
+    visit("sample_bytes", row.sample_bytes);
+    visit("missing_blocks", row.missing_blocks);
+    visit("unwinder", row.unwinder);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_13
+
+#if !defined(MEMPROF_SINGLE_HEADER_14)
+#define MEMPROF_SINGLE_HEADER_14
+
+// ---- <memprof/profile/fact/missing_source.hpp>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Something that a capture should have recorded but could not.
+struct missing_source {
+  std::string source;  ///< for example "CUDA"
+  std::string reason;
+
+  bool operator==(const missing_source&) const = default;
+
+  static constexpr std::string_view table = "not_captured";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("source", row.source);
+    visit("reason", row.reason);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_14
+
+#if !defined(MEMPROF_SINGLE_HEADER_15) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_15
+
+// ---- <memprof/record/capture_stacks.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Has the heap's hooks make ready to walk stacks. Without the registry's lock.
+inline void prepare_stacks(const registry& shared, stack_capture asked) noexcept {
+  if (asked == stack_capture::off) return;
+  // Acquire pairs with the release of the hooks, when their library is loaded.
+  abi_1::stack_recorder* const recorder = shared.stacks.load(std::memory_order_acquire);
+  if (recorder == nullptr) return;
+  const internal_guard hidden;
+  recorder->prepare(*recorder);
+}
+
+/// Puts into the facts which blocks have a stack. Under the lock.
+inline void put_stacks(const registry& shared, capture_state& state, stack_capture recorded) {
+  if (recorded == stack_capture::off) return;
+  const abi_1::stack_recorder* const recorder = shared.stacks.load(std::memory_order_acquire);
+  if (recorder == nullptr) {
+    const missing_source row{"stacks", "the program includes neither malloc.hpp nor new_delete.hpp"};
+    return state.facts(table_of(&row, &row + 1));
+  }
+  heap_stacks row;
+  if (recorded == stack_capture::sampled) {
+    row.from_bytes = stacked_from_bytes;
+    row.sample_bytes = stack_sample_bytes;
+  }
+  row.missing_blocks = static_cast<std::int64_t>(recorder->missing.load(std::memory_order_relaxed));
+  row.unwinder = recorder->way;
+  state.facts(table_of(&row, &row + 1));
+}
+
+/// Has the hooks record stacks from now on. Under the lock, before events are recorded.
+inline void begin_stacks(registry& shared, capture_state& state, stack_capture asked) {
+  abi_1::stack_recorder* const recorder = shared.stacks.load(std::memory_order_acquire);
+  if (recorder != nullptr) recorder->missing.store(0, std::memory_order_relaxed);
+  put_stacks(shared, state, asked);
+  // Relaxed: the barrier in `start_recording` makes it visible.
+  shared.heap_stacks.store(recorder == nullptr ? 0 : static_cast<std::uint32_t>(asked), std::memory_order_relaxed);
+}
+
+/// Ends that, once all events are drained. Under the lock.
+inline void end_stacks(registry& shared, capture_state& state) {
+  put_stacks(shared, state, static_cast<stack_capture>(shared.heap_stacks.exchange(0, std::memory_order_relaxed)));
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -18478,6 +19267,8 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_capture() != number || !may_take_lock(shared, abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
+  // Acquire pairs with the release of the backend, which is detached next.
+  if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   detach_backends_of(number);
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
@@ -18496,6 +19287,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   put_unrecorded_modules(*state, unrecorded);
   keep_reading(shared, *state, last_reading, before);
   put_process_memory(*state);
+  end_stacks(shared, *state);
   end_trace(shared, *state, name);
   state->file.close(shared.rings.load(std::memory_order_relaxed));
   shared.places = nullptr;
@@ -18933,6 +19725,7 @@ inline void after_fork_in_child() noexcept {
   backend_lock_owner.store(0, std::memory_order_relaxed);
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
+  shared.heap_stacks.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
   if (auto* const own = shared.profiler_blocks.load(std::memory_order_relaxed); own != nullptr) own->reset_lock();
   shared.drain = nullptr;
@@ -19269,6 +20062,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   process_handlers.restart();
   open_status_guard status;
   const process_reading first_reading = read_process(reading_by::allocating_call);
+  prepare_stacks(shared, options.stacks);
   process_info described;
   {
     const internal_guard hidden;
@@ -19296,6 +20090,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     put_incomplete_file(*state);
     keep_reading(shared, *state, first_reading, this_moment(shared, *state));
     put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
+    begin_stacks(shared, *state, options.stacks);
     state->record_ns = measure_record_cost(shared);
     shared.dropped_events.store(0, std::memory_order_relaxed);
     shared.reentrant_events.store(0, std::memory_order_relaxed);
@@ -19399,10 +20194,10 @@ MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*v
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_10
+#endif  // MEMPROF_SINGLE_HEADER_15
 
-#if !defined(MEMPROF_SINGLE_HEADER_11)
-#define MEMPROF_SINGLE_HEADER_11
+#if !defined(MEMPROF_SINGLE_HEADER_16)
+#define MEMPROF_SINGLE_HEADER_16
 
 // ---- <memprof/record/capture.hpp>
 #include <string_view>
@@ -20386,29 +21181,6 @@ struct answer_topic {
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/profile/fact/missing_source.hpp>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// Something that a capture should have recorded but could not.
-struct missing_source {
-  std::string source;  ///< for example "CUDA"
-  std::string reason;
-
-  bool operator==(const missing_source&) const = default;
-
-  static constexpr std::string_view table = "not_captured";
-  template <class Row, class Visitor>
-  static void columns(Row& row, Visitor&& visit) {
-    visit("source", row.source);
-    visit("reason", row.reason);
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/process_account.hpp>
 #include <algorithm>
@@ -21490,6 +22262,108 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/profile/fact/cuda_memory.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// What CUDA itself says of a device's memory, beside the blocks of a capture.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What a device held at one of the moments at which a capture asked: when it began and ended, and at snapshots. Bytes.
+/// `recorded_bytes` to `unexplained_bytes` add up to `used_bytes`.
+struct cuda_device_memory {
+  std::string device;                  ///< the name of its space: "cuda:0"
+  std::string moment;                  ///< why the row is kept: "first", "last" or "most_used"
+  std::int64_t total_bytes = 0;        ///< from `cudaMemGetInfo`, as the next
+  std::int64_t used_bytes = 0;         ///< not free, whoever has it: other processes, too
+  std::int64_t recorded_bytes = 0;     ///< live in the space
+  std::int64_t pending_bytes = 0;      ///< freed in the order of the program, and still in use in its pools
+  std::int64_t pool_free_bytes = 0;    ///< kept by pools for later blocks
+  std::int64_t unexplained_bytes = 0;  ///< contexts, modules, local memory, blocks from before, other processes; < 0: recorded
+                                       ///< blocks that take no memory of the device yet
+  std::int64_t pending_peak = 0;       ///< the greatest so far of bytes freed on streams that the host had not waited for
+
+  bool operator==(const cuda_device_memory&) const = default;
+
+  static constexpr std::string_view table = "cuda_devices";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("device", row.device);
+    visit("moment", row.moment);
+    visit("total_bytes", row.total_bytes);
+    visit("used_bytes", row.used_bytes);
+    visit("recorded_bytes", row.recorded_bytes);
+    visit("pending_bytes", row.pending_bytes);
+    visit("pool_free_bytes", row.pool_free_bytes);
+    visit("unexplained_bytes", row.unexplained_bytes);
+    visit("pending_peak", row.pending_peak);
+  }
+};
+
+/// What a pool of the stream-ordered allocator held in the segments of a name, by its own high-water marks, which are reset at
+/// each snapshot. Bytes.
+struct cuda_pool_memory {
+  std::string device;               ///< the name of its space: "cuda:0"
+  std::string pool;                 ///< as in `stream_usage::pool`; empty: the device's own
+  std::string segment;              ///< empty: all segments beyond the first 256 rows
+  std::int64_t segments = 0;        ///< how many
+  std::int64_t reserved_peak = 0;   ///< the greatest taken from the device
+  std::int64_t used_peak = 0;       ///< the greatest in use, including freed blocks that streams may still use
+  std::int64_t reserved_bytes = 0;  ///< at the end of the last one
+  std::int64_t used_bytes = 0;
+
+  bool operator==(const cuda_pool_memory&) const = default;
+
+  static constexpr std::string_view table = "cuda_pools";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("device", row.device);
+    visit("pool", row.pool);
+    visit("segment", row.segment);
+    visit("segments", row.segments);
+    visit("reserved_peak", row.reserved_peak);
+    visit("used_peak", row.used_peak);
+    visit("reserved_bytes", row.reserved_bytes);
+    visit("used_bytes", row.used_bytes);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/report/text/device_section.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What devices held beside the recorded blocks.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// "cuda:0 5.20 GiB used of 80.0 GiB: 4.10 GiB recorded, 300 MiB free in pools, 820 MiB other (contexts, other processes)".
+[[gnu::cold]] inline void add_device(marked_text& line, const cuda_device_memory& row) {
+  line.add_name(row.device).add(" ").add_bytes(row.used_bytes, emphasis::strong).add(" used of ").add_bytes(row.total_bytes);
+  line.add(": ").add_bytes(row.recorded_bytes).add(" recorded");
+  if (row.pending_bytes != 0) line.add(", ").add_bytes(row.pending_bytes).add(" freed but pending");
+  if (row.pool_free_bytes != 0) line.add(", ").add_bytes(row.pool_free_bytes).add(" free in pools");
+  if (row.unexplained_bytes < 0) return;
+  line.add(", ").add_bytes(row.unexplained_bytes).add(" other (contexts, modules, other processes)");
+}
+
+/// A line for each device that was asked, at the moment when most of it was used; nothing if none was.
+[[gnu::cold]] inline void device_section(summary_section& section, const answer_topic& topic) {
+  std::size_t lines = 0;
+  for_each_fact<cuda_device_memory>(topic.source.facts, [&](const cuda_device_memory& row) {
+    if (row.moment != "most_used" || ++lines > topic.limits.spaces) return;
+    add_device(section.lines, row);
+    section.lines.end_line();
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/report/text/end_section.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -21870,15 +22744,23 @@ namespace memprof::inline MEMPROF_ABI::detail {
   section.lines.add_bytes(held.current).add(" at the end").end_line();
 }
 
+/// Bytes freed on streams that were still in use at the end. Blocks without a stream are live, too, and never active.
+[[nodiscard, gnu::cold]] inline std::int64_t pending_at_end(const space_profile& space) {
+  std::int64_t live = 0;
+  for (const stream_usage& row : space.streams) live = add_saturating(live, row.cumulative_current);
+  if (space.streams.empty()) live = space.cumulative_current;
+  return std::max<std::int64_t>(space.active.current - live, 0);
+}
+
 /// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
 [[gnu::cold]] inline void active_section(summary_section& section, const answer_topic& topic) {
   const space_profile& space = *topic.space;
   const active_profile& used = space.active;
-  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return;
+  const std::int64_t pending = pending_at_end(space);
+  if (used.peak <= space.cumulative_peak && pending == 0) return;
   section.lines.add_total(used.peak).add(" with freed blocks that streams still used, ");
   section.lines.add_bytes(std::max<std::int64_t>(used.peak - space.cumulative_peak, 0)).add(" more than was ever live; ");
-  section.lines.add_bytes(std::max<std::int64_t>(used.current - space.cumulative_current, 0)).add(" freed but in use at the end");
-  section.lines.end_line();
+  section.lines.add_bytes(pending).add(" freed but in use at the end").end_line();
 }
 
 /// "stream default, private pool 0:1".
@@ -22948,6 +23830,53 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/report/text/worker_section.hpp>
+#include <cstdint>
+
+/// @file
+/// The answer to "whose work was it": how much no operation asked for, and how much is only assumed to be an operation's.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What outermost operations, with all within them, allocated in a space.
+struct operation_share {
+  std::int64_t allocated = 0;
+  std::int64_t inferred = 0;
+};
+
+[[nodiscard, gnu::cold]] inline operation_share share_of_operations(const profile& source, const space_profile& space) {
+  operation_share sum;
+  for (const operation_profile& operation : source.operations) {
+    if (operation.parent >= 0) continue;
+    for (const operation_usage& usage : operation.usage) {
+      if (usage.space != space.name) continue;
+      sum.allocated = add_saturating(sum.allocated, usage.allocated);
+      sum.inferred = add_saturating(sum.inferred, usage.inferred);
+    }
+  }
+  return sum;
+}
+
+/// "34.0 % of the bytes allocated had no operation; ...", if there are operations and it is more than a tenth; "12.0 % of the
+/// bytes allocated are in an operation that was inferred".
+[[gnu::cold]] inline void worker_section(summary_section& section, const answer_topic& topic) {
+  const space_profile& space = *topic.space;
+  const operation_share of_operations = share_of_operations(topic.source, space);
+  const std::int64_t without = space.allocations - of_operations.allocated;
+  marked_text& lines = section.lines;
+  if (of_operations.allocated != 0 && without > space.allocations / 10) {
+    lines.add_share(without, space.allocations).add(" of the bytes allocated had no operation");
+    if (of_operations.inferred == 0) lines.add("; if other threads allocate them: adopt_operation, or infer_operations");
+    lines.end_line();
+  }
+  if (of_operations.inferred != 0) {
+    lines.add_share(of_operations.inferred, space.allocations);
+    lines.add(" of the bytes allocated are in an operation that was inferred (infer_operations)").end_line();
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/report/text/summary.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -22971,20 +23900,27 @@ inline constexpr answer run_answer{run_heading, run_section};
 
 /// The answers about a space, in reading order.
 inline constexpr answer space_answers[] = {
-    {"Failed", failure_section},      {"Peak", peak_section},      {"Owners", owner_section},
-    {"Blocks", block_section},        {"Cores", core_section},     {"Reserved", reserved_section},
-    {"Active", active_section, true}, {"Streams", stream_section}, {"Fit", fit_section},
-    {"Growth", growth_section},       {"At end", end_section},     {"Lifetimes", lifetime_section, true},
+    {"Failed", failure_section},
+    {"Peak", peak_section},
+    {"Owners", owner_section},
+    {"Workers", worker_section},
+    {"Blocks", block_section},
+    {"Cores", core_section},
+    {"Reserved", reserved_section},
+    {"Active", active_section, true},
+    {"Streams", stream_section},
+    {"Fit", fit_section},
+    {"Growth", growth_section},
+    {"At end", end_section},
+    {"Lifetimes", lifetime_section, true},
 };
 
 inline constexpr answer answer_about_other_spaces{"Spaces", space_section};
 
 /// The answers about the run.
 inline constexpr answer run_answers[] = {
-    {"Together", together_section},
-    {"Process", process_section},
-    {"Accuracy", check_section},
-    {"Facts", fact_section},
+    {"Together", together_section}, {"Process", process_section}, {"Device", device_section},
+    {"Accuracy", check_section},    {"Facts", fact_section},
 };
 
 /// From the most readable to one that always leaves room for the rest.
@@ -23148,10 +24084,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_11
+#endif  // MEMPROF_SINGLE_HEADER_16
 
-#if !defined(MEMPROF_SINGLE_HEADER_12) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_12
+#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/backend/heap_events.hpp>
 /// @file
@@ -23159,6 +24095,696 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 /// for itself.
 
 #if MEMPROF_ENABLED
+
+// ---- <memprof/backend/heap_stacks.hpp>
+/// @file
+/// Records which code asked for a block of the heap: `capture_options::stacks`. A part of the heap's hooks.
+
+#if MEMPROF_ENABLED
+
+// ---- <memprof/backend/stack_modules.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include <unistd.h>
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#endif
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+extern "C" [[gnu::weak]] int _dl_find_object(void*, dl_find_object*) noexcept;  // a program may be run with an older one
+#endif
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A file in memory that has code.
+struct loaded_module {
+  std::uintptr_t begin = 0;  ///< 0: there is none
+  std::uintptr_t end = 0;
+  std::uintptr_t bias = 0;     ///< was added to the file's own addresses
+  const char* path = nullptr;  ///< of the loader; empty: the executable
+
+  [[nodiscard]] bool operator==(const loaded_module&) const = default;
+};
+
+#if defined(__linux__)
+
+/// `dl_iterate_phdr`'s visitor for `find_module`.
+struct module_search {
+  std::uintptr_t address;
+  loaded_module found;
+
+  static int visit(dl_phdr_info* module, std::size_t, void* data) noexcept {
+    auto& search = *static_cast<module_search*>(data);
+    loaded_module seen{~std::uintptr_t{0}, 0, module->dlpi_addr, module->dlpi_name};
+    for (std::size_t index = 0; index < module->dlpi_phnum; ++index) {
+      const auto& part = module->dlpi_phdr[index];
+      if (part.p_type != PT_LOAD) continue;
+      const std::uintptr_t begin = module->dlpi_addr + part.p_vaddr;
+      if (begin < seen.begin) seen.begin = begin;
+      if (begin + part.p_memsz > seen.end) seen.end = begin + part.p_memsz;
+    }
+    if (search.address < seen.begin || search.address >= seen.end) return 0;
+    search.found = seen;
+    return 1;
+  }
+};
+
+/// The module that an address is in. Not under the registry's lock: it may take the loader's.
+[[nodiscard]] inline loaded_module find_module_of(std::uintptr_t address) noexcept {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+  if (&_dl_find_object != nullptr) [[likely]] {
+    dl_find_object found{};
+    if (::_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return {};
+    const link_map* const map = found.dlfo_link_map;
+    return {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
+            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name};
+  }
+#endif
+  module_search search{address, {}};
+  (void)::dl_iterate_phdr(&module_search::visit, &search);
+  return search.found;
+}
+
+/// The build-id in a module's notes; empty if it has none.
+[[nodiscard]] inline std::string_view build_id_of(const loaded_module& module) noexcept {
+  constexpr std::size_t least = sizeof(ElfW(Ehdr));
+  if (module.end - module.begin < least) return {};
+  const auto& header = *reinterpret_cast<const ElfW(Ehdr)*>(module.begin);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr))) return {};
+  const std::uintptr_t parts = module.begin + header.e_phoff;
+  if (parts + header.e_phnum * sizeof(ElfW(Phdr)) > module.end) return {};
+  for (std::size_t index = 0; index < header.e_phnum; ++index) {
+    const auto& part = reinterpret_cast<const ElfW(Phdr)*>(parts)[index];
+    if (part.p_type != PT_NOTE) continue;
+    std::uintptr_t at = module.bias + part.p_vaddr;
+    const std::uintptr_t end = at + part.p_memsz;
+    if (at < module.begin || end > module.end) continue;
+    while (at + sizeof(ElfW(Nhdr)) <= end) {
+      const auto& note = *reinterpret_cast<const ElfW(Nhdr)*>(at);
+      const auto padded = [](std::size_t size) { return (size + 3) & ~std::size_t{3}; };
+      const std::uintptr_t content = at + sizeof note + padded(note.n_namesz);
+      if (content + note.n_descsz > end) break;
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(&note + 1, "GNU", 4) == 0)
+        return {reinterpret_cast<const char*>(content), std::size_t{note.n_descsz}};
+      at = content + padded(note.n_descsz);
+    }
+  }
+  return {};
+}
+
+#else
+
+[[nodiscard]] inline loaded_module find_module_of(std::uintptr_t) noexcept { return {}; }
+[[nodiscard]] inline std::string_view build_id_of(const loaded_module&) noexcept { return {}; }
+
+#endif
+
+/// Makes the text of a module's name (`module_text`) without heap memory.
+class module_name {
+ public:
+  explicit module_name(const loaded_module& module) noexcept {
+    put_path(module.path == nullptr ? "" : module.path);
+    put(name_separator);
+    for (const char byte : build_id_of(module)) put_hex(static_cast<unsigned char>(byte), 2);
+    put(name_separator);
+    int digits = 1;
+    while (digits < 16 && module.bias >> (4 * digits) != 0) ++digits;
+    put_hex(module.bias, digits);
+  }
+
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+
+ private:
+  /// A whole path, since the program that reads the trace works in another folder.
+  void put_path(std::string_view path) noexcept {
+    if (path.empty()) {
+#if defined(__linux__)
+      const ::ssize_t length = ::readlink("/proc/self/exe", text_, most_path);
+      if (length > 0) size_ = static_cast<std::size_t>(length);
+#endif
+      return;
+    }
+    if (path[0] != '/' && path.find('/') != path.npos && ::getcwd(text_, most_path) != nullptr) {
+      size_ = std::strlen(text_);
+      put('/');
+    }
+    for (const char character : path) put(character);
+  }
+  void put_hex(std::uint64_t value, int digits) noexcept {
+    while (digits-- > 0) put("0123456789abcdef"[value >> (4 * digits) & 0xF]);
+  }
+  void put(char character) noexcept {
+    if (size_ < sizeof text_) text_[size_++] = character;
+  }
+
+  static constexpr std::size_t most_path = 4096;
+
+  char text_[2 * most_path];
+  std::size_t size_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/stack_store.hpp>
+#if MEMPROF_ENABLED
+
+// ---- <memprof/trace/stack_name.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+/// @file
+/// Stacks in a trace: the label of an allocation is the name of its stack, and these are the texts of such names, as
+/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one, so a new one takes some 40 bytes.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The place that a function returns to.
+struct stack_frame {
+  label module = 0;          ///< the name of the file it is in: `module_text`; 0: none, as of code made at run time
+  std::uint64_t offset = 0;  ///< as in the file's symbols; of no module: the address
+
+  bool operator==(const stack_frame&) const = default;
+};
+
+/// Frames of one stack, at most.
+inline constexpr std::size_t max_stack_frames = 64;
+
+/// Makes the text of a stack's name without heap memory.
+class stack_text {
+ public:
+  /// The stack has the outermost `shared` frames of the stack `outer`, if that is not 0.
+  stack_text(label outer, std::size_t shared) noexcept { put(outer), put(outer == 0 ? 0 : shared); }
+
+  /// Adds the next frame inwards. At most `max_stack_frames`.
+  void add(stack_frame frame) noexcept {
+    const bool is_other_module = frame.module != last_.module;
+    const std::uint64_t change = zigzag(static_cast<std::int64_t>((frame.offset & offset_bits) - last_.offset));
+    put(change << 1 | (is_other_module ? 1 : 0));
+    if (is_other_module) put(frame.module);
+    last_ = {frame.module, frame.offset & offset_bits};
+  }
+
+  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
+
+  /// What is kept of an offset; the kernel's addresses have more.
+  static constexpr std::uint64_t offset_bits = (std::uint64_t{1} << 62) - 1;
+
+ private:
+  void put(std::uint64_t value) noexcept { size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_); }
+
+  unsigned char bytes_[(2 + 2 * max_stack_frames) * max_varint_bytes];
+  std::size_t size_ = 0;
+  stack_frame last_{};
+};
+
+/// Reads such a text.
+class stack_text_reader {
+ public:
+  explicit stack_text_reader(std::string_view text) noexcept : in_(text), outer_(in_.number()), shared_(in_.number()) {}
+
+  [[nodiscard]] std::uint64_t outer() const noexcept { return outer_; }
+  [[nodiscard]] std::uint64_t shared() const noexcept { return shared_; }
+
+  /// The next frame inwards; false at the end, or if the text is damaged.
+  [[nodiscard]] bool next(stack_frame& frame) noexcept {
+    if (in_.is_at_end()) return false;
+    const std::uint64_t change = in_.number();
+    const std::uint64_t module = (change & 1) != 0 ? in_.number() : last_.module;
+    if (in_.has_failed() || module > 0xFFFF'FFFFU) return false;
+    last_ = {static_cast<label>(module), last_.offset + static_cast<std::uint64_t>(unzigzag(change >> 1))};
+    frame = last_;
+    return true;
+  }
+  [[nodiscard]] bool has_failed() const noexcept { return in_.has_failed(); }
+
+ private:
+  payload_reader in_;
+  std::uint64_t outer_;
+  std::uint64_t shared_;
+  stack_frame last_{};
+};
+
+/// The text of a module's name: `path\x1fbuild-id\x1faddress`, both in hexadecimal. The address is what was added to the file's
+/// own addresses when it was loaded.
+struct module_text {
+  std::string_view path;
+  std::string_view build_id;  ///< empty: it has none
+  std::string_view loaded_at;
+
+  [[nodiscard]] static module_text of(std::string_view text) noexcept {
+    module_text parts;
+    for (std::string_view* const part : {&parts.path, &parts.build_id, &parts.loaded_at}) {
+      const std::size_t end = text.find(name_separator);
+      *part = text.substr(0, end);
+      text = end == text.npos ? std::string_view{} : text.substr(end + 1);
+    }
+    return parts;
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The addresses of a stack, and the hash of each outer part of it.
+struct walked_stack {
+  void* const* frames;  ///< innermost first
+  std::size_t count;
+  std::uint64_t hashes[max_stack_frames + 1];  ///< of so many frames, from the outermost on
+
+  walked_stack(void* const* walked, std::size_t found) noexcept : frames(walked), count(found) {
+    std::uint64_t hash = 0x9E3779B97F4A7C15U;
+    hashes[0] = hash;
+    for (std::size_t index = 0; index < count; ++index) {
+      hash = (hash ^ address(index)) * 0xD6E8FEB86659FD93U;
+      hash ^= hash >> 32;
+      hashes[index + 1] = hash == 0 ? 1 : hash;
+    }
+  }
+
+  /// From the outermost on.
+  [[nodiscard]] std::uintptr_t address(std::size_t index) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(frames[count - 1 - index]);
+  }
+  [[nodiscard]] std::uint64_t hash() const noexcept { return hashes[count]; }
+};
+
+/// Gives each stack one name. Stacks are told apart by a hash of 64 bits: among the most that are kept, 131,072, two are equal
+/// with a probability of 5e-10.
+class stack_store {
+ public:
+  static constexpr std::size_t most_stacks = std::size_t{1} << 17;
+  static constexpr std::size_t most_text_bytes = std::size_t{16} << 20;
+
+  constexpr stack_store() noexcept = default;
+
+  /// The name of a known stack, else 0. Takes no lock.
+  [[nodiscard]] label find(std::uint64_t hash) const noexcept {
+    // Acquire pairs with the release in `grow`.
+    const known_table* const table = known_.load(std::memory_order_acquire);
+    if (table == nullptr) return 0;
+    for (std::size_t slot = slot_of(hash);; ++slot) {
+      const known& entry = table->entries()[slot & table->mask];
+      // Acquire pairs with the release in `remember`.
+      const std::uint64_t seen = entry.hash.load(std::memory_order_acquire);
+      if (seen == hash) [[likely]]
+        return entry.stack;
+      if (seen == 0) return 0;
+    }
+  }
+
+  /// The same for one that may be new; 0 if there is no room. `modules` has the module of each frame, innermost first. Under the
+  /// registry's lock.
+  [[nodiscard]] label add(registry& shared, abi_1::stack_recorder& sizes, const walked_stack& stack,
+                          const loaded_module* modules) noexcept {
+    if (const label found = find(stack.hash()); found != 0) return found;  // another thread was faster
+    if (count_ == most_stacks || sizes.text_bytes > most_text_bytes || !reserve(stack.count)) return 0;
+    const std::size_t shared_frames = shared_part(stack);
+    stack_text text{shared_frames == 0 ? 0 : outer_part(stack.hashes[shared_frames])->stack, shared_frames};
+    for (std::size_t index = shared_frames; index < stack.count; ++index) {
+      const loaded_module& module = modules[stack.count - 1 - index];
+      const label file = module.begin == 0 ? 0 : name_of(shared, sizes, module);
+      text.add({file, stack.address(index) - (file == 0 ? 0 : module.bias)});
+    }
+    const label name = intern_own(shared, sizes, text.view());
+    if (name == 0) return 0;
+    for (std::size_t index = shared_frames + 1; index <= stack.count; ++index)
+      *outer_part(stack.hashes[index]) = {stack.hashes[index], name};
+    parts_used_ += stack.count - shared_frames;
+    remember(*known_.load(std::memory_order_relaxed), stack.hash(), name);
+    ++count_;
+    sizes.bytes = known_bytes_ + parts_.bytes() + modules_.bytes();
+    return name;
+  }
+
+ private:
+  struct known {
+    std::atomic<std::uint64_t> hash;
+    label stack;
+  };
+  struct known_table {
+    std::size_t mask;
+
+    [[nodiscard]] known* entries() noexcept { return reinterpret_cast<known*>(this + 1); }
+    [[nodiscard]] const known* entries() const noexcept { return reinterpret_cast<const known*>(this + 1); }
+    [[nodiscard]] static std::size_t bytes_for(std::size_t slots) noexcept { return sizeof(known_table) + slots * sizeof(known); }
+  };
+  /// The outer frames of a stack, and the name of one that has them.
+  struct part {
+    std::uint64_t hash;
+    label stack;
+  };
+  struct named_module {
+    loaded_module module;
+    label name;
+  };
+
+  [[nodiscard]] static std::size_t slot_of(std::uint64_t hash) noexcept { return std::size_t{hash >> 20}; }
+
+  [[nodiscard]] label intern_own(registry& shared, abi_1::stack_recorder& sizes, std::string_view text) noexcept {
+    const std::size_t before = shared.labels == nullptr ? 0 : shared.labels->size();
+    const label name = intern(shared, text, label_limits{});
+    if (name == other_names || name == 0) return 0;
+    if (shared.labels->size() != before) ++sizes.names, sizes.text_bytes += text.size();
+    return name;
+  }
+
+  [[nodiscard]] label name_of(registry& shared, abi_1::stack_recorder& sizes, const loaded_module& module) noexcept {
+    if (last_module_ < modules_.size() && modules_[last_module_].module == module) return modules_[last_module_].name;
+    for (last_module_ = 0; last_module_ < modules_.size(); ++last_module_) {
+      if (modules_[last_module_].module == module) return modules_[last_module_].name;
+    }
+    const label name = intern_own(shared, sizes, module_name{module}.view());
+    if (name != 0 && !modules_.push_back({module, name})) return name;  // it is looked for again
+    return name;
+  }
+
+  /// How many outer frames the stack has in common with those so far.
+  [[nodiscard]] std::size_t shared_part(const walked_stack& stack) noexcept {
+    std::size_t begin = 0;
+    std::size_t end = stack.count + 1;
+    while (end - begin > 1) {
+      const std::size_t middle = begin + (end - begin) / 2;
+      (outer_part(stack.hashes[middle])->hash != 0 ? begin : end) = middle;
+    }
+    return begin;
+  }
+  /// The place of a part: with hash 0 if it is not there.
+  [[nodiscard]] part* outer_part(std::uint64_t hash) noexcept {
+    std::size_t slot = slot_of(hash);
+    while (parts_[slot & (parts_.size() - 1)].hash != 0 && parts_[slot & (parts_.size() - 1)].hash != hash) ++slot;
+    return &parts_[slot & (parts_.size() - 1)];
+  }
+
+  static void remember(known_table& table, std::uint64_t hash, label stack) noexcept {
+    std::size_t slot = slot_of(hash);
+    while (table.entries()[slot & table.mask].hash.load(std::memory_order_relaxed) != 0) ++slot;
+    known& free = table.entries()[slot & table.mask];
+    free.stack = stack;
+    free.hash.store(hash, std::memory_order_release);
+  }
+
+  /// Makes room for a stack with that many frames. False if the system has no memory.
+  [[nodiscard]] bool reserve(std::size_t frames) noexcept {
+    if (2 * (parts_used_ + frames) > parts_.size() && !grow_parts()) return false;
+    known_table* const table = known_.load(std::memory_order_relaxed);
+    return (table != nullptr && 2 * (count_ + 1) <= table->mask + 1) || grow(table);
+  }
+  [[nodiscard]] bool grow_parts() noexcept {
+    page_array<part> before;
+    std::swap(before, parts_);
+    if (!parts_.resize(before.empty() ? 1024 : 2 * before.size())) {
+      std::swap(before, parts_);
+      return false;
+    }
+    for (const part& each : before) {
+      if (each.hash != 0) *outer_part(each.hash) = each;
+    }
+    return true;
+  }
+  /// Threads may still be searching the smaller table, so that stays where it is; all of them together are as large as the last.
+  [[nodiscard]] bool grow(const known_table* before) noexcept {
+    const std::size_t slots = before == nullptr ? 1024 : 2 * (before->mask + 1);
+    void* const pages = map_pages(known_table::bytes_for(slots));
+    if (pages == nullptr) return false;
+    auto* const table = new (pages) known_table{slots - 1};
+    for (std::size_t slot = 0; before != nullptr && slot <= before->mask; ++slot) {
+      const known& entry = before->entries()[slot];
+      if (const std::uint64_t hash = entry.hash.load(std::memory_order_relaxed); hash != 0) remember(*table, hash, entry.stack);
+    }
+    known_bytes_ += known_table::bytes_for(slots);
+    known_.store(table, std::memory_order_release);
+    return true;
+  }
+
+  std::atomic<known_table*> known_{nullptr};
+  std::size_t known_bytes_ = 0;
+  std::size_t count_ = 0;
+  page_array<part> parts_;
+  std::size_t parts_used_ = 0;
+  page_array<named_module> modules_;
+  std::size_t last_module_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/stack_walk.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include <unwind.h>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+#if defined(__linux__)
+
+/// While it lives, a new file gets a descriptor of at least `lowest`. libunwind opens a pipe, to which it writes a byte from an
+/// address that it does not trust. Should the program close all descriptors, as daemons do, and get the same number for a file of
+/// its own, that byte would go there.
+class low_numbers_taken {
+ public:
+  low_numbers_taken() noexcept {
+    int number = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (number >= 0 && number < lowest) {
+      numbers_[count_++] = number;
+      number = ::fcntl(number, F_DUPFD_CLOEXEC, 0);
+    }
+    if (number >= 0) ::close(number);
+  }
+  low_numbers_taken(const low_numbers_taken&) = delete;
+  low_numbers_taken& operator=(const low_numbers_taken&) = delete;
+  ~low_numbers_taken() {
+    while (count_ != 0) ::close(numbers_[--count_]);
+  }
+
+ private:
+  static constexpr int lowest = 256;
+
+  int numbers_[lowest];
+  int count_ = 0;
+};
+
+#endif
+
+/// Walks the calling thread's stack. libunwind, where it is installed, remembers how to leave each function, and is some twenty
+/// times faster than the compiler's own library. It is loaded privately: on a link line it would take over exceptions.
+class stack_walker {
+ public:
+  /// Chooses a way and tries it: what the way does once only is then done. It may allocate.
+  void choose() noexcept {
+    void* frames[max_stack_frames];
+#if defined(__linux__)
+    if (backtrace_ == nullptr) {
+      const low_numbers_taken filled;
+      if (void* const library = ::dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL))
+        backtrace_ = reinterpret_cast<decltype(backtrace_)>(::dlsym(library, "unw_backtrace"));
+      (void)walk(frames, max_stack_frames);
+    }
+#endif
+    (void)walk(frames, max_stack_frames);
+  }
+
+  [[nodiscard]] const char* way() const noexcept { return backtrace_ != nullptr ? "libunwind" : "libgcc"; }
+
+  /// The addresses that functions return to, from the function that calls this one outwards, and their number.
+  [[nodiscard, gnu::always_inline]] int walk(void** frames, int room) const noexcept {
+    if (backtrace_ != nullptr) [[likely]]
+      return backtrace_(frames, room);
+    found_frames all{frames, room, 0};
+    (void)::_Unwind_Backtrace(take_frame, &all);
+    return all.count;
+  }
+
+ private:
+  struct found_frames {
+    void** frames;
+    int room;
+    int count;
+  };
+
+  static _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* data) {
+    auto& into = *static_cast<found_frames*>(data);
+    if (into.count == into.room) return _URC_END_OF_STACK;
+    const auto address = ::_Unwind_GetIP(context);
+    if (address == 0) return _URC_END_OF_STACK;
+    into.frames[into.count++] = reinterpret_cast<void*>(address);
+    return _URC_NO_REASON;
+  }
+
+  int (*backtrace_)(void**, int) = nullptr;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Chooses bytes at random, each with the same probability, independently of all others: a block is in the sample if one of its
+/// bytes is, so with the probability 1 - exp(-bytes / `stack_sample_bytes`). Belongs to one thread.
+class byte_sample {
+ public:
+  [[nodiscard]] bool takes(std::size_t bytes) noexcept {
+    if (state_ == 0) [[unlikely]]
+      seed(static_cast<std::uint64_t>(monotonic_ns()) ^ reinterpret_cast<std::uintptr_t>(this));
+    if (bytes < left_) [[likely]] {
+      left_ -= bytes;
+      return false;
+    }
+    left_ = distance();
+    return true;
+  }
+
+  void seed(std::uint64_t value) noexcept {
+    state_ = value * 0x9E3779B97F4A7C15U | 1;
+    for (int round = 0; round < 8; ++round) (void)random();
+    left_ = distance();
+  }
+
+ private:
+  /// xorshift64*
+  [[nodiscard]] std::uint64_t random() noexcept {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return state_ * 0x2545F4914F6CDD1DU;
+  }
+
+  /// The number of the next chosen byte, from 1: exponentially distributed with the mean `stack_sample_bytes`. By von Neumann's
+  /// method ("Various techniques used in connection with random digits", 1951), which compares random numbers alone: a logarithm
+  /// would have C programs under `memprof run` load the library of mathematics.
+  [[nodiscard]] std::uint64_t distance() noexcept {
+    for (std::uint64_t whole = 0;; ++whole) {
+      const std::uint64_t first = random();
+      std::uint64_t last = first;
+      bool is_even = true;
+      for (std::uint64_t next = random(); next < last; next = random()) {
+        last = next;
+        is_even = !is_even;
+      }
+      static_assert(stack_sample_bytes == std::size_t{1} << 16);
+      if (is_even) return (whole << 16) + (first >> 48) + 1;
+    }
+  }
+
+  std::uint64_t state_ = 0;
+  std::uint64_t left_ = 0;
+};
+
+/// The part of each thread.
+struct stack_thread {
+  byte_sample sample;
+  std::uintptr_t walking_at = 0;  ///< the frame that walks this thread's stack; 0: none
+  bool has_walked = false;
+};
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local stack_thread this_stack_thread{};
+
+/// The process's recorder. Never destroyed.
+struct heap_stack_recorder : abi_1::stack_recorder {
+  stack_walker walker;
+  stack_store* store = nullptr;
+
+  constexpr heap_stack_recorder() noexcept : abi_1::stack_recorder{prepare_recorder} {}
+
+  static void prepare_recorder(abi_1::stack_recorder& general) noexcept {
+    auto& self = static_cast<heap_stack_recorder&>(general);
+    self.walker.choose();
+    self.way = self.walker.way();
+    if (self.store != nullptr) return;
+    if (void* const pages = map_pages(sizeof(stack_store))) self.store = new (pages) stack_store;
+  }
+};
+inline constinit heap_stack_recorder process_stacks{};
+
+/// Captures find the recorder in the registry.
+inline const bool has_stack_recorder = [] {
+  abi_1::process_registry.stacks.store(&process_stacks, std::memory_order_release);
+  return true;
+}();
+
+/// The thread's first walk: the loader then allocates what the walking library keeps for each thread.
+[[gnu::cold, gnu::noinline]] inline void walk_first(stack_thread& self) noexcept {
+  const internal_guard hidden;
+  void* frames[max_stack_frames];
+  (void)process_stacks.walker.walk(frames, static_cast<int>(max_stack_frames));
+  self.has_walked = true;
+}
+
+/// The name of a stack that was not seen before; 0 if there is none.
+[[nodiscard, gnu::cold, gnu::noinline]] inline label name_new_stack(registry& shared, const walked_stack& stack) noexcept {
+  loaded_module modules[max_stack_frames];
+  for (std::size_t index = 0; index < stack.count; ++index) {
+    // A call's return address may lie behind the end of its function, but not of its module.
+    modules[index] = find_module_of(reinterpret_cast<std::uintptr_t>(stack.frames[index]) - 1);
+  }
+  const control_guard control{shared};
+  return process_stacks.store->add(shared, process_stacks, stack, modules);
+}
+
+/// The name of the stack of the hook that calls this, and of what called it; 0 if it cannot be had.
+///
+/// A hook that finds its own thread walking was called by a signal handler, or by the walker itself, and gives its block no
+/// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`.
+[[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared) noexcept {
+  const errno_guard kept;
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  stack_thread& self = this_stack_thread;
+  label name = 0;
+  if (process_stacks.store != nullptr && here >= self.walking_at) [[likely]] {
+    if (!self.has_walked) [[unlikely]]
+      walk_first(self);
+    void* frames[max_stack_frames + 1];
+    self.walking_at = here;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const int found = process_stacks.walker.walk(frames, static_cast<int>(max_stack_frames) + 1);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    self.walking_at = 0;
+    if (found > 1) {  // the first is this function
+      const walked_stack stack{frames + 1, static_cast<std::size_t>(found) - 1};
+      name = process_stacks.store->find(stack.hash());
+      if (name == 0) name = name_new_stack(shared, stack);
+    }
+  }
+  if (name == 0) process_stacks.missing.fetch_add(1, std::memory_order_relaxed);
+  return name;
+}
+
+/// Whether a block of that size gets a stack.
+[[nodiscard]] inline bool wants_stack(std::uint32_t recorded, std::size_t bytes) noexcept {
+  return recorded == static_cast<std::uint32_t>(stack_capture::all) || bytes >= stacked_from_bytes ||
+         this_stack_thread.sample.takes(bytes);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
 
 #include <atomic>
 #include <cstddef>
@@ -23226,6 +24852,17 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   }
 }
 
+/// Records an allocation in a capture with stacks. The only way to there, so that a stack begins with the same frames each time.
+[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address,
+                                                std::size_t bytes) noexcept {
+  if (self.doing().load(std::memory_order_relaxed) != activity::idle)
+    return record_heap_inside(event_kind::allocate, address, bytes);
+  const std::uint32_t recorded = shared.heap_stacks.load(std::memory_order_relaxed);
+  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared) : 0;
+  record_words<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
+                          packed_tail({0, 0, 0, stack, event_kind::allocate, cpu_space, 0}));
+}
+
 /// Records what the heap does, unless this thread is inside the profiler or a tracked resource.
 [[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
   registry& shared = abi_1::process_registry;
@@ -23233,6 +24870,8 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   thread_slot& self = abi_1::this_thread;
+  if (kind == event_kind::allocate && shared.heap_stacks.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return record_with_stack(shared, self, address, bytes);
   if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
     return record_heap_inside(kind, address, bytes);
   if (is_own_block_freed(shared, kind, address)) [[unlikely]]
@@ -23245,10 +24884,10 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_12
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_13) && (defined(MEMPROF_WITH_MALLOC))
-#define MEMPROF_SINGLE_HEADER_13
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/backend/malloc_family.hpp>
 /// @file
@@ -23471,10 +25110,10 @@ MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std:
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_13
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_14) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_14
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -23678,10 +25317,1928 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_14
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_15) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_15
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_20
+
+// ---- <memprof/backend/cuda.hpp>
+/// @file
+/// Captures of programs that call CUDA's runtime or driver themselves: `memprof::begin_capture<memprof::cuda_backend>()`.
+///
+/// Needs no header and no library of CUDA to build: the driver and CUPTI are loaded when a capture begins. On glibc before 2.34,
+/// link with `${CMAKE_DL_LIBS}`. For tensors of libtorch, whose allocator hands out parts of what it takes from CUDA, there is
+/// <memprof/backend/torch_cuda.hpp>.
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+// ---- <memprof/backend/cuda/cupti_library.hpp>
+// ---- <memprof/backend/cuda/driver_interface.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What memprof uses of CUDA's driver and of CUPTI, declared here so that no CUDA header is needed: layouts and numbers are part
+/// of their binary interfaces. `tests/cuda/interface.cpp` compares them with the headers, where these are.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// `CUdeviceptr`, `CUmemGenericAllocationHandle`, or a handle of an opaque type as a number.
+using number = std::uint64_t;
+
+inline constexpr int success = 0;        ///< of a `CUresult` and of a `CUptiResult`
+inline constexpr int out_of_memory = 2;  ///< `CUDA_ERROR_OUT_OF_MEMORY`
+
+/// `CUpti_CallbackDomain`.
+enum class domain : int { driver = 1, resource = 3, synchronize = 4 };
+
+/// `CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING` and `CUPTI_CBID_SYNCHRONIZE_...`.
+inline constexpr std::uint32_t context_destroy_starting = 2;
+inline constexpr std::uint32_t stream_synchronized = 1;
+inline constexpr std::uint32_t context_synchronized = 2;
+
+/// `CUpti_driver_api_trace_cbid`, of the calls that memprof follows.
+enum class driver_call : std::uint32_t {
+  free_host = 38,
+  host_alloc = 39,
+  array_destroy = 89,
+  alloc = 243,
+  alloc_pitch = 244,
+  free = 245,
+  host_alloc_v2 = 271,
+  array_create = 272,
+  array_3d_create = 274,
+  alloc_host = 294,
+  mipmapped_array_create = 347,
+  mipmapped_array_destroy = 349,
+  alloc_managed = 371,
+  create = 549,
+  release = 550,
+  map = 551,
+  unmap = 552,
+  retain_handle = 565,
+  alloc_async = 598,
+  alloc_async_per_thread = 599,  ///< `_ptsz`: stream 0 is the thread's own default stream
+  free_async = 600,
+  free_async_per_thread = 601,
+  pool_create = 607,
+  pool_destroy = 608,
+  alloc_from_pool_async = 611,
+  alloc_from_pool_async_per_thread = 612,
+};
+
+inline constexpr driver_call driver_calls[] = {
+    driver_call::free_host,
+    driver_call::host_alloc,
+    driver_call::array_destroy,
+    driver_call::alloc,
+    driver_call::alloc_pitch,
+    driver_call::free,
+    driver_call::host_alloc_v2,
+    driver_call::array_create,
+    driver_call::array_3d_create,
+    driver_call::alloc_host,
+    driver_call::alloc_managed,
+    driver_call::mipmapped_array_create,
+    driver_call::create,
+    driver_call::mipmapped_array_destroy,
+    driver_call::release,
+    driver_call::map,
+    driver_call::unmap,
+    driver_call::retain_handle,
+    driver_call::alloc_async,
+    driver_call::alloc_async_per_thread,
+    driver_call::free_async,
+    driver_call::free_async_per_thread,
+    driver_call::pool_create,
+    driver_call::pool_destroy,
+    driver_call::alloc_from_pool_async,
+    driver_call::alloc_from_pool_async_per_thread,
+};
+
+/// `CUpti_CallbackData`.
+struct callback_data {
+  int site;  ///< 0: the call begins, 1: it has ended
+  const char* function;
+  const void* parameters;
+  const void* result;  ///< a `CUresult`, once it has ended
+  const char* symbol;
+  void* context;  ///< current on the thread, or null
+  std::uint32_t context_number;
+  std::uint64_t* kept;  ///< 64 bits kept from the call's begin to its end
+  std::uint32_t correlation;
+};
+inline constexpr int call_begins = 0;
+
+/// `CUpti_ResourceData` and `CUpti_SynchronizeData`.
+struct resource_data {
+  void* context;
+  void* stream;
+};
+
+/// `CUpti_SubscriberParams`.
+struct subscriber_parameters {
+  std::size_t size;
+  const char* name;
+  char* holder;  ///< receives the name of whoever has subscribed already
+  std::size_t holder_size;
+};
+/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`, and the error for numbers of calls that the library does not know.
+inline constexpr int another_subscriber = 39;
+inline constexpr int invalid_parameter = 1;
+
+/// `CUpti_CallbackFunc`.
+using callback = void (*)(void* user, domain where, std::uint32_t id, const void* data);
+
+/// `CUmemLocation`.
+struct location {
+  int type;  ///< 0: none, 1: a device, from 2: of the host
+  int id;
+};
+
+/// `CUmemAllocationProp` and `CUmemPoolProps`, as far as they are read.
+struct allocation_properties {
+  int type;  ///< 1: pinned, 2: managed
+  int handle_types;
+  location where;
+};
+inline constexpr int managed_type = 2;
+
+/// `CUDA_ARRAY_DESCRIPTOR`.
+struct array_descriptor {
+  std::size_t width;
+  std::size_t height;
+  int format;
+  unsigned channels;
+};
+
+/// `CUDA_ARRAY3D_DESCRIPTOR`.
+struct array_3d_descriptor {
+  std::size_t width;
+  std::size_t height;
+  std::size_t depth;
+  int format;
+  unsigned channels;
+  unsigned flags;
+};
+inline constexpr unsigned array_without_memory = 0x40 | 0x80;  ///< `CUDA_ARRAY3D_SPARSE`, `CUDA_ARRAY3D_DEFERRED_MAPPING`
+
+// The parameters of the calls, as `cuMemAlloc_v2_params` and so on have them. Where a call returns a `number`, they point to it.
+
+/// Of `alloc`, `alloc_managed`, `alloc_host` and `host_alloc`, and the beginning of those of the asynchronous ones.
+struct alloc_parameters {
+  const void* address;
+  std::size_t bytes;
+};
+struct alloc_pitch_parameters {
+  const void* address;
+  const std::size_t* pitch;
+  std::size_t width;
+  std::size_t height;
+};
+struct alloc_async_parameters {
+  const void* address;
+  std::size_t bytes;
+  number stream;
+};
+struct alloc_from_pool_parameters {
+  const void* address;
+  std::size_t bytes;
+  number pool;
+  number stream;
+};
+/// Of `free`, `free_host`, the `_destroy` calls and `release`; the beginning of those of `free_async`.
+struct free_parameters {
+  number freed;
+};
+struct free_async_parameters {
+  number freed;
+  number stream;
+};
+struct array_parameters {
+  const void* array;
+  const array_descriptor* described;
+};
+struct array_3d_parameters {
+  const void* array;
+  const array_3d_descriptor* described;
+  unsigned levels;  ///< of `mipmapped_array_create` alone
+};
+struct create_parameters {
+  const void* handle;
+  std::size_t bytes;
+  const allocation_properties* properties;
+};
+struct map_parameters {
+  number address;
+  std::size_t bytes;
+  std::size_t offset;
+  number handle;
+};
+struct unmap_parameters {
+  number address;
+  std::size_t bytes;
+};
+struct retain_parameters {
+  const void* handle;
+  number address;
+};
+struct pool_parameters {
+  const void* pool;
+  const allocation_properties* properties;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <dlfcn.h>
+
+/// @file
+/// CUDA's driver and CUPTI, loaded while the program runs: a program starts without them.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// CUPTI's functions, and one subscription to its callbacks. Not thread-safe, except that callbacks may arrive on any thread.
+class cupti_library {
+ public:
+  /// Loads both, once they are there, and subscribes `receive(user, ...)` to the calls that memprof follows. Returns why that
+  /// failed; empty on success.
+  [[nodiscard]] std::string subscribe(callback receive, void* user) {
+    if (subscriber_ != nullptr) return {};
+    std::string why_not = load();
+    if (!why_not.empty()) return why_not;
+    why_not = subscribe_to(receive, user);
+    if (!why_not.empty()) return why_not;
+    is_enabled_ = false;
+    // A driver older than a call does not know its number.
+    for (const driver_call call : driver_calls) enable(domain::driver, static_cast<std::uint32_t>(call));
+    enable(domain::resource, context_destroy_starting);
+    enable(domain::synchronize, stream_synchronized);
+    enable(domain::synchronize, context_synchronized);
+    if (is_enabled_) return {};
+    unsubscribe();
+    return "CUPTI does not report the driver's calls (" + words_of(failure_) + ")";
+  }
+
+  /// No callback begins after it.
+  void unsubscribe() noexcept {
+    if (subscriber_ == nullptr) return;
+    (void)unsubscribe_(subscriber_);
+    subscriber_ = nullptr;
+  }
+
+  [[nodiscard]] int device_of(void* context, std::uint32_t* device) const noexcept {
+    return device_of_ == nullptr ? invalid_parameter : device_of_(context, device);
+  }
+  [[nodiscard]] int number_of(void* context, std::uint32_t* number_of_context) const noexcept {
+    return number_of_ == nullptr ? invalid_parameter : number_of_(context, number_of_context);
+  }
+
+  /// The driver's function of that name, or null.
+  template <class Function>
+  [[nodiscard]] Function* driver_function(const char* name) const noexcept {
+    return driver_ == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(driver_, name));
+  }
+
+ private:
+  [[nodiscard]] static void* open(const std::string& name, int further = 0) noexcept {
+    return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | further);
+  }
+
+  /// Never closes what it has opened: the driver lives until the process ends.
+  [[nodiscard]] std::string load() {
+    if (cupti_ != nullptr) return {};
+    if (driver_ == nullptr) driver_ = open("libcuda.so.1");
+    if (driver_ == nullptr) return "there is no CUDA: libcuda.so.1, which NVIDIA's driver installs, cannot be loaded";
+    int version = 0;
+    if (auto* const get_version = driver_function<int(int*)>("cuDriverGetVersion"); get_version != nullptr)
+      (void)get_version(&version);
+    constexpr int versions_in_major = 1000;
+    cupti_ = open_cupti(version / versions_in_major);
+    if (cupti_ == nullptr) {
+      return "CUPTI, which comes with the CUDA toolkit, cannot be loaded; put the directory of libcupti.so into LD_LIBRARY_PATH";
+    }
+    find(subscribe_v2_, "cuptiSubscribe_v2");
+    find(subscribe_v1_, "cuptiSubscribe");
+    find(unsubscribe_, "cuptiUnsubscribe");
+    find(enable_, "cuptiEnableCallback");
+    find(words_, "cuptiGetResultString");
+    find(device_of_, "cuptiGetDeviceId");
+    find(number_of_, "cuptiGetContextId");
+    if (subscribe_v1_ != nullptr && unsubscribe_ != nullptr && enable_ != nullptr) return {};
+    cupti_ = nullptr;
+    return "the libcupti.so that was loaded is not CUPTI";
+  }
+
+  /// The one that the program has loaded; otherwise the newest that fits the driver.
+  [[nodiscard]] static void* open_cupti(int newest) {
+    constexpr int oldest = 11;
+    if (newest < oldest) newest = 13;
+    const auto versions = [&](const std::string& folder, int further) -> void* {
+      for (int version = newest; version >= oldest; --version) {
+        if (void* const found = open(folder + "libcupti.so." + std::to_string(version), further)) return found;
+      }
+      return open(folder + "libcupti.so", further);
+    };
+    if (void* const found = versions("", RTLD_NOLOAD)) return found;
+    if (void* const found = versions("", 0)) return found;
+    for (const char* const variable : {"CUDA_HOME", "CUDA_PATH", ""}) {
+      const char* const set = *variable == '\0' ? "/usr/local/cuda" : std::getenv(variable);
+      if (set == nullptr) continue;
+      for (const char* const folder : {"/lib64/", "/extras/CUPTI/lib64/"}) {
+        if (void* const found = versions(set + std::string{folder}, 0)) return found;
+      }
+    }
+    return nullptr;
+  }
+
+  template <class Function>
+  void find(Function*& function, const char* name) const noexcept {
+    function = reinterpret_cast<Function*>(::dlsym(cupti_, name));
+  }
+
+  /// By the call that knows several subscribers, and names the one in the way; or else by the older one.
+  [[nodiscard]] std::string subscribe_to(callback receive, void* user) {
+    std::array<char, 128> holder{};
+    int result = invalid_parameter;
+    if (subscribe_v2_ != nullptr) {
+      subscriber_parameters asked{sizeof asked, "memprof", holder.data(), holder.size() - 1};
+      result = subscribe_v2_(&subscriber_, receive, user, &asked);
+    }
+    if (result != success && result != another_subscriber) result = subscribe_v1_(&subscriber_, receive, user);
+    if (result == success) return {};
+    subscriber_ = nullptr;
+    if (result != another_subscriber) return "CUPTI refuses (" + words_of(result) + ")";
+    const std::string who = holder[0] == '\0' ? "another tool" : holder.data();
+    return who +
+           " has CUPTI's callbacks, which it shares with nobody; run without it (Nsight Systems and Compute, cuda-gdb, "
+           "compute-sanitizer, and PyTorch's profiler use them)";
+  }
+
+  void enable(domain where, std::uint32_t id) noexcept {
+    const int result = enable_(1, subscriber_, where, id);
+    if (result != success) failure_ = result;
+    is_enabled_ = is_enabled_ || (result == success && where == domain::driver);
+  }
+
+  [[nodiscard]] std::string words_of(int result) const {
+    const char* text = nullptr;
+    if (words_ != nullptr && words_(result, &text) == success && text != nullptr) return text;
+    return "error " + std::to_string(result);
+  }
+
+  void* driver_ = nullptr;
+  void* cupti_ = nullptr;
+  void* subscriber_ = nullptr;
+  bool is_enabled_ = false;
+  int failure_ = success;
+
+  int (*subscribe_v2_)(void** subscriber, callback receive, void* user, subscriber_parameters*) = nullptr;
+  int (*subscribe_v1_)(void** subscriber, callback receive, void* user) = nullptr;
+  int (*unsubscribe_)(void* subscriber) = nullptr;
+  int (*enable_)(std::uint32_t is_on, void* subscriber, domain where, std::uint32_t id) = nullptr;
+  int (*words_)(int result, const char** text) = nullptr;
+  int (*device_of_)(void* context, std::uint32_t* device) = nullptr;
+  int (*number_of_)(void* context, std::uint32_t* number) = nullptr;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/device_readings.hpp>
+// ---- <memprof/backend/cuda/driver_questions.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What memprof asks the driver, outside of callbacks.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A pool's counters. Bytes.
+struct pool_counters {
+  std::uint64_t reserved = 0;
+  std::uint64_t reserved_peak = 0;  ///< since the last reset
+  std::uint64_t used = 0;
+  std::uint64_t used_peak = 0;
+};
+
+/// A device's memory. Bytes.
+struct device_counters {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
+
+/// Functions of the driver; those that it lacks answer nothing. None creates a context.
+class driver_questions {
+ public:
+  void find(const cupti_library& library) noexcept {
+    find(library, count_, "cuDeviceGetCount");
+    find(library, current_device_, "cuCtxGetDevice");
+    find(library, state_, "cuDevicePrimaryCtxGetState");
+    find(library, retain_, "cuDevicePrimaryCtxRetain");
+    find(library, release_, "cuDevicePrimaryCtxRelease_v2");
+    find(library, push_, "cuCtxPushCurrent_v2");
+    find(library, pop_, "cuCtxPopCurrent_v2");
+    find(library, memory_, "cuMemGetInfo_v2");
+    find(library, own_pool_, "cuDeviceGetDefaultMemPool");
+    find(library, get_, "cuMemPoolGetAttribute");
+    find(library, set_, "cuMemPoolSetAttribute");
+  }
+
+  /// 0 before the program has initialised CUDA.
+  [[nodiscard]] int device_count() const noexcept {
+    int count = 0;
+    return count_ != nullptr && count_(&count) == success ? count : 0;
+  }
+
+  /// False if the device has no context that could be asked.
+  [[nodiscard]] bool memory_of(int device, device_counters& found) const noexcept {
+    if (memory_ == nullptr) return false;
+    int current = -1;
+    if (current_device_ != nullptr && current_device_(&current) == success && current == device)
+      return memory_(&found.free, &found.total) == success;
+    if (!is_in_use(device)) return false;
+    void* context = nullptr;
+    if (retain_(&context, device) != success) return false;
+    bool is_found = false;
+    if (push_(context) == success) {
+      is_found = memory_(&found.free, &found.total) == success;
+      (void)pop_(&context);
+    }
+    (void)release_(device);
+    return is_found;
+  }
+
+  /// The pool that a device has from the start; 0 if it has none.
+  [[nodiscard]] number own_pool_of(int device) const noexcept {
+    number pool = 0;
+    return own_pool_ != nullptr && own_pool_(&pool, device) == success ? pool : 0;
+  }
+
+  [[nodiscard]] bool counters_of(number pool, pool_counters& found) const noexcept {
+    if (get_ == nullptr) return false;
+    return get_(pool, reserved_attribute, &found.reserved) == success &&
+           get_(pool, reserved_attribute + 1, &found.reserved_peak) == success &&
+           get_(pool, used_attribute, &found.used) == success && get_(pool, used_attribute + 1, &found.used_peak) == success;
+  }
+
+  /// Begins the high-water marks of a pool again, at what it holds now.
+  void reset_peaks_of(number pool) const noexcept {
+    if (set_ == nullptr) return;
+    std::uint64_t none = 0;
+    (void)set_(pool, reserved_attribute + 1, &none);
+    (void)set_(pool, used_attribute + 1, &none);
+  }
+
+ private:
+  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT and CU_MEMPOOL_ATTR_USED_MEM_CURRENT, each followed by its high-water mark.
+  static constexpr int reserved_attribute = 5;
+  static constexpr int used_attribute = 7;
+
+  template <class Function>
+  static void find(const cupti_library& library, Function*& function, const char* name) noexcept {
+    function = library.driver_function<Function>(name);
+  }
+
+  [[nodiscard]] bool is_in_use(int device) const noexcept {
+    if (state_ == nullptr || retain_ == nullptr || release_ == nullptr || push_ == nullptr || pop_ == nullptr) return false;
+    unsigned flags = 0;
+    int is_active = 0;
+    return state_(device, &flags, &is_active) == success && is_active != 0;
+  }
+
+  int (*count_)(int* count) = nullptr;
+  int (*current_device_)(int* device) = nullptr;
+  int (*state_)(int device, unsigned* flags, int* is_active) = nullptr;
+  int (*retain_)(void** context, int device) = nullptr;
+  int (*release_)(int device) = nullptr;
+  int (*push_)(void* context) = nullptr;
+  int (*pop_)(void** context) = nullptr;
+  int (*memory_)(std::size_t* free, std::size_t* total) = nullptr;
+  int (*own_pool_)(number* pool, int device) = nullptr;
+  int (*get_)(number pool, int attribute, void* value) = nullptr;
+  int (*set_)(number pool, int attribute, void* value) = nullptr;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/places.hpp>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+/// @file
+/// The names of CUDA's memory in a profile: spaces, streams and pools.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Whose memory it is.
+enum class memory_kind : std::uint8_t { device, managed, pinned };
+
+/// Where a call allocates or frees.
+struct place {
+  memory_kind kind = memory_kind::device;
+  std::uint32_t device = 0;
+  std::uint32_t context = 0;  ///< CUPTI's number
+  bool is_on_stream = false;  ///< ordered on `stream`, from `pool`
+  std::uint64_t stream = 0;
+  std::uint64_t pool = 0;
+};
+
+/// What is recorded of a space.
+struct recorded_bytes {
+  std::int64_t live = 0;
+  std::int64_t on_streams = 0;  ///< those of the stream-ordered allocator
+  std::int64_t pending = 0;     ///< not live: freed on streams that the host has not waited for
+  std::int64_t pending_peak = 0;
+};
+
+/// The spaces "cuda:0", "cuda:0 managed" and so on, and "pinned". A call takes the registry's lock if a space is new.
+class spaces {
+ public:
+  static constexpr std::uint32_t max_devices = 64;
+
+  /// Without taking a lock; `any_space` if nothing was found there yet.
+  [[nodiscard]] space_id of_device(std::uint32_t device) const noexcept {
+    if (device >= max_devices || !device_[device].has_value()) return space_id{any_space};
+    return *device_[device];
+  }
+
+  /// Devices beyond the limit count as the last.
+  [[nodiscard]] space_id find(memory_kind kind, std::uint32_t device) noexcept {
+    if (kind == memory_kind::pinned) return find(pinned_, "pinned");
+    if (device >= max_devices) device = max_devices - 1;
+    constexpr std::string_view prefix = "cuda:";
+    constexpr std::string_view suffix = " managed";
+    std::array<char, prefix.size() + 2 + suffix.size()> text{};
+    prefix.copy(text.data(), prefix.size());
+    char* end = std::to_chars(text.data() + prefix.size(), text.data() + prefix.size() + 2, device).ptr;
+    if (kind == memory_kind::managed) end += suffix.copy(end, suffix.size());
+    std::optional<memory_space>& known = (kind == memory_kind::managed ? managed_ : device_)[device];
+    return find(known, {text.data(), static_cast<std::size_t>(end - text.data())});
+  }
+
+ private:
+  [[nodiscard]] static space_id find(std::optional<memory_space>& known, std::string_view name) noexcept {
+    if (!known.has_value()) known.emplace(name);
+    return *known;
+  }
+
+  std::array<std::optional<memory_space>, max_devices> device_{};
+  std::array<std::optional<memory_space>, max_devices> managed_{};
+  std::optional<memory_space> pinned_;
+};
+
+/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`, the names of which 0 is one, too.
+inline constexpr std::uint64_t legacy_stream = 1;
+inline constexpr std::uint64_t per_thread_stream = 2;
+
+/// A handle as text: "0x55d0c0a1b2c0".
+class handle_text {
+ public:
+  explicit handle_text(std::uint64_t handle) noexcept {
+    constexpr int hexadecimal = 16;
+    end_ = std::to_chars(text_.data() + 2, text_.data() + text_.size(), handle, hexadecimal).ptr;
+  }
+  handle_text(const handle_text&) = delete;
+  handle_text& operator=(const handle_text&) = delete;
+  [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), static_cast<std::size_t>(end_ - text_.data())}; }
+
+ private:
+  std::array<char, 2 + 16> text_{'0', 'x'};
+  char* end_ = nullptr;
+};
+
+/// The name of a stream, and of the pool that it allocates from; 0: the device's own. Takes the registry's lock.
+[[nodiscard]] inline stream_and_pool name_stream_and_pool(std::uint64_t stream, std::uint64_t pool) noexcept {
+  const handle_text pool_handle{pool};
+  const std::string_view pool_name = pool == 0 ? std::string_view{} : pool_handle.view();
+  if (stream <= legacy_stream) return stream_and_pool{"default", pool_name};
+  if (stream == per_thread_stream) return stream_and_pool{"default of each thread", pool_name};
+  return stream_and_pool{handle_text{stream}.view(), pool_name};
+}
+
+/// A cache of the names of the streams and pools that were used recently. Not thread-safe.
+class stream_names {
+ public:
+  [[nodiscard]] stream_and_pool find(std::uint64_t stream, std::uint64_t pool) noexcept {
+    constexpr unsigned object_bits = 6;  // handles are addresses of objects larger than that
+    named& place = named_[((stream ^ pool) >> object_bits) % named_.size()];
+    if (place.name == stream_and_pool{} || place.stream != stream || place.pool != pool)
+      place = {stream, pool, name_stream_and_pool(stream, pool)};
+    return place.name;
+  }
+
+ private:
+  struct named {
+    std::uint64_t stream = 0;
+    std::uint64_t pool = 0;
+    stream_and_pool name;
+  };
+
+  std::array<named, 32> named_{};
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/pool_table.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A memory pool that the program made, and whose memory it hands out.
+struct known_pool {
+  std::uint64_t handle;
+  memory_kind kind;
+  std::uint32_t device;
+};
+
+/// The kind and the device of memory with these properties; `device` if they name none.
+[[nodiscard]] inline known_pool pool_of(std::uint64_t handle, const allocation_properties& described,
+                                        std::uint32_t device) noexcept {
+  constexpr int on_device = 1;
+  const bool is_on_device = described.where.type == on_device;
+  if (is_on_device && described.where.id >= 0) device = static_cast<std::uint32_t>(described.where.id);
+  if (described.type == managed_type) return {handle, memory_kind::managed, device};
+  return {handle, is_on_device ? memory_kind::device : memory_kind::pinned, device};
+}
+
+/// The pools that the program has; few, so they are searched one by one.
+class pool_table {
+ public:
+  void clear() noexcept {
+    const lock_guard guard{lock_};
+    pools_.clear();
+  }
+  /// Forgotten if the system has no memory: then its blocks count as the current device's.
+  void add(const known_pool& made) noexcept {
+    const lock_guard guard{lock_};
+    (void)pools_.push_back(made);
+  }
+  /// Removes the pool into `removed`; false if it is unknown.
+  [[nodiscard]] bool take(std::uint64_t handle, known_pool& removed) noexcept {
+    const lock_guard guard{lock_};
+    for (std::size_t index = pools_.size(); index-- != 0;) {
+      if (pools_[index].handle != handle) continue;
+      removed = pools_[index];
+      pools_.erase(index);
+      return true;
+    }
+    return false;
+  }
+  /// `otherwise` for a pool that is unknown, such as the device's own.
+  [[nodiscard]] known_pool find(std::uint64_t handle, const known_pool& otherwise) noexcept {
+    const lock_guard guard{lock_};
+    for (std::size_t index = pools_.size(); index-- != 0;) {
+      if (pools_[index].handle == handle) return pools_[index];
+    }
+    return otherwise;
+  }
+  /// Under the table's lock: no pool is destroyed meanwhile.
+  template <class Visitor>
+  void for_each(Visitor&& visit) noexcept {
+    const lock_guard guard{lock_};
+    for (const known_pool& pool : pools_) visit(pool);
+  }
+
+ private:
+  futex_lock lock_;
+  page_array<known_pool> pools_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/tracker.hpp>
+// ---- <memprof/backend/cuda/begun_calls.hpp>
+// ---- <memprof/backend/cuda/block_table.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What a backend remembers of CUDA's blocks: a free says neither the space nor the size. In memory of its own.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A block that the program has.
+struct held_block {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint32_t context;  ///< CUPTI's number of the context that it was allocated in
+  space_id space;
+  label stream_and_pool;    ///< 0: its calls were not ordered on a stream
+  bool is_divided = false;  ///< its parts are recorded
+};
+
+/// The blocks by address.
+class block_table {
+ public:
+  /// False if the system has no memory.
+  [[nodiscard]] bool put(const held_block& held) noexcept {
+    const live_blocks::insertion made = table_.insert(held.address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {held.address, held.bytes, std::uint64_t{held.context} << 32 | held.stream_and_pool,
+                   std::uint64_t{held.is_divided} << divided_bit | held.space.value};
+    return true;
+  }
+
+  /// Removes the block at `address` into `taken`; false if there is none.
+  [[nodiscard]] bool take(std::uint64_t address, held_block& taken) noexcept {
+    const live_blocks::place found = table_.find(address);
+    if (!found) return false;
+    taken = to_held(*found.entry);
+    table_.erase(found);
+    return true;
+  }
+
+  [[nodiscard]] bool has(std::uint64_t address) const noexcept { return table_.at(address) != nullptr; }
+  [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
+
+  /// In no particular order; `visit` must not change the table.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    table_.for_each([&](const block& entry) { visit(to_held(entry)); });
+  }
+
+ private:
+  [[nodiscard]] static held_block to_held(const block& entry) noexcept {
+    return {entry.address,
+            entry.bytes,
+            static_cast<std::uint32_t>(entry.born_thread >> 32),
+            space_id{static_cast<std::uint8_t>(entry.owner)},
+            static_cast<label>(entry.born_thread),
+            (entry.owner >> divided_bit & 1) != 0};
+  }
+
+  static constexpr unsigned divided_bit = 8;  // above the space
+
+  live_blocks table_;
+};
+
+/// Memory made by `cuMemCreate`: it is the handle's, and lives until that is released and mapped nowhere.
+struct held_memory {
+  std::uint64_t handle;
+  std::uint64_t bytes;
+  space_id space;
+  std::uint32_t handles;   ///< how often it was created or retained and not yet released
+  std::uint32_t mappings;  ///< how often it is mapped
+
+  [[nodiscard]] bool is_unused() const noexcept { return handles == 0 && mappings == 0; }
+};
+
+/// The memory by its handle.
+class memory_table {
+ public:
+  /// Adds it or replaces what is known of the handle. False if the system has no memory.
+  [[nodiscard]] bool put(const held_memory& held) noexcept {
+    const live_blocks::insertion made = table_.insert(held.handle);
+    if (made.entry == nullptr) return false;
+    *made.entry = {held.handle, held.bytes, std::uint64_t{held.handles} << 32 | held.mappings, held.space.value};
+    return true;
+  }
+  /// False if the handle is unknown.
+  [[nodiscard]] bool get(std::uint64_t handle, held_memory& found) const noexcept {
+    const block* const entry = table_.at(handle);
+    if (entry == nullptr) return false;
+    found = {entry->address, entry->bytes, space_id{static_cast<std::uint8_t>(entry->owner)},
+             static_cast<std::uint32_t>(entry->born_thread >> 32), static_cast<std::uint32_t>(entry->born_thread)};
+    return true;
+  }
+  void erase(std::uint64_t handle) noexcept {
+    if (const live_blocks::place found = table_.find(handle)) table_.erase(found);
+  }
+
+ private:
+  live_blocks table_;
+};
+
+/// Where memory of a handle is mapped.
+struct mapping {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t handle;
+};
+
+/// The mappings by address.
+class mapping_table {
+ public:
+  /// False if the system has no memory.
+  [[nodiscard]] bool put(const mapping& added) noexcept {
+    const live_blocks::insertion made = table_.insert(added.address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {added.address, added.bytes, added.handle, 0};
+    return true;
+  }
+  [[nodiscard]] bool take(std::uint64_t address, mapping& taken) noexcept {
+    const live_blocks::place found = table_.find(address);
+    if (!found) return false;
+    taken = {found->address, found->bytes, found->born_thread};
+    table_.erase(found);
+    return true;
+  }
+
+ private:
+  live_blocks table_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A call that frees, from its begin to its end; 0: it freed nothing that is known.
+using ticket = std::uint64_t;
+
+/// What a call did when it began, to take back if it fails.
+struct begun_call {
+  enum class what : std::uint8_t { free, release, unmap };
+
+  ticket of;
+  what done;
+  held_block block;
+  held_memory memory;  ///< as it was before
+  mapping unmapped;
+};
+
+/// Of the calls that have not ended: few, so they are searched one by one.
+class begun_calls {
+ public:
+  /// False if the system has no memory: then a call that fails is taken for one that succeeded.
+  [[nodiscard]] bool add(const begun_call& begun) noexcept { return rows_.push_back(begun); }
+
+  /// Forgets what a call did, and passes each to `visit`, the last one first.
+  template <class Visitor>
+  void take(ticket of, Visitor&& visit) noexcept {
+    for (std::size_t index = rows_.size(); index-- != 0;) {
+      if (rows_[index].of != of) continue;
+      const begun_call begun = rows_[index];
+      rows_.erase(index);
+      visit(begun);
+    }
+  }
+
+ private:
+  page_array<begun_call> rows_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/pending_frees.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A block that was freed on a stream which may not have come that far.
+struct pending_free {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t stream;
+  std::uint32_t context;
+  space_id space;
+};
+
+/// Blocks freed on streams, by address, until something shows that the stream has passed the free: a synchronisation, or the
+/// driver giving the memory to another block. None overlap, so there are no more than the pools have room for.
+class pending_frees {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+
+  /// Adds one that overlaps with none. False if the system has no memory.
+  [[nodiscard]] bool add(const pending_free& added) noexcept {
+    const std::size_t at = first_behind(added.address);
+    if (!rows_.push_back(added)) return false;
+    std::memmove(rows_.data() + at + 1, rows_.data() + at, (rows_.size() - 1 - at) * sizeof(pending_free));
+    rows_[at] = added;
+    return true;
+  }
+
+  /// Removes those that overlap with [address, address + bytes), and calls `ended` for each.
+  template <class Visitor>
+  void end_overlapping(std::uint64_t address, std::uint64_t bytes, Visitor&& ended) noexcept {
+    const std::size_t first = first_behind(address);
+    std::size_t last = first;
+    for (; last != rows_.size() && rows_[last].address < address + bytes; ++last) ended(rows_[last]);
+    if (last == first) return;
+    std::memmove(rows_.data() + first, rows_.data() + last, (rows_.size() - last) * sizeof(pending_free));
+    rows_.truncate(rows_.size() - (last - first));
+  }
+
+  /// Removes those for which `is_ended` holds, and calls `ended` for each. Costs a pass over all.
+  template <class Condition, class Visitor>
+  void end_where(Condition&& is_ended, Visitor&& ended) noexcept {
+    std::size_t kept = 0;
+    for (std::size_t index = 0; index < rows_.size(); ++index) {
+      if (is_ended(rows_[index])) {
+        ended(rows_[index]);
+      } else {
+        rows_[kept++] = rows_[index];
+      }
+    }
+    rows_.truncate(kept);
+  }
+
+ private:
+  /// Index of the first that ends behind `address`.
+  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
+    return partition_point(rows_.size(), [&](std::size_t index) { return rows_[index].address + rows_[index].bytes <= address; });
+  }
+
+  page_array<pending_free> rows_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+/// @file
+/// What the calls of CUDA's driver mean as events. Knows nothing of CUPTI.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// How the program divides the next block that this thread gets from CUDA.
+struct parts_of_block {
+  const block_part* first = nullptr;
+  std::size_t count = 0;
+};
+inline constinit thread_local parts_of_block parts_of_next_block{};
+
+/// What a `tracker` knows in a capture.
+struct tracked {
+  block_table blocks;
+  memory_table memory;
+  mapping_table mappings;
+  pending_frees pending;
+  begun_calls begun;
+  std::array<recorded_bytes, any_space + 1> recorded{};  ///< by space
+};
+
+/// Turns allocations and frees into events. An allocation is recorded when its call has succeeded, a free before its call, since
+/// another thread may get the address before that returns; a free that fails is undone by allocating the block again.
+///
+/// Every call may be made on any thread, during a capture. They take a lock, under which nothing of CUDA is called; memory is
+/// pages of its own. Where the system has none, the blocks concerned are not recorded, and `event_sink::count_dropped_event`
+/// says that the profile is not exact.
+class tracker {
+ public:
+  /// Forgets everything, as where a capture begins.
+  void clear() noexcept {
+    const lock_guard guard{lock_};
+    known_.emplace();
+  }
+
+  void allocated(const place& at, std::uint64_t address, std::uint64_t bytes) noexcept {
+    if (address == 0 || bytes == 0) return;
+    const lock_guard guard{lock_};
+    end_pending_at(address, bytes);
+    add({address, bytes, at.context, spaces_.find(at.kind, at.device), name_of(at)}, std::exchange(parts_of_next_block, {}));
+  }
+
+  /// The device had no memory for a block.
+  void failed(const place& at, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    event_sink{}.out_of_memory(spaces_.find(at.kind, at.device), bytes, unknown_device_free);
+  }
+
+  /// A call begins that frees the block at `address`.
+  [[nodiscard]] ticket free_begins(const place& at, std::uint64_t address) noexcept {
+    if (address == 0) return 0;
+    const lock_guard guard{lock_};
+    held_block freed{};
+    if (!known_->blocks.take(address, freed)) return 0;
+    const ticket taken = next_ticket();
+    keep({taken, begun_call::what::free, freed, {}, {}});
+    end(freed, at);
+    return taken;
+  }
+
+  /// The call has ended. A free of a block that is unknown, such as one from before the capture, is only counted.
+  void free_ends(const place& at, std::uint64_t address, ticket taken, bool is_done) noexcept {
+    if (address == 0) return;
+    const lock_guard guard{lock_};
+    // If it is known by now, another thread has got the address since.
+    if (taken == 0 && is_done && !known_->blocks.has(address))
+      event_sink{}.deallocate(spaces_.find(at.kind, at.device), block_address{address});
+    settle(taken, is_done);
+  }
+
+  /// `cuMemCreate` has made memory without an address.
+  void created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept {
+    if (handle == 0) return;
+    const lock_guard guard{lock_};
+    const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
+    if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
+    begin(made);
+  }
+  void retained(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    held_memory held{};
+    if (!known_->memory.get(handle, held)) return;
+    ++held.handles;
+    keep_memory(held);
+  }
+  [[nodiscard]] ticket release_begins(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    held_memory held{};
+    if (!known_->memory.get(handle, held) || held.handles == 0) return 0;
+    const ticket taken = next_ticket();
+    keep({taken, begun_call::what::release, {}, held, {}});
+    --held.handles;
+    keep_memory(held);
+    return taken;
+  }
+  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    held_memory held{};
+    if (!known_->memory.get(handle, held)) return;
+    if (!known_->mappings.put({address, bytes, handle})) return event_sink{}.count_dropped_event();
+    ++held.mappings;
+    keep_memory(held);
+  }
+  /// A call begins that unmaps [address, address + bytes), which may be several mappings.
+  [[nodiscard]] ticket unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    ticket taken = 0;
+    mapping unmapped{};
+    for (std::uint64_t at = address; at < address + bytes && known_->mappings.take(at, unmapped); at += unmapped.bytes) {
+      held_memory held{};
+      if (!known_->memory.get(unmapped.handle, held)) continue;
+      if (taken == 0) taken = next_ticket();
+      keep({taken, begun_call::what::unmap, {}, held, unmapped});
+      --held.mappings;
+      keep_memory(held);
+    }
+    return taken;
+  }
+  /// A call that released or unmapped has ended.
+  void ends(ticket taken, bool is_done) noexcept {
+    const lock_guard guard{lock_};
+    settle(taken, is_done);
+  }
+
+  /// A context is about to be destroyed, and with it all that was allocated in it, except memory of `cuMemCreate`.
+  void context_ends(std::uint32_t context) noexcept {
+    const lock_guard guard{lock_};
+    page_array<std::uint64_t> addresses;
+    bool has_memory = true;
+    known_->blocks.for_each([&](const held_block& held) {
+      if (held.context == context) has_memory = addresses.push_back(held.address) && has_memory;
+    });
+    if (!has_memory) event_sink{}.count_dropped_event();
+    for (const std::uint64_t address : addresses) {
+      held_block freed{};
+      if (known_->blocks.take(address, freed)) end(freed, {});
+    }
+    end_pending_where([&](const pending_free& freed) { return freed.context == context; });
+  }
+
+  /// The host has waited for a stream, or for all of a context: what was freed there before can be used again.
+  void stream_synchronized(std::uint32_t context, std::uint64_t stream) noexcept {
+    const lock_guard guard{lock_};
+    end_pending_where([&](const pending_free& freed) { return freed.context == context && freed.stream == stream; });
+  }
+  void context_synchronized(std::uint32_t context) noexcept {
+    const lock_guard guard{lock_};
+    end_pending_where([&](const pending_free& freed) { return freed.context == context; });
+  }
+
+  /// What is recorded as live on a device now.
+  [[nodiscard]] recorded_bytes recorded_on(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    return known_->recorded[spaces_.of_device(device).value];
+  }
+
+ private:
+  void complete(const pending_free& freed) noexcept {
+    known_->recorded[freed.space.value].pending -= signed_of(freed.bytes);
+    event_sink{}.complete_deallocation(freed.space, block_address{freed.address}, freed.bytes);
+  }
+
+  [[nodiscard]] static std::int64_t signed_of(std::uint64_t bytes) noexcept { return static_cast<std::int64_t>(bytes); }
+  void count(space_id space, std::int64_t change, bool is_on_stream) noexcept {
+    recorded_bytes& sum = known_->recorded[space.value];
+    sum.live += change;
+    if (is_on_stream) sum.on_streams += change;
+  }
+
+  [[nodiscard]] ticket next_ticket() noexcept { return ++last_ticket_; }
+
+  /// 0 for a call that is not ordered on a stream.
+  [[nodiscard]] label name_of(const place& at) noexcept {
+    return at.is_on_stream ? names_.find(at.stream, at.pool).name() : label{0};
+  }
+
+  void add(held_block added, const parts_of_block& parts = {}) noexcept {
+    added.is_divided = parts.count != 0;
+    if (!known_->blocks.put(added)) return event_sink{}.count_dropped_event();
+    count(added.space, signed_of(added.bytes), added.stream_and_pool != 0);
+    if (added.is_divided) return record_parts(added.space.value, added.address, added.bytes, parts.first, parts.count);
+    const event_kind kind = added.stream_and_pool == 0 ? event_kind::allocate : event_kind::allocate_on_stream;
+    record_event({0, added.address, added.bytes, added.stream_and_pool, kind, added.space.value, 0});
+  }
+
+  /// A block that is not ordered on a stream by its allocation or by its free can be used again at once.
+  void end(const held_block& freed, const place& at) noexcept {
+    count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
+    if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
+    const bool is_pending =
+        at.is_on_stream && known_->pending.add({freed.address, freed.bytes, at.stream, freed.context, freed.space});
+    if (is_pending) {
+      recorded_bytes& sum = known_->recorded[freed.space.value];
+      sum.pending += signed_of(freed.bytes);
+      sum.pending_peak = std::max(sum.pending_peak, sum.pending);
+    }
+    record_event({0, freed.address, freed.bytes, freed.stream_and_pool, event_kind::deallocate_on_stream, freed.space.value,
+                  static_cast<std::uint16_t>(is_pending)});
+  }
+
+  template <class Condition>
+  void end_pending_where(Condition&& is_ended) noexcept {
+    known_->pending.end_where(is_ended, [this](const pending_free& freed) { complete(freed); });
+  }
+  /// Ends what is recorded of a block: itself, or its parts, which are on no stream.
+  static void end_recorded(const held_block& ended) noexcept {
+    if (ended.is_divided) {
+      event_sink{}.deallocate_range(ended.space, block_address{ended.address}, ended.bytes);
+    } else {
+      const event_kind kind = ended.stream_and_pool == 0 ? event_kind::deallocate : event_kind::deallocate_on_stream;
+      record_event({0, ended.address, ended.bytes, ended.stream_and_pool, kind, ended.space.value, 0});
+    }
+  }
+
+  /// The driver gives the memory out again, so it was free.
+  void end_pending_at(std::uint64_t address, std::uint64_t bytes) noexcept {
+    known_->pending.end_overlapping(address, bytes, [this](const pending_free& freed) { complete(freed); });
+  }
+
+  /// Ends memory that has become unused.
+  void keep_memory(const held_memory& held) noexcept {
+    if (!held.is_unused()) return (void)known_->memory.put(held);  // it is there already: nothing grows
+    known_->memory.erase(held.handle);
+    count(held.space, -signed_of(held.bytes), false);
+    event_sink{}.deallocate(held.space, block_address{held.handle}, held.bytes);
+  }
+  void begin(const held_memory& made) noexcept {
+    count(made.space, signed_of(made.bytes), false);
+    event_sink{}.allocate(made.space, block_address{made.handle}, made.bytes);
+  }
+
+  void keep(const begun_call& begun) noexcept {
+    if (!known_->begun.add(begun)) event_sink{}.count_dropped_event();
+  }
+
+  void settle(ticket taken, bool is_done) noexcept {
+    if (taken == 0) return;
+    known_->begun.take(taken, [&](const begun_call& begun) {
+      if (!is_done) take_back(begun);
+    });
+  }
+
+  void take_back(const begun_call& begun) noexcept {
+    switch (begun.done) {
+      case begun_call::what::free: end_pending_at(begun.block.address, begun.block.bytes); return add(begun.block);
+      case begun_call::what::release: return restore(begun.memory, 1, 0);
+      case begun_call::what::unmap:
+        if (!known_->mappings.put(begun.unmapped)) return event_sink{}.count_dropped_event();
+        return restore(begun.memory, 0, 1);
+    }
+  }
+
+  /// Takes back that a handle was released or unmapped, whatever other threads have done with it since.
+  void restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept {
+    const bool is_gone = !known_->memory.get(held.handle, held);
+    held.handles = (is_gone ? 0 : held.handles) + handles;
+    held.mappings = (is_gone ? 0 : held.mappings) + mappings;
+    if (!known_->memory.put(held)) return event_sink{}.count_dropped_event();
+    if (is_gone) begin(held);
+  }
+
+  futex_lock lock_;
+  std::optional<tracked> known_{std::in_place};
+  spaces spaces_;
+  stream_names names_;
+  ticket last_ticket_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// What the driver says at snapshots, as facts of the capture.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// The readings of a capture that are kept, however many there are: those of devices at three moments, and those of pools by the
+/// name of the segment. Every call may be made on any thread; they wait for each other.
+class device_readings {
+ public:
+  /// Begins a capture: the high-water marks of the pools begin now.
+  void begin(const driver_questions& driver, pool_table& pools, tracker& blocks) {
+    const recording_suppressor hidden;
+    const lock_guard guard{lock_};
+    devices_ = {};
+    pools_.clear();
+    driver_ = driver;
+    schedule_.restart(monotonic_ns());
+    read_pools(pools, 0, false);
+    read_devices(pools, blocks, true);
+  }
+
+  /// A segment has ended. Pools are always read, since that resets their marks; devices, for at most a thousandth of the time.
+  void segment_ends(std::string_view name, pool_table& pools, tracker& blocks) noexcept {
+    if (!event_sink{}.is_thread_recordable()) return;  // a handler that interrupted memprof
+    const label segment = event_sink{}.label_of(name);
+    const recording_suppressor hidden;
+    const lock_guard guard{lock_};
+    read_pools(pools, segment, true);
+    const std::int64_t now_ns = monotonic_ns();
+    if (!schedule_.claim(now_ns)) return;
+    read_devices(pools, blocks, false);
+    schedule_.finish(now_ns, monotonic_ns());
+  }
+
+  /// The last reading of the devices.
+  void end(pool_table& pools, tracker& blocks) noexcept {
+    const recording_suppressor hidden;
+    const lock_guard guard{lock_};
+    read_devices(pools, blocks, false);
+  }
+
+  /// Adds the tables that have rows.
+  void report(event_sink& writer) {
+    vector<cuda_device_memory> device_rows;
+    vector<cuda_pool_memory> pool_rows;
+    {
+      const lock_guard guard{lock_};
+      for (std::size_t device = 0; device < devices_.size(); ++device) {
+        const kept_device& kept = devices_[device];
+        if (!kept.is_known) continue;
+        add_row(device_rows, device, "first", kept.first);
+        add_row(device_rows, device, "last", kept.last);
+        add_row(device_rows, device, "most_used", kept.most_used);
+      }
+      for (const kept_pool& kept : pools_) {
+        cuda_pool_memory row;
+        row.device = name_of(static_cast<std::size_t>(kept.device));
+        row.pool = kept.is_own ? std::string{} : std::string{handle_text{kept.pool}.view()};
+        row.segment = event_sink{}.text_of(kept.segment);
+        row.segments = kept.segments;
+        row.reserved_peak = kept.peaks.reserved_peak;
+        row.used_peak = kept.peaks.used_peak;
+        row.reserved_bytes = kept.peaks.reserved;
+        row.used_bytes = kept.peaks.used;
+        pool_rows.push_back(std::move(row));
+      }
+    }
+    if (!device_rows.empty()) writer.add_facts(to_table(device_rows));
+    if (!pool_rows.empty()) writer.add_facts(to_table(pool_rows));
+  }
+
+ private:
+  struct signed_counters {
+    std::int64_t reserved = 0;
+    std::int64_t reserved_peak = 0;
+    std::int64_t used = 0;
+    std::int64_t used_peak = 0;
+  };
+
+  struct reading {
+    std::int64_t total = 0;
+    std::int64_t used = 0;
+    std::int64_t recorded = 0;
+    std::int64_t pending = 0;
+    std::int64_t pool_free = 0;
+    std::int64_t pending_peak = 0;
+  };
+
+  struct kept_device {
+    bool is_known = false;
+    reading first;
+    reading last;
+    reading most_used;
+  };
+
+  struct kept_pool {
+    number pool;
+    int device;
+    bool is_own;
+    label segment;
+    std::int64_t segments;
+    signed_counters peaks;
+  };
+
+  static constexpr std::size_t most_pool_rows = 256;
+
+  [[nodiscard]] static std::string name_of(std::size_t device) { return "cuda:" + std::to_string(device); }
+
+  /// Calls `visit(pool, device, is_own)` for each pool of a device that holds memory of it.
+  template <class Visitor>
+  void for_each_pool(pool_table& pools, Visitor&& visit) const {
+    const int devices = std::min(driver_.device_count(), static_cast<int>(spaces::max_devices));
+    for (int device = 0; device < devices; ++device) {
+      if (const number own = driver_.own_pool_of(device); own != 0) visit(own, device, true);
+    }
+    pools.for_each([&](const known_pool& made) {
+      if (made.kind == memory_kind::device) visit(made.handle, static_cast<int>(made.device), false);
+    });
+  }
+
+  void read_pools(pool_table& pools, label segment, bool is_kept) noexcept {
+    for_each_pool(pools, [&](number pool, int device, bool is_own) {
+      pool_counters found;
+      if (!driver_.counters_of(pool, found)) return;
+      driver_.reset_peaks_of(pool);
+      found.reserved_peak = std::max(found.reserved_peak, found.reserved);
+      found.used_peak = std::max(found.used_peak, found.used);
+      if (!is_kept || found.reserved_peak == 0) return;  // nothing in it, as in the pools of devices that are not used
+      kept_pool* const row = row_of(pool, device, is_own, segment);
+      if (row == nullptr) return;
+      ++row->segments;
+      row->peaks.reserved_peak = std::max(row->peaks.reserved_peak, static_cast<std::int64_t>(found.reserved_peak));
+      row->peaks.used_peak = std::max(row->peaks.used_peak, static_cast<std::int64_t>(found.used_peak));
+      row->peaks.reserved = static_cast<std::int64_t>(found.reserved);
+      row->peaks.used = static_cast<std::int64_t>(found.used);
+    });
+  }
+
+  /// Null if the system has no memory.
+  [[nodiscard]] kept_pool* row_of(number pool, int device, bool is_own, label segment) noexcept {
+    const auto find = [&](label wanted) -> kept_pool* {
+      for (kept_pool& kept : pools_) {
+        if (kept.pool == pool && kept.segment == wanted) return &kept;
+      }
+      return nullptr;
+    };
+    if (kept_pool* const known = find(segment)) return known;
+    if (pools_.size() >= most_pool_rows) {
+      if (kept_pool* const others = find(0)) return others;
+      segment = 0;
+    }
+    return pools_.push_back({pool, device, is_own, segment, 0, {}}) ? &pools_.back() : nullptr;
+  }
+
+  void read_devices(pool_table& pools, tracker& blocks, bool is_first) noexcept {
+    const int devices = std::min(driver_.device_count(), static_cast<int>(spaces::max_devices));
+    for (int device = 0; device < devices; ++device) {
+      device_counters found;
+      if (!driver_.memory_of(device, found)) continue;
+      reading now;
+      now.total = static_cast<std::int64_t>(found.total);
+      now.used = static_cast<std::int64_t>(found.total - found.free);
+      const recorded_bytes recorded = blocks.recorded_on(static_cast<std::uint32_t>(device));
+      now.recorded = recorded.live;
+      now.pending_peak = recorded.pending_peak;
+      signed_counters held;
+      for_each_pool(pools, [&](number pool, int of, bool) {
+        pool_counters counters;
+        if (of != device || !driver_.counters_of(pool, counters)) return;
+        held.reserved += static_cast<std::int64_t>(counters.reserved);
+        held.used += static_cast<std::int64_t>(counters.used);
+      });
+      now.pending = std::max<std::int64_t>(held.used - recorded.on_streams, 0);
+      now.pool_free = held.reserved - held.used;
+      kept_device& kept = devices_[static_cast<std::size_t>(device)];
+      if (is_first || !kept.is_known) kept.first = now;
+      if (!kept.is_known || now.used > kept.most_used.used) kept.most_used = now;
+      kept.last = now;
+      kept.is_known = true;
+    }
+  }
+
+  static void add_row(vector<cuda_device_memory>& rows, std::size_t device, std::string_view moment, const reading& at) {
+    cuda_device_memory row;
+    row.device = name_of(device);
+    row.moment = moment;
+    row.total_bytes = at.total;
+    row.used_bytes = at.used;
+    row.recorded_bytes = at.recorded;
+    row.pending_bytes = at.pending;
+    row.pool_free_bytes = at.pool_free;
+    row.unexplained_bytes = at.used - at.recorded - at.pending - at.pool_free;
+    row.pending_peak = at.pending_peak;
+    rows.push_back(std::move(row));
+  }
+
+  futex_lock lock_;
+  driver_questions driver_;
+  reading_schedule schedule_;
+  std::array<kept_device, spaces::max_devices> devices_{};
+  page_array<kept_pool> pools_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/driver_events.hpp>
+// ---- <memprof/backend/cuda/array_bytes.hpp>
+#include <algorithm>
+#include <cstddef>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Bytes of one channel of an array's element (`CUarray_format`); 0 for formats whose elements have no size of their own, as
+/// compressed and planar ones.
+[[nodiscard]] constexpr std::size_t channel_bytes(int format) noexcept {
+  switch (format) {
+    case 0x01:  // unsigned and signed, 8 bits
+    case 0x08: return 1;
+    case 0x02:  // 16 bits
+    case 0x09:
+    case 0x10: return 2;  // half
+    case 0x03:            // 32 bits
+    case 0x0a:
+    case 0x20: return 4;  // float
+    default: return 0;
+  }
+}
+
+/// Bytes of an element. Normalised formats name their channels: `CU_AD_FORMAT_UNORM_INT8X1` to `..._SNORM_INT16X4`.
+[[nodiscard]] constexpr std::size_t element_bytes(int format, unsigned channels) noexcept {
+  constexpr int first_normalised = 0xc0;
+  constexpr int last_normalised = 0xcb;
+  if (format >= first_normalised && format <= last_normalised) {
+    const int index = format - first_normalised;
+    const std::size_t count = std::size_t{1} << index % 3;
+    return index / 3 % 2 == 0 ? count : 2 * count;
+  }
+  constexpr int rgb10_a2 = 0x50;
+  if (format == rgb10_a2) return 4;
+  return channel_bytes(format) * channels;
+}
+
+/// What an array holds, without the padding that the driver adds. Layers and faces of a cube count as depth.
+[[nodiscard]] constexpr std::size_t array_bytes(const array_3d_descriptor& described) noexcept {
+  return described.width * std::max<std::size_t>(described.height, 1) * std::max<std::size_t>(described.depth, 1) *
+         element_bytes(described.format, described.channels);
+}
+
+/// The same for all levels of a mipmapped array, each half as large as the one before in every direction but that of layers.
+[[nodiscard]] constexpr std::size_t mipmapped_array_bytes(array_3d_descriptor described, unsigned levels) noexcept {
+  constexpr unsigned layered_or_cube = 0x01 | 0x04;
+  std::size_t sum = 0;
+  for (unsigned level = 0; level < levels; ++level) {
+    sum += array_bytes(described);
+    described.width = std::max<std::size_t>(described.width / 2, 1);
+    if (described.height != 0) described.height = std::max<std::size_t>(described.height / 2, 1);
+    if (described.depth != 0 && (described.flags & layered_or_cube) == 0)
+      described.depth = std::max<std::size_t>(described.depth / 2, 1);
+  }
+  return sum;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// CUPTI's callbacks as calls of the tracker.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// What CUPTI says of a context: `cuptiGetDeviceId` and `cuptiGetContextId`.
+struct context_queries {
+  int (*device)(void* context, std::uint32_t* device) = nullptr;
+  int (*number)(void* context, std::uint32_t* number) = nullptr;
+};
+
+/// Reads the arguments of the driver's calls. Every call may be made on any thread; none calls CUDA.
+class driver_events {
+ public:
+  /// As where a capture begins.
+  void clear(const context_queries& queries) noexcept {
+    queries_ = queries;
+    for (auto& known : devices_) known.store(0, std::memory_order_relaxed);
+    pools_.clear();
+    blocks_.clear();
+  }
+
+  void operator()(domain where, std::uint32_t id, const void* data) noexcept {
+    switch (where) {
+      case domain::driver: return on_call(driver_call{id}, read<callback_data>(data));
+      case domain::resource: {
+        std::uint32_t context = 0;
+        if (id == context_destroy_starting && number_of(read<resource_data>(data).context, context))
+          blocks_.context_ends(context);
+        return;
+      }
+      case domain::synchronize: return on_synchronize(id, read<resource_data>(data));
+    }
+  }
+
+  [[nodiscard]] pool_table& pools() noexcept { return pools_; }
+  [[nodiscard]] tracker& blocks() noexcept { return blocks_; }
+
+ private:
+  /// A copy: the types of CUDA's headers are others.
+  template <class T>
+  [[nodiscard]] static T read(const void* source) noexcept {
+    T copy;
+    std::memcpy(&copy, source, sizeof copy);
+    return copy;
+  }
+  [[nodiscard]] static number number_at(const void* result) noexcept { return result == nullptr ? 0 : read<number>(result); }
+
+  [[nodiscard]] bool number_of(void* context, std::uint32_t& found) const noexcept {
+    return context != nullptr && queries_.number != nullptr && queries_.number(context, &found) == success;
+  }
+
+  /// The device of the thread's current context, asked once for each context.
+  [[nodiscard]] std::uint32_t device_of(const callback_data& call) noexcept {
+    if (call.context == nullptr || queries_.device == nullptr) return 0;
+    std::atomic<std::uint64_t>& known = devices_[call.context_number % devices_.size()];
+    const std::uint64_t word = known.load(std::memory_order_relaxed);  // a whole answer or none
+    if (word >> 32 == call.context_number + std::uint64_t{1}) return static_cast<std::uint32_t>(word);
+    std::uint32_t device = 0;
+    if (queries_.device(call.context, &device) != success) return 0;
+    known.store((call.context_number + std::uint64_t{1}) << 32 | device, std::memory_order_relaxed);
+    return device;
+  }
+
+  [[nodiscard]] place here(const callback_data& call, memory_kind kind = memory_kind::device) noexcept {
+    return {kind, device_of(call), call.context_number, false, 0, 0};
+  }
+
+  [[nodiscard]] static number stream_of(number stream, bool is_per_thread) noexcept {
+    if (stream == 0) return is_per_thread ? per_thread_stream : legacy_stream;
+    return stream;
+  }
+
+  [[nodiscard]] place on_stream(const callback_data& call, number stream, number pool, bool is_per_thread) noexcept {
+    place at = here(call);
+    const known_pool of = pools_.find(pool, {pool, at.kind, at.device});
+    return {of.kind, of.device, at.context, true, stream_of(stream, is_per_thread), pool};
+  }
+
+  void on_call(driver_call id, const callback_data& call) noexcept {
+    if (call.site == call_begins) return on_begin(id, call);
+    on_end(id, call, call.result == nullptr ? success : read<int>(call.result));
+  }
+
+  /// A pool in the bits that CUPTI keeps for a call; never 0.
+  [[nodiscard]] static std::uint64_t packed(const known_pool& pool) noexcept {
+    return std::uint64_t{1} << 63 | std::uint64_t{static_cast<std::uint8_t>(pool.kind)} << 32 | pool.device;
+  }
+  [[nodiscard]] static known_pool unpacked(number handle, std::uint64_t bits) noexcept {
+    return {handle, static_cast<memory_kind>(bits >> 32 & 0xFFU), static_cast<std::uint32_t>(bits)};
+  }
+
+  /// Frees, which take effect before the call.
+  void on_begin(driver_call id, const callback_data& call) noexcept {
+    ticket taken = 0;
+    switch (id) {
+      case driver_call::free:
+      case driver_call::free_host:
+      case driver_call::array_destroy:
+      case driver_call::mipmapped_array_destroy:
+        taken = blocks_.free_begins(here(call), read<free_parameters>(call.parameters).freed);
+        break;
+      case driver_call::free_async:
+      case driver_call::free_async_per_thread: {
+        const auto arguments = read<free_async_parameters>(call.parameters);
+        const bool is_per_thread = id == driver_call::free_async_per_thread;
+        taken = blocks_.free_begins(on_stream(call, arguments.stream, 0, is_per_thread), arguments.freed);
+        break;
+      }
+      case driver_call::release: taken = blocks_.release_begins(read<free_parameters>(call.parameters).freed); break;
+      case driver_call::unmap: {
+        const auto arguments = read<unmap_parameters>(call.parameters);
+        taken = blocks_.unmap_begins(arguments.address, arguments.bytes);
+        break;
+      }
+      case driver_call::pool_destroy: {  // before it is gone, so that nobody asks it any more
+        known_pool ended{};
+        if (pools_.take(read<free_parameters>(call.parameters).freed, ended)) taken = packed(ended);
+        break;
+      }
+      default: return;
+    }
+    if (call.kept != nullptr) *call.kept = taken;
+  }
+
+  void on_end(driver_call id, const callback_data& call, int result) noexcept {
+    const bool is_done = result == success;
+    const ticket taken = call.kept == nullptr ? 0 : *call.kept;
+    switch (id) {
+      case driver_call::free:
+      case driver_call::array_destroy:
+      case driver_call::mipmapped_array_destroy:
+      case driver_call::free_async:
+      case driver_call::free_async_per_thread:
+        return blocks_.free_ends(here(call), read<free_parameters>(call.parameters).freed, taken, is_done);
+      case driver_call::free_host:
+        return blocks_.free_ends(here(call, memory_kind::pinned), read<free_parameters>(call.parameters).freed, taken, is_done);
+      case driver_call::release:
+      case driver_call::unmap: return blocks_.ends(taken, is_done);
+      case driver_call::pool_destroy:
+        if (!is_done && taken != 0) pools_.add(unpacked(read<free_parameters>(call.parameters).freed, taken));
+        return;
+      default: break;
+    }
+    if (is_done) return on_success(id, call);
+    if (result == out_of_memory) on_out_of_memory(id, call);
+  }
+
+  void on_success(driver_call id, const callback_data& call) noexcept {
+    switch (id) {
+      case driver_call::create: {
+        const auto arguments = read<create_parameters>(call.parameters);
+        return blocks_.created(place_of(arguments, call), number_at(arguments.handle), arguments.bytes);
+      }
+      case driver_call::retain_handle: return blocks_.retained(number_at(read<retain_parameters>(call.parameters).handle));
+      case driver_call::map: {
+        const auto arguments = read<map_parameters>(call.parameters);
+        return blocks_.mapped(arguments.address, arguments.bytes, arguments.handle);
+      }
+      case driver_call::pool_create: {
+        const auto arguments = read<pool_parameters>(call.parameters);
+        if (arguments.properties == nullptr) return;
+        return pools_.add(pool_of(number_at(arguments.pool), *arguments.properties, device_of(call)));
+      }
+      default: break;
+    }
+    const request asked = request_of(id, call);
+    if (asked.bytes != 0) blocks_.allocated(asked.at, number_at(asked.address), asked.bytes);
+  }
+
+  void on_out_of_memory(driver_call id, const callback_data& call) noexcept {
+    if (id == driver_call::create) {
+      const auto arguments = read<create_parameters>(call.parameters);
+      return blocks_.failed(place_of(arguments, call), arguments.bytes);
+    }
+    const request asked = request_of(id, call);
+    if (asked.bytes != 0) blocks_.failed(asked.at, asked.bytes);
+  }
+
+  [[nodiscard]] place place_of(const create_parameters& arguments, const callback_data& call) noexcept {
+    place at = here(call);
+    if (arguments.properties == nullptr) return at;
+    const known_pool of = pool_of(0, *arguments.properties, at.device);
+    at.kind = of.kind;
+    at.device = of.device;
+    return at;
+  }
+
+  /// What a call allocates; 0 bytes: nothing.
+  struct request {
+    place at;
+    const void* address = nullptr;  ///< where the call puts it
+    std::size_t bytes = 0;
+  };
+
+  [[nodiscard]] request request_of(driver_call id, const callback_data& call) noexcept {
+    switch (id) {
+      case driver_call::alloc: return plain(call, memory_kind::device);
+      case driver_call::alloc_managed: return plain(call, memory_kind::managed);
+      case driver_call::alloc_host:
+      case driver_call::host_alloc:
+      case driver_call::host_alloc_v2: return plain(call, memory_kind::pinned);
+      case driver_call::alloc_pitch: {
+        const auto arguments = read<alloc_pitch_parameters>(call.parameters);
+        // Without a pitch, as where the call failed, what was asked for.
+        const std::size_t pitch = arguments.pitch == nullptr ? 0 : *arguments.pitch;
+        return {here(call), arguments.address, (pitch < arguments.width ? arguments.width : pitch) * arguments.height};
+      }
+      case driver_call::alloc_async:
+      case driver_call::alloc_async_per_thread: {
+        const auto arguments = read<alloc_async_parameters>(call.parameters);
+        const bool is_per_thread = id == driver_call::alloc_async_per_thread;
+        return {on_stream(call, arguments.stream, 0, is_per_thread), arguments.address, arguments.bytes};
+      }
+      case driver_call::alloc_from_pool_async:
+      case driver_call::alloc_from_pool_async_per_thread: {
+        const auto arguments = read<alloc_from_pool_parameters>(call.parameters);
+        const bool is_per_thread = id == driver_call::alloc_from_pool_async_per_thread;
+        return {on_stream(call, arguments.stream, arguments.pool, is_per_thread), arguments.address, arguments.bytes};
+      }
+      case driver_call::array_create:
+      case driver_call::array_3d_create:
+      case driver_call::mipmapped_array_create: return array(id, call);
+      default: return {};
+    }
+  }
+
+  [[nodiscard]] request plain(const callback_data& call, memory_kind kind) noexcept {
+    const auto arguments = read<alloc_parameters>(call.parameters);
+    return {here(call, kind), arguments.address, arguments.bytes};
+  }
+
+  [[nodiscard]] request array(driver_call id, const callback_data& call) noexcept {
+    const auto arguments = read<array_parameters>(call.parameters);
+    if (arguments.described == nullptr) return {};
+    if (id == driver_call::array_create) {
+      const auto [width, height, format, channels] = read<array_descriptor>(arguments.described);
+      return {here(call), arguments.array, array_bytes({width, height, 0, format, channels, 0})};
+    }
+    const auto described = read<array_3d_descriptor>(arguments.described);
+    if ((described.flags & array_without_memory) != 0) return {};
+    const bool is_mipmapped = id == driver_call::mipmapped_array_create;
+    const unsigned levels = is_mipmapped ? read<array_3d_parameters>(call.parameters).levels : 1;
+    return {here(call), arguments.array, mipmapped_array_bytes(described, levels)};
+  }
+
+  void on_synchronize(std::uint32_t id, const resource_data& data) noexcept {
+    std::uint32_t context = 0;
+    if (!number_of(data.context, context)) return;
+    if (id == context_synchronized) return blocks_.context_synchronized(context);
+    if (id != stream_synchronized) return;
+    std::uint64_t stream = 0;
+    std::memcpy(&stream, &data.stream, sizeof data.stream);
+    blocks_.stream_synchronized(context, stream_of(stream, false));
+  }
+
+  context_queries queries_;
+  std::array<std::atomic<std::uint64_t>, 64> devices_{};  ///< by context: its number plus 1, and its device
+  pool_table pools_;
+  tracker blocks_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <string>
+#endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+#if MEMPROF_ENABLED
+namespace detail::cuda {
+
+/// What of CUDA a process has; it lives as long, since callbacks may arrive while the process exits.
+struct listener {
+  cupti_library library;
+  driver_events events;
+  device_readings readings;
+  std::atomic<bool> is_recording{false};
+};
+
+[[nodiscard]] inline listener& process_listener() {
+  const recording_suppressor hidden;
+  static auto* const made = new listener;
+  return *made;
+}
+
+/// Called by CUPTI on the thread that calls CUDA.
+inline void receive(void* user, domain where, std::uint32_t id, const void* data) {
+  auto& self = *static_cast<listener*>(user);
+  // Relaxed: a call that overlaps the capture's begin or end may belong to it or not.
+  if (data != nullptr && self.is_recording.load(std::memory_order_relaxed)) self.events(where, id, data);
+}
+
+/// A segment has ended.
+inline void read_devices(std::string_view name) noexcept {
+  listener& self = process_listener();
+  self.readings.segment_ends(name, self.events.pools(), self.events.blocks());
+}
+
+/// Begins to record. Returns why that failed; empty on success.
+[[nodiscard]] inline std::string begin_listening() {
+  listener& self = process_listener();
+  self.events.clear({[](void* context, std::uint32_t* device) { return process_listener().library.device_of(context, device); },
+                     [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); }});
+  self.is_recording.store(true, std::memory_order_relaxed);
+  std::string why_not = self.library.subscribe(receive, &self);
+  if (!why_not.empty()) return why_not;
+  driver_questions driver;
+  driver.find(self.library);
+  self.readings.begin(driver, self.events.pools(), self.events.blocks());
+  // Release pairs with the acquire in `record_segment_end`.
+  segment_listener.store(read_devices, std::memory_order_release);
+  return {};
+}
+
+inline void end_listening() noexcept {
+  listener& self = process_listener();
+  // Null if that failed to begin.
+  if (segment_listener.exchange(nullptr, std::memory_order_relaxed) != nullptr)
+    self.readings.end(self.events.pools(), self.events.blocks());
+  self.is_recording.store(false, std::memory_order_relaxed);
+  self.library.unsubscribe();
+}
+
+/// Once in a process, however many captures it makes.
+[[gnu::cold, gnu::noinline]] inline void say_not_captured(const std::string& why_not) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (is_said.exchange(true, std::memory_order_relaxed)) return;
+  std::fprintf(stderr, "memprof: CUDA is not captured: %s\n", why_not.c_str());
+}
+
+}  // namespace detail::cuda
+
+inline namespace enabled {
+
+/// Counts what the process takes from CUDA, in every thread and library, linked statically or not: by `cudaMalloc`, pitched,
+/// array, managed and pinned host allocations, the stream-ordered allocator and its pools, and `cuMemCreate`. The spaces are
+/// "cuda:0" and so on, "cuda:0 managed", and "pinned". Blocks of the stream-ordered allocator count by stream and pool
+/// (`space_profile::streams`); freed on a stream, they stay active until the host has waited for it, or the driver gives their
+/// memory out again (`space_profile::active`).
+///
+/// At snapshots it asks the driver for the high-water marks of the pools, which it resets (the table `cuda_pools` of the facts),
+/// and, for at most a thousandth of the run's time, for what of each device is in use (`cuda_devices`).
+///
+/// By CUPTI's callbacks, of which a process has one receiver: if a profiler or debugger of NVIDIA's is there, if CUPTI is not, or
+/// no CUDA, the capture goes on without CUDA, and says why once on stderr and in the table of missing sources
+/// (`missing_source`). Not seen: what the driver takes for itself (contexts, modules, local memory), memory of graphs'
+/// allocation nodes, and what other processes share.
+///
+/// Blocks from before the capture are not in it, and freeing them counts as an unmatched free. Attach at a quiet point, when no
+/// other thread calls CUDA. Cost: a callback at the begin and end of each of these calls, and an event.
+class cuda_backend {
+ public:
+  static constexpr std::string_view name = "cuda";
+
+  void attach(event_sink&, const capture_options&) {
+    why_not_ = detail::cuda::begin_listening();
+    if (!why_not_.empty()) detail::cuda::say_not_captured(why_not_);
+  }
+  void detach(event_sink&) noexcept { detail::cuda::end_listening(); }
+
+  void report_facts(event_sink& writer) const {
+    if (!why_not_.empty()) return writer.add_facts(to_table<missing_source>({{"CUDA", why_not_}}));
+    detail::cuda::process_listener().readings.report(writer);
+  }
+
+ private:
+  std::string why_not_;  ///< empty: CUDA is captured
+};
+
+/// Says, in its scope, how the program divides the next block that this thread gets from CUDA, such as a buffer for all
+/// activations: its `parts`, in the order of their offsets, and what lies between them are recorded as a block each, until the
+/// block is freed (`event_sink::allocate_parts`). They are on no stream. The parts must outlive the scope.
+///
+/// @code
+/// const memprof::block_part parts[] = {{0, bytes_of_encoded, {.name = "encoded", .category = memprof::category::activation}}};
+/// const memprof::cuda_block_parts divided{parts};
+/// cudaMalloc(&activations, bytes);
+/// @endcode
+///
+/// Costs two events for each part, and a pass over the live blocks of the space when the block is freed.
+class [[nodiscard]] cuda_block_parts {
+ public:
+  template <class Parts>
+  explicit cuda_block_parts(const Parts& parts) noexcept {
+    detail::cuda::parts_of_next_block = {std::data(parts), std::size(parts)};
+  }
+  cuda_block_parts(const cuda_block_parts&) = delete;
+  cuda_block_parts& operator=(const cuda_block_parts&) = delete;
+  ~cuda_block_parts() { detail::cuda::parts_of_next_block = {}; }
+};
+
+}  // namespace enabled
+#else
+inline namespace disabled {
+
+class cuda_backend {
+ public:
+  static constexpr std::string_view name = "cuda";
+  void attach(event_sink&, const capture_options&) noexcept {}
+  void detach(event_sink&) noexcept {}
+  void report_facts(event_sink&) noexcept {}
+};
+
+class [[nodiscard]] cuda_block_parts {
+ public:
+  template <class Parts>
+  explicit cuda_block_parts(const Parts&) noexcept {}
+  ~cuda_block_parts() {}
+};
+
+}  // namespace disabled
+#endif
+
+static_assert(backend<cuda_backend>);
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/backend/torch/capture/cuda_streams.hpp>
 #include <array>
@@ -24071,10 +27628,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_16) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -24110,10 +27667,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_22
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -25772,10 +29329,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -25913,10 +29470,10 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
@@ -27059,10 +30616,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -27387,10 +30944,10 @@ template <>
 inline constexpr name_list field_names<operation_usage>{
     "space",          "total_delta",      "self_delta",       "max_delta",          "allocated", "freed",
     "self_allocated", "self_freed",       "allocation_count", "deallocation_count", "peak",      "self_peak",
-    "live",           "first_invocation", "last_invocation",  "largest_invocation"};
+    "live",           "first_invocation", "last_invocation",  "largest_invocation", "inferred"};
 
 template <>
-inline constexpr name_list later_fields<operation_usage>{"first_invocation", "last_invocation", "largest_invocation"};
+inline constexpr name_list later_fields<operation_usage>{"first_invocation", "last_invocation", "largest_invocation", "inferred"};
 
 template <>
 inline constexpr name_list signed_fields<operation_usage>{"total_delta", "self_delta", "max_delta"};
@@ -28343,10 +31900,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -28507,6 +32064,79 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_26
+
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_27
+
+// ---- <memprof/trace/device_presets.hpp>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The devices known to `device_preset`.
+inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
+                                                                     "gpu-40gb",      "gpu-80gb",       "gpu-141gb"};
+
+namespace detail {
+
+/// Tensors in tiles in banked DRAM; also the cores' own L1, with circular buffers, and two reserved regions.
+[[nodiscard]] inline device_description tiled_device(std::string_view name, std::int64_t banks, std::int64_t bytes_per_bank,
+                                                     std::int64_t dram_alignment, std::uint8_t columns, std::uint8_t rows,
+                                                     std::int64_t l1_bytes) {
+  device_description device;
+  device.name = name;
+  device.layout = tensor_layout::tile;
+  device.core_columns = columns;
+  device.core_rows = rows;
+  constexpr std::int64_t l1_alignment = 16;
+  device.add({.name = "dram", .capacity = banks * bytes_per_bank, .alignment = dram_alignment, .banks = banks});
+  device.add({.name = "l1", .capacity = l1_bytes, .alignment = l1_alignment, .is_per_core = true, .circular_buffers = true});
+  // Both are set apart when the device is opened, with sizes chosen by the program: no limit is known.
+  device.add({.name = "l1_small", .alignment = l1_alignment, .is_per_core = true});
+  device.add({.name = "trace", .alignment = dram_alignment, .banks = banks});
+  return device;
+}
+
+/// One memory, in which the training frameworks' caching allocator rounds every block to 512 bytes.
+[[nodiscard]] inline device_description gpu(std::string_view name, std::int64_t mebibytes) {
+  device_description device;
+  device.name = name;
+  device.add({.name = "cuda:0", .capacity = mebibytes << 20, .alignment = 512, .size_multiple = 512});
+  return device;
+}
+
+}  // namespace detail
+
+/// The description of a common accelerator. For any other name, throws `memprof::error` listing the presets.
+///
+/// Capacities are what the device's allocator can hand out, not the nominal size. For GPUs, the total that CUDA reports on an RTX
+/// 4090, an A100 40 GB, an A100 80 GB and an H200; programs lose a few hundred MiB of it to the CUDA context. For the tiled
+/// devices, banks times the bank size in their allocator's out-of-memory messages: 12 x 1,073,741,792 and 8 x 4,273,390,016
+/// bytes; for their cores, L1 minus the firmware's share, as stated to three decimals in their memory reports: 1.306 and 1.337
+/// MiB on 8 x 8 and 11 x 10 cores.
+[[nodiscard]] inline device_description device_preset(std::string_view name) {
+  if (name == "wormhole-12gb") return detail::tiled_device(name, 12, 1'073'741'792, 32, 8, 8, 1'369'440);
+  if (name == "blackhole-32gb") return detail::tiled_device(name, 8, 4'273'390'016, 64, 11, 10, 1'401'946);
+  if (name == "gpu-24gb") return detail::gpu(name, 24'207);
+  if (name == "gpu-40gb") return detail::gpu(name, 40'336);
+  if (name == "gpu-80gb") return detail::gpu(name, 81'050);
+  if (name == "gpu-141gb") return detail::gpu(name, 143'156);
+  std::string known;
+  for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
+  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_27
+
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_28
+
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
 #include <cstddef>
@@ -28569,7 +32199,34 @@ struct session_setting {
   return !text.empty();
 }
 
-inline constexpr std::array<session_setting, 6> session_settings{{
+[[nodiscard]] inline bool assign_stacks(session_options& options, std::string_view text) noexcept {
+  if (text == "all") {
+    options.capture.stacks = stack_capture::all;
+  } else if (bool is_on = false; text == "sampled" || assign_truth(is_on, text)) {
+    options.capture.stacks = is_on || text == "sampled" ? stack_capture::sampled : stack_capture::off;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+[[nodiscard]] inline bool assign_no_dispatch(session_options& options, std::string_view text) noexcept {
+  bool is_asked = false;
+  if (!assign_truth(is_asked, text)) return false;
+  options.capture.mode = is_asked ? run_mode::no_dispatch : run_mode::normal;
+  return true;
+}
+
+[[nodiscard]] inline bool assign_device(session_options& options, std::string_view text) {
+  for (const std::string_view name : device_preset_names) {
+    if (name != text) continue;
+    options.capture.device = device_preset(name);
+    return true;
+  }
+  return false;
+}
+
+inline constexpr std::array<session_setting, 10> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -28582,7 +32239,12 @@ inline constexpr std::array<session_setting, 6> session_settings{{
      [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
+    {"infer_operations", "MEMPROF_INFER_OPERATIONS", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.capture.infer_operations, text); }},
+    {"stacks", "MEMPROF_STACKS", "off, sampled or all", assign_stacks},
     {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
+    {"no_dispatch", "MEMPROF_NO_DISPATCH", "1 or 0", assign_no_dispatch},
+    {"device", "MEMPROF_DEVICE", "the name of a device preset, as gpu-24gb", assign_device},
 }};
 
 /// The variable that names the file.
@@ -28658,6 +32320,7 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
+  if (options.capture.stacks != stack_capture::off) options.trace = true;  // which has them
   if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
   options.interval = session_options{}.interval;
@@ -29438,79 +33101,6 @@ class [[nodiscard]] session {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_21
-
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_22
-
-// ---- <memprof/trace/device_presets.hpp>
-#include <array>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The devices known to `device_preset`.
-inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
-                                                                     "gpu-40gb",      "gpu-80gb",       "gpu-141gb"};
-
-namespace detail {
-
-/// Tensors in tiles in banked DRAM; also the cores' own L1, with circular buffers, and two reserved regions.
-[[nodiscard]] inline device_description tiled_device(std::string_view name, std::int64_t banks, std::int64_t bytes_per_bank,
-                                                     std::int64_t dram_alignment, std::uint8_t columns, std::uint8_t rows,
-                                                     std::int64_t l1_bytes) {
-  device_description device;
-  device.name = name;
-  device.layout = tensor_layout::tile;
-  device.core_columns = columns;
-  device.core_rows = rows;
-  constexpr std::int64_t l1_alignment = 16;
-  device.add({.name = "dram", .capacity = banks * bytes_per_bank, .alignment = dram_alignment, .banks = banks});
-  device.add({.name = "l1", .capacity = l1_bytes, .alignment = l1_alignment, .is_per_core = true, .circular_buffers = true});
-  // Both are set apart when the device is opened, with sizes chosen by the program: no limit is known.
-  device.add({.name = "l1_small", .alignment = l1_alignment, .is_per_core = true});
-  device.add({.name = "trace", .alignment = dram_alignment, .banks = banks});
-  return device;
-}
-
-/// One memory, in which the training frameworks' caching allocator rounds every block to 512 bytes.
-[[nodiscard]] inline device_description gpu(std::string_view name, std::int64_t mebibytes) {
-  device_description device;
-  device.name = name;
-  device.add({.name = "cuda:0", .capacity = mebibytes << 20, .alignment = 512, .size_multiple = 512});
-  return device;
-}
-
-}  // namespace detail
-
-/// The description of a common accelerator. For any other name, throws `memprof::error` listing the presets.
-///
-/// Capacities are what the device's allocator can hand out, not the nominal size. For GPUs, the total that CUDA reports on an RTX
-/// 4090, an A100 40 GB, an A100 80 GB and an H200; programs lose a few hundred MiB of it to the CUDA context. For the tiled
-/// devices, banks times the bank size in their allocator's out-of-memory messages: 12 x 1,073,741,792 and 8 x 4,273,390,016
-/// bytes; for their cores, L1 minus the firmware's share, as stated to three decimals in their memory reports: 1.306 and 1.337
-/// MiB on 8 x 8 and 11 x 10 cores.
-[[nodiscard]] inline device_description device_preset(std::string_view name) {
-  if (name == "wormhole-12gb") return detail::tiled_device(name, 12, 1'073'741'792, 32, 8, 8, 1'369'440);
-  if (name == "blackhole-32gb") return detail::tiled_device(name, 8, 4'273'390'016, 64, 11, 10, 1'401'946);
-  if (name == "gpu-24gb") return detail::gpu(name, 24'207);
-  if (name == "gpu-40gb") return detail::gpu(name, 40'336);
-  if (name == "gpu-80gb") return detail::gpu(name, 81'050);
-  if (name == "gpu-141gb") return detail::gpu(name, 143'156);
-  std::string known;
-  for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
-  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-#endif  // MEMPROF_SINGLE_HEADER_22
-
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
-
 // ---- <memprof/trace/dtype.hpp>
 #include <array>
 #include <cstddef>
@@ -29813,10 +33403,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -30457,4 +34047,4 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_29

@@ -275,6 +275,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
   std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
   std::int64_t folded = 0, other_segments = 0, other_operations = 0, gaps = 0, growing = 0, long_steps = 0, lost_failures = 0;
   std::int64_t late_sums = 0;
+  std::int64_t inferred = 0, adopted_late = 0, outlived = 0;
   std::int64_t awaited = 0, active_peaks = 0, unmatched_completions = 0, missing_completions = 0;
   std::int64_t shared = 0, lone = 0, joint_only = 0, crowded = 0, two_memories = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
@@ -303,6 +304,14 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       lone += holders == 1;
       crowded += holders > 2;
       joint_only += holders > 1 && !is_own_peak;
+    }
+    for (const operation_profile& operation : made.operations) {
+      for (const operation_usage& usage : operation.usage) {
+        inferred += usage.inferred > 0 && usage.inferred < usage.allocated;
+        adopted_late += operation.invocations == 0 && usage.self_allocated > 0;
+        outlived += usage.inferred == 0 && usage.self_allocated > usage.self_peak && operation.invocations == 1 &&
+                    usage.deallocation_count == 0;
+      }
     }
     for (const space_profile& space : made.spaces) {
       for (const segment_summary& row : space.segments_by_name) {
@@ -367,6 +376,9 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
                                      long_steps,
                                      lost_failures,
                                      late_sums,
+                                     inferred,
+                                     adopted_late,
+                                     outlived,
                                      awaited,
                                      active_peaks,
                                      unmatched_completions,

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,7 +54,7 @@ class ledger_model {
       case event_kind::annotate: annotate(recorded); break;
       case event_kind::scope_begin: begin_scope(thread, recorded); break;
       case event_kind::scope_end: end_scope(thread, recorded); break;
-      case event_kind::thread_begin: begin_thread(thread, recorded.address); break;
+      case event_kind::thread_begin: begin_thread(thread, recorded); break;
       case event_kind::allocate_on_cores: allocate_on_cores(thread, recorded); break;
       case event_kind::deallocate_on_cores: deallocate_on_cores(thread, recorded); break;
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(thread, recorded); break;
@@ -205,9 +206,15 @@ class ledger_model {
     std::uint32_t thread = 0;
     std::uint64_t begin = 0, end = 0;
     std::size_t end_order = 0;
+    // Perhaps not an invocation but an adoption: of the operation with that number on the thread of that number, in that ring; in
+    // none if it had ended.
+    bool is_adopted = false;
+    std::uint32_t adopted = 0;
+    std::optional<std::uint32_t> leader = {};
+    std::uint32_t leader_thread = 0;
   };
   struct self_totals {
-    std::int64_t allocated = 0, freed = 0, allocations = 0, frees = 0;
+    std::int64_t allocated = 0, freed = 0, allocations = 0, frees = 0, inferred = 0;
   };
   struct operation {
     std::size_t parent;
@@ -311,6 +318,7 @@ class ledger_model {
     self_totals& self = operations_[operation_of(thread)].by_space[recorded.space];
     self.allocated += bytes;
     ++self.allocations;
+    if (works_for(thread) != thread && !open_[works_for(thread)].empty()) self.inferred += bytes;
     flows(thread, recorded.space, bytes);
   }
 
@@ -583,11 +591,45 @@ class ledger_model {
       ++too_deep_;
       return;
     }
-    const unsigned tag = recorded.tag >= 1 && recorded.tag <= 8 ? recorded.tag : tag_of(ring);
-    const std::size_t called = child(operation_of(ring), recorded.label);
+    if (recorded.bytes != 0) {
+      adopt(ring, number, recorded);
+      return;
+    }
+    const unsigned tag = recorded.tag >= 1 && recorded.tag <= 8 ? recorded.tag : open.empty() ? 0 : invocations_[open.back()].tag;
+    const std::size_t called = child(open.empty() ? 0 : invocations_[open.back()].operation, recorded.label);
     operations_[called].invocations.push_back(invocations_.size());
     open.push_back(invocations_.size());
     invocations_.push_back({called, recorded.label, number, tag, false, {}, threads_.at(ring), stamp_});
+  }
+
+  void adopt(std::uint32_t ring, std::uint32_t number, const event& recorded) {
+    const auto adopted = static_cast<std::uint32_t>(recorded.bytes & 0xFFFFFFFFU);
+    const auto thread = static_cast<std::uint32_t>(recorded.bytes >> 32U);
+    invocation added{0, recorded.label, number, 0, false, {}, threads_.at(ring), stamp_};
+    added.is_adopted = true;
+    added.adopted = adopted;
+    const auto owner = std::find_if(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second == thread; });
+    const invocation* named = nullptr;
+    if (owner != threads_.end()) {
+      for (const std::size_t index : open_[owner->first]) {
+        if (invocations_[index].number == adopted) named = &invocations_[index];
+      }
+    }
+    if (named != nullptr) {
+      added.operation = named->operation;
+      added.tag = named->tag;
+      added.leader = named->is_adopted ? named->leader : owner->first;
+      added.leader_thread = named->is_adopted ? named->leader_thread : thread;
+      if (named->is_adopted) added.adopted = named->adopted;
+    } else if (recorded.label != 0) {
+      std::vector<std::size_t> of_that_name;
+      for (std::size_t index = 1; index < operations_.size(); ++index) {
+        if (operations_[index].name == recorded.label) of_that_name.push_back(index);
+      }
+      added.operation = of_that_name.size() == 1 ? of_that_name[0] : child(0, recorded.label);
+    }
+    open_[ring].push_back(invocations_.size());
+    invocations_.push_back(added);
   }
 
   void end_scope(std::uint32_t ring, const event& recorded) {
@@ -622,21 +664,46 @@ class ledger_model {
     invocations_[index].end_order = ended_++;
   }
 
-  void begin_thread(std::uint32_t ring, std::uint64_t number) {
+  void begin_thread(std::uint32_t ring, const event& recorded) {
     while (!open_[ring].empty()) close_innermost(ring);
     unfollowed_[ring] = 0;
-    threads_[ring] = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, (1U << 20) - 1));
+    threads_[ring] = static_cast<std::uint32_t>(std::min<std::uint64_t>(recorded.address, (1U << 20) - 1));
+    if (leader_ == ring) {
+      leader_.reset();
+      leader_is_gone_ = true;
+    } else if (options_.leading_thread != 0 && !leader_ && !leader_is_gone_ && recorded.bytes == options_.leading_thread) {
+      leader_ = ring;
+    }
   }
 
-  /// Every open scope of the thread sees the bytes, the innermost also as its own.
+  /// The thread for whose operation another one works.
+  [[nodiscard]] std::uint32_t works_for(std::uint32_t thread) { return leader_ && open_[thread].empty() ? *leader_ : thread; }
+
+  /// Every open scope around what the thread does sees the bytes, the innermost also as its own. From an adoption it goes on at
+  /// the adopted operation, or else at the innermost one that was open before that.
   void flows(std::uint32_t thread, unsigned space, std::int64_t bytes) {
-    for (const std::size_t index : open_[thread]) {
-      flow& seen = invocations_[index].flows[space];
+    std::uint32_t ring = works_for(thread);
+    std::size_t left = open_[ring].size();
+    bool is_self = true;
+    for (int step = 0; left != 0 && step < 512; ++step) {
+      invocation& around = invocations_[open_[ring][left - 1]];
+      if (around.is_adopted) {
+        if (!around.leader || threads_.at(*around.leader) != around.leader_thread) return;
+        ring = *around.leader;
+        left = open_[ring].size();
+        while (left != 0 && invocations_[open_[ring][left - 1]].number > around.adopted) --left;
+        is_self = is_self && left != 0 && invocations_[open_[ring][left - 1]].number == around.adopted;
+        continue;
+      }
+      flow& seen = around.flows[space];
       seen.net += bytes;
       seen.greatest = std::max(seen.greatest, seen.net);
-      if (index != open_[thread].back()) continue;
-      seen.self_net += bytes;
-      seen.self_greatest = std::max(seen.self_greatest, seen.self_net);
+      if (is_self) {
+        seen.self_net += bytes;
+        seen.self_greatest = std::max(seen.self_greatest, seen.self_net);
+      }
+      is_self = false;
+      --left;
     }
   }
 
@@ -697,10 +764,12 @@ class ledger_model {
   }
 
   [[nodiscard]] unsigned tag_of(std::uint32_t thread) {
-    return open_[thread].empty() ? 0 : invocations_[open_[thread].back()].tag;
+    const std::vector<std::size_t>& open = open_[works_for(thread)];
+    return open.empty() ? 0 : invocations_[open.back()].tag;
   }
   [[nodiscard]] std::size_t operation_of(std::uint32_t thread) {
-    return open_[thread].empty() ? 0 : invocations_[open_[thread].back()].operation;
+    const std::vector<std::size_t>& open = open_[works_for(thread)];
+    return open.empty() ? 0 : invocations_[open.back()].operation;
   }
 
   /// Beyond the limit all are one operation within each, and within that there is no other.
@@ -768,6 +837,8 @@ class ledger_model {
   std::map<std::uint32_t, std::uint32_t> threads_;          // by ring: number of the thread
   std::map<std::uint32_t, std::int64_t> unfollowed_;        // by ring: open, but too deep
   std::map<std::uint32_t, std::vector<std::size_t>> open_;  // by ring: its open invocations
+  std::optional<std::uint32_t> leader_;                     // ring of the thread for which others work
+  bool leader_is_gone_ = false;
   std::int64_t rejected_ = 0;
   std::int64_t unbalanced_ = 0, too_deep_ = 0;
   std::size_t ended_ = 0;  // invocations

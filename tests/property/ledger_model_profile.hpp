@@ -294,6 +294,7 @@ inline memprof::vector<operation_profile> ledger_model::operations_of(const mode
         did_anything = true;
         usage.allocated += self->second.allocated;
         usage.freed += self->second.freed;
+        usage.inferred += self->second.inferred;
         if (inner != index) continue;
         usage.self_allocated = self->second.allocated;
         usage.self_freed = self->second.freed;

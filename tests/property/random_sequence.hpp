@@ -115,6 +115,7 @@ class sequence_generator {
     made.options.segment_names = random_.pick(std::array<std::uint32_t, 4>{1, 3, 5, 64});
     made.options.operations = random_.pick(std::array<std::uint32_t, 5>{1, 2, 6, 4096, 4096});
     made.is_complete = random_.chance(50);
+    if (random_.chance(30)) made.options.leading_thread = leading_thread;
     for (std::int64_t& capacity : made.capacities) {
       if (random_.chance(90)) capacity = random_capacity();
     }
@@ -156,6 +157,12 @@ class sequence_generator {
     event recorded{random_.chance(60) ? stamp_ : 0, 0, 0, 0, event_kind::allocate, 0, 0};
     recorded.space = static_cast<std::uint8_t>(random_.below(spaces_));
     std::uint32_t thread = thread_;
+    if (!is_leader_announced_ && random_.chance(10)) {
+      is_leader_announced_ = true;
+      constexpr std::uint32_t number = 2001;  // no other thread's: it counts its operations anew
+      open_[thread_] = {.thread = number, .is_announced = true};
+      return {false, thread, {recorded.stamp, number, leading_thread, 0, event_kind::thread_begin, 0, 0}};
+    }
     if (open_[thread_].thread != 0 && !open_[thread_].is_announced) {
       open_[thread_].is_announced = true;
       return {false, thread, {recorded.stamp, open_[thread_].thread, 0, 0, event_kind::thread_begin, 0, 0}};
@@ -312,10 +319,22 @@ class sequence_generator {
     recorded.label = 1 + static_cast<std::uint32_t>(random_.below(operation_labels));
     recorded.tag = static_cast<std::uint16_t>(random_.chance(40) ? random_.below(9) : 0);
     recorded.address = detail::scope_address(++at.last, at.innermost);
+    if (random_.chance(15)) make_adoption(recorded);
     at.open.push_back({recorded.label, at.last, at.innermost});
     at.innermost = at.last;
     if (kind_.depth < 100 && random_.chance(2))
       at = {.thread = 1 + static_cast<std::uint32_t>(random_.below(2000))};  // the thread ends here
+  }
+
+  /// Of an operation that is open or has ended, of any thread; one in ten is the other's innermost.
+  void make_adoption(event& recorded) {
+    const auto ring = static_cast<std::uint32_t>(random_.below(kind_.threads));
+    const open_operations& of = open_[ring];
+    const std::uint32_t number = random_.chance(10) ? of.innermost
+                                 : random_.chance(20) || of.open.empty()
+                                     ? static_cast<std::uint32_t>(random_.below(std::uint64_t{of.last} + 1))
+                                     : of.open[random_.below(of.open.size())].number;
+    recorded.bytes = detail::scope_address(number, of.thread == 0 ? ring : of.thread);
   }
 
   /// What no honest source sends, or what is left when others' events were dropped.
@@ -381,6 +400,8 @@ class sequence_generator {
   std::uint64_t stride_ = random_.chance(25) ? 0xF1DE83E19937733DU : 64;
   std::uint64_t stamp_ = first_stamp;
   std::uint64_t fresh_address_ = 0x7F0000000000;
+  static constexpr std::uint64_t leading_thread = 4242;
+  bool is_leader_announced_ = false;
   std::uint32_t thread_ = 0;
   std::uint64_t spaces_ = 1;
   std::array<std::vector<std::pair<std::uint64_t, std::uint64_t>>, space_count> live_;  // address and size

@@ -212,7 +212,7 @@ class profile_lines {
       line(where + " in " + usage.space + ": total, self, max delta", usage.total_delta, usage.self_delta, usage.max_delta);
       line(where + " in " + usage.space + ": allocated, freed, self", usage.allocated, usage.freed, usage.self_allocated,
            usage.self_freed);
-      line(where + " in " + usage.space + ": counts", usage.allocation_count, usage.deallocation_count);
+      line(where + " in " + usage.space + ": counts, inferred", usage.allocation_count, usage.deallocation_count, usage.inferred);
       line(where + " in " + usage.space + ": peak, self peak, live", usage.peak, usage.self_peak, usage.live);
       write(where + " first in " + usage.space, usage.first_invocation);
       write(where + " last in " + usage.space, usage.last_invocation);

@@ -425,6 +425,9 @@ TEST_CASE("session: bad settings are one line each, and the training goes on") {
   expect_line({"MEMPROF=1", "MEMPROF_INTERVAL=5s"}, "environment: MEMPROF_INTERVAL=5s is ignored; use seconds, more than 0");
   expect_line({"MEMPROF=1", "MEMPROF_INTERVAL=nan"}, "environment: MEMPROF_INTERVAL=nan is ignored; use seconds, more than 0");
   expect_line({"MEMPROF=1", "MEMPROF_TRACE=maybe"}, "environment: MEMPROF_TRACE=maybe is ignored; use 1 or 0");
+  expect_line({"MEMPROF=1", "MEMPROF_NO_DISPATCH=maybe"}, "environment: MEMPROF_NO_DISPATCH=maybe is ignored; use 1 or 0");
+  expect_line({"MEMPROF=1", "MEMPROF_DEVICE=gpu-24g"},
+              "environment: MEMPROF_DEVICE=gpu-24g is ignored; use the name of a device preset, as gpu-24gb");
   expect_line({"MEMPROF=1", "MEMPROF_OUTPUTDIR=/tmp"},
               "environment: unknown variable MEMPROF_OUTPUTDIR is ignored; did you mean MEMPROF_OUTPUT_DIR?");
   expect_line({"MEMPROF=1", "MEMPROF_INTERVALL=1"},

@@ -52,12 +52,14 @@ void allocation_sequence::events(const event* first, const event* last, std::uin
       case event_kind::deallocate_range:
         if (next->space == space_) deallocate_range(*next, on);
         break;
-      case event_kind::scope_begin: (void)visitor_.begin(on, *next, 0, no_usage); break;
+      case event_kind::scope_begin:
+        (void)visitor_.begin(on, *next, 0, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
+        break;
       case event_kind::scope_end:
         visitor_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
         break;
       case event_kind::gap: is_missing_events_ = true; break;
-      case event_kind::thread_begin: visitor_.begin_thread(on, next->address, detail::block::max_thread, no_usage); break;
+      case event_kind::thread_begin: visitor_.begin_thread(on, *next, detail::block::max_thread, no_usage); break;
       default: break;  // memory of single cores has no caching allocator
     }
   }
@@ -97,6 +99,7 @@ bool allocation_sequence::take_saved_state() {
     switch (in.next_section()) {
       case state_section::blocks: in.section(state_section::blocks, [&] { take_blocks(in, found); }); break;
       case state_section::threads: in.section(state_section::threads, [&] { take_threads(in); }); break;
+      case state_section::adoptions: in.section(state_section::adoptions, [&] { take_adoptions(in); }); break;
       default: in.skip_section(); break;
     }
   }
@@ -139,6 +142,13 @@ void allocation_sequence::take_threads(detail::state_reader& in) {
   }
 }
 
+void allocation_sequence::take_adoptions(detail::state_reader& in) {
+  detail::saved_threads::adoptions(in, visitor_, 0, [this](std::uint32_t ring) {
+    const auto found = threads_.find(ring);
+    return found == threads_.end() ? nullptr : found->second.get();
+  });
+}
+
 void allocation_sequence::go_on_with(detail::live_blocks& found) {
   std::vector<detail::block> gone;
   live_.for_each([&](const detail::block& held) {
@@ -171,11 +181,11 @@ void allocation_sequence::allocate(const event& recorded, const detail::thread_s
   std::uint64_t& block = made.entry->owner;
   if (!made.is_new) {
     ++replaced_allocations_;
-    free_block(block, on.scopes.operation());
+    free_block(block, operation_of(on));
   }
   made.entry->bytes = recorded.bytes;
   block = recorded.bytes == 0 ? no_block : number_of_new_block();
-  if (block != no_block) add_step(recorded.bytes, block, on.scopes.operation());
+  if (block != no_block) add_step(recorded.bytes, block, operation_of(on));
 }
 
 void allocation_sequence::deallocate(std::uint64_t address, const detail::thread_scopes& on) {
@@ -184,7 +194,7 @@ void allocation_sequence::deallocate(std::uint64_t address, const detail::thread
     ++unmatched_frees_;
     return;
   }
-  free_block(found->owner, on.scopes.operation());
+  free_block(found->owner, operation_of(on));
   live_.erase(found);
 }
 

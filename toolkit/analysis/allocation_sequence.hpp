@@ -43,7 +43,7 @@ class allocation_sequence {
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
-  void info(const capture_info&) noexcept {}
+  void info(const capture_info& info) noexcept { visitor_.infer_from(info.leading_thread); }
   void name(label id, std::string_view text) noexcept;
   void space(const space_definition& space) noexcept;
   void facts(fact_part&&) noexcept {}
@@ -77,6 +77,10 @@ class allocation_sequence {
   [[nodiscard]] bool take_saved_state();
   void take_blocks(detail::state_reader& in, detail::live_blocks& found);
   void take_threads(detail::state_reader& in);
+  void take_adoptions(detail::state_reader& in);
+  [[nodiscard]] std::uint32_t operation_of(const detail::thread_scopes& on) const noexcept {
+    return visitor_.works_for(on).scopes.operation();
+  }
   void go_on_with(detail::live_blocks& found);
   void allocate(const event& recorded, const detail::thread_scopes& on);
   void deallocate(std::uint64_t address, const detail::thread_scopes& on);

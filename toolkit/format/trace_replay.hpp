@@ -37,6 +37,7 @@ struct replayed_block {
   std::uint32_t operation = 0;  ///< the innermost open one at its allocation: a node of `replay_state::operations`; 0: none
   label annotation = 0;         ///< `name\x1fshape\x1fdtype[\x1frequires_grad]`
   label stream = 0;             ///< `stream\x1fpool`
+  label call_stack = 0;         ///< the stack that asked for it: docs/trace_format.md; 0: not recorded
   std::uint32_t cores = 0;      ///< packed `core_range`, if `is_on_cores`
   std::uint8_t space = 0;
   memprof::category category = category::other;
@@ -99,7 +100,10 @@ class trace_replay {
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
-  void info(const capture_info& info) { state_.info = info; }
+  void info(const capture_info& info) {
+    state_.info = info;
+    state_.visitor.infer_from(info.leading_thread);
+  }
   void name(label id, std::string_view text) {
     if (id == state_.names.size() + 1) state_.names.append(text);
   }
@@ -152,12 +156,14 @@ class trace_replay {
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
       case event_kind::annotate: annotate(happened); break;
       case event_kind::scope_begin:
-        if (state_.visitor.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
+        if (state_.visitor.begin(on, happened, happened.stamp, no_usage,
+                                 [this](std::uint32_t number) { return thread_of_number(number); }))
+          handler_.on_operations(state_, on.thread, on.scopes);
         break;
       case event_kind::scope_end: end_scope(happened, on); break;
       case event_kind::thread_begin: {
         const std::uint32_t before = on.thread;
-        state_.visitor.begin_thread(on, happened.address, detail::block::max_thread, no_usage);
+        state_.visitor.begin_thread(on, happened, detail::block::max_thread, no_usage);
         handler_.on_operations(state_, on.thread, on.scopes);
         numbers_.change(before, on.thread, ring);
         handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
@@ -180,7 +186,8 @@ class trace_replay {
 
   void allocate(const event& happened, const detail::thread_scopes& on) {
     if (happened.space == any_space || happened.address == 0) return;
-    replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, on.scopes.operation()};
+    const detail::scope_stack& source = state_.visitor.works_for(on).scopes;
+    replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, source.operation()};
     made.space = happened.space;
     std::uint16_t tag = happened.tag;
     if (happened.kind == event_kind::allocate_on_cores) {
@@ -194,8 +201,10 @@ class trace_replay {
       made.cores = happened.label;
     } else if (happened.kind == event_kind::allocate_on_stream) {
       made.stream = happened.label;
+    } else {
+      made.call_stack = happened.label;
     }
-    made.category = static_cast<category>(detail::category_of(detail::is_category(tag) ? tag : on.scopes.tag()));
+    made.category = static_cast<category>(detail::category_of(detail::is_category(tag) ? tag : source.tag()));
     space_blocks& blocks = blocks_of(happened.space);
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (made.bytes > most - blocks.allocated) return;
@@ -272,11 +281,17 @@ class trace_replay {
     }
   }
 
+  [[nodiscard]] detail::thread_scopes* thread_of_number(std::uint32_t number) {
+    const std::uint32_t ring = numbers_.ring_of(number);
+    return ring == detail::thread_numbers::no_ring ? nullptr : threads_.at(ring).get();
+  }
+
   void end_scope(const event& happened, detail::thread_scopes& on) {
     detail::thread_scopes* ended_on = &on;
-    state_.visitor.end(on, happened, no_usage, [&](std::uint32_t number) -> detail::thread_scopes* {
-      const std::uint32_t ring = numbers_.ring_of(number);
-      return ring == detail::thread_numbers::no_ring ? nullptr : ended_on = threads_.at(ring).get();
+    state_.visitor.end(on, happened, no_usage, [&](std::uint32_t number) {
+      detail::thread_scopes* const named = thread_of_number(number);
+      if (named != nullptr) ended_on = named;
+      return named;
     });
     handler_.on_operations(state_, ended_on->thread, ended_on->scopes);
   }

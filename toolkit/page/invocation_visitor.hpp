@@ -31,7 +31,8 @@ struct invocation {
   std::uint32_t depth = 0;      ///< 0: outermost
   std::uint32_t operation = 0;  ///< node of the ledger's tree
   moment begin;
-  const std::int64_t* deltas = nullptr;  ///< by space: what its thread has allocated minus freed since then
+  const std::int64_t* deltas = nullptr;  ///< by space: what its thread, and those that work for it, have allocated minus freed
+                                         ///< since then
 
   [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return deltas[space]; }
 };
@@ -43,8 +44,8 @@ class invocation_visitor {
   /// Changes are tracked separately for that many spaces.
   explicit invocation_visitor(std::size_t spaces) : deltas_(spaces) {}
 
-  /// Records that a thread allocated `bytes` in a space, or freed them if negative.
-  void change(std::uint32_t ring, std::size_t space, std::int64_t bytes);
+  /// Records that a thread allocated `bytes` in a space, or freed them if negative; `events` is the ledger with that event.
+  void change(const ledger& events, std::uint32_t ring, std::size_t space, std::int64_t bytes);
 
   /// Compares with the ledger after an event that happened at `now`. Calls `ended(invocation)` for each invocation that the event
   /// ended.
@@ -86,6 +87,8 @@ class invocation_visitor {
     std::uint32_t operation;
     moment begin;
     std::vector<std::int64_t> nets;  ///< when it began, in the order of `ring_thread::spaces`; of those that follow, 0
+    /// By space, what changed since then while its thread worked for others, or others for it; empty: nothing.
+    std::vector<std::int64_t> shared;
   };
   struct ring_thread {
     std::uint32_t number;             ///< of its thread, as in the ledger
@@ -104,6 +107,10 @@ class invocation_visitor {
       return nets[position];
     }
   };
+
+  /// As `change`, for a thread that works for others or for which others work.
+  void change_shared(const ledger& events, const thread_scopes& on, std::uint32_t ring, std::size_t space, std::int64_t bytes);
+  void add_shared(ring_thread& on, std::size_t depth, std::size_t space, std::int64_t bytes) const;
 
   /// Null if the ledger does not follow the thread either.
   [[nodiscard]] ring_thread* thread_of_ring(std::uint32_t ring);
@@ -129,7 +136,7 @@ class invocation_visitor {
       }
     }
     on.open.resize(kept);
-    for (; kept < scopes.depth(); ++kept) on.open.push_back({scopes[kept].number, scopes[kept].operation, now, on.nets});
+    for (; kept < scopes.depth(); ++kept) on.open.push_back({scopes[kept].number, scopes[kept].operation, now, on.nets, {}});
   }
 
   std::vector<std::int64_t> deltas_;  ///< of the invocation being reported

@@ -90,7 +90,7 @@ void run_frames::change(std::size_t id, const page_block& block, std::int64_t si
   const std::size_t space = index_of_[id];
   const std::size_t slot = owners_.slot_of(id, block);
   for_each_frame([&](page_frame& frame) { frame.spaces[space].timeline.change(slot, sign * block.bytes, sign); });
-  operations_.change(ring_, space, sign * block.bytes);
+  operations_.change(fold_.events(), ring_, space, sign * block.bytes);
   touch(space);
 }
 

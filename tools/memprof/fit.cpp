@@ -202,7 +202,9 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
 void add_fit(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<fit_arguments>();
   CLI::App& command = *program.add_subcommand("fit", "find the largest batch or the longest sequence that fits on a device");
-  set_footer(command, "A device given as SIZE is a GPU with that much memory: 80GB (80 * 10^9), 80GiB (80 * 2^30).",
+  set_footer(command,
+             "A device given as SIZE is a GPU with that much memory: 80GB (80 * 10^9), 80GiB (80 * 2^30). 'memprof fit "
+             "--device NAME SCRIPT.py' of the Python package asks a PyTorch script as it is.",
              "a run did not confirm an answer", bad_file_text);
   command.add_option("--device", arguments->training.device, "device: a preset, a JSON file or a size")
       ->required()

@@ -7,6 +7,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/fact/heap_stacks.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/write_json.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
@@ -24,12 +25,16 @@
 #include <memprof/toolkit/format/tables/tables.hpp>
 #include <memprof/toolkit/format/valgrind/dhat.hpp>
 #include <memprof/toolkit/format/valgrind/massif.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -76,8 +81,17 @@ class format_writer {
       return sink.is_good();
     });
   }
+  /// Names the calls of a trace with stacks.
+  [[nodiscard]] memprof::frames_of_stack frames() const {
+    if (memprof::rows_of<memprof::heap_stacks>(input_.profile().facts).empty()) return {};
+    const auto named = std::make_shared<std::unique_ptr<memprof::named_stacks>>();
+    return [named](const memprof::detail::label_table& names, memprof::label stack) {
+      if (*named == nullptr) *named = std::make_unique<memprof::named_stacks>(names);
+      return (*named)->texts(stack);
+    };
+  }
   [[nodiscard]] memprof::stack_table stacks(bool by_category) const {
-    if (input_.has_events()) return memprof::stack_table_of(input_.events(), by_category);
+    if (input_.has_events()) return memprof::stack_table_of(input_.events(), by_category, false, frames());
     memprof::stack_table table = memprof::stack_table_of(input_.profile());
     for (const memprof::space_profile& space : input_.profile().spaces) {
       if (space.live_at_peak.remaining_operations == 0) continue;

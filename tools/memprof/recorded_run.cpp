@@ -66,7 +66,7 @@ class passed_signals {
   std::array<struct sigaction, signals.size()> before_{};
 };
 
-void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children) {
+void set_environment(const std::filesystem::path& library, const std::filesystem::path& folder, const run_options& options) {
   if (!library.empty()) {
     const char* const others = std::getenv("LD_PRELOAD");
     const std::string preload = library.string() + (others == nullptr || *others == '\0' ? "" : ":" + std::string{others});
@@ -74,7 +74,9 @@ void set_environment(const std::filesystem::path& library, const std::filesystem
   }
   ::setenv("RUN_BY_MEMPROF_FOLDER", folder.c_str(), 1);
   ::setenv("RUN_BY_MEMPROF_PROCESS", std::to_string(::getpid()).c_str(), 1);
-  if (records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
+  if (options.records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
+  if (!options.stacks.empty()) ::setenv("RUN_BY_MEMPROF_STACKS", options.stacks.c_str(), 1);
+  if (options.records_cuda) ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
 }
 
 /// Copies a trace, except for what a file needs while it is written.
@@ -125,7 +127,7 @@ struct trace_copy {
 }  // namespace
 
 program_end run_recorded(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                         const std::filesystem::path& library, const std::filesystem::path& folder, bool records_children) {
+                         const std::filesystem::path& library, const std::filesystem::path& folder, const run_options& options) {
   std::vector<char*> words;
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
@@ -134,7 +136,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   if (child < 0) memprof::detail::raise_about_file("run", program, memprof::detail::reason_in_errno());
   if (child == 0) {
     passed.restore();
-    set_environment(library, folder, records_children);
+    set_environment(library, folder, options);
     ::execv(program.c_str(), words.data());
     const int fault = errno;
     print_error("run", "cannot run '" + program.string() + "': " + memprof::detail::reason_in_errno());

@@ -14,12 +14,19 @@ struct program_end {
   int status = 0;  ///< as of `waitpid`
 };
 
+/// What is recorded beside the program's own blocks.
+struct run_options {
+  bool records_children = false;
+  bool records_cuda = false;
+  std::string stacks = {};  ///< of which blocks: "sampled", "all"; empty: none
+};
+
 /// Runs a program with the preload library, which writes the traces of its process, or of those of its children as well, into a
-/// folder; without a library, the program does so itself. Passes on signals that are sent to this process. Throws
-/// `memprof::error` if no process can be made.
+/// folder; without a library, the program does so itself. Where CUDA is recorded, its driver loads the library, too. Passes on
+/// signals that are sent to this process. Throws `memprof::error` if no process can be made.
 [[nodiscard]] program_end run_recorded(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                                        const std::filesystem::path& library, const std::filesystem::path& folder,
-                                       bool records_children);
+                                       const run_options& options);
 
 /// Ends as that program did: with its status, or by its signal.
 [[nodiscard]] int end_like(const program_end& end);

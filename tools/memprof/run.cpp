@@ -5,6 +5,7 @@
 #include "gzip.hpp"
 #include "output_file.hpp"
 #include "preloadable.hpp"
+#include "recorded_callers.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
@@ -46,7 +47,7 @@ struct run_arguments {
   std::string trace;
   std::string profile;
   std::string page;
-  bool children = false;
+  run_options recorded;
 };
 
 /// Whether the command records itself, as a Python script does (python/memprof/run.py).
@@ -148,7 +149,10 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
       text = "memprof run: " + std::string{fault.what()} + "\n";
     }
   } else {
-    text = memprof::to_text(profile, memprof::detail::fitted_to(stderr, memprof::text_options{}));
+    const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
+    const memprof::detail::file_handle file = open_recording(last->path);
+    const std::string callers = add_callers(profile, file.get(), last->path, options);
+    text = memprof::to_text(profile, options) + callers;
   }
   for (const process_trace& trace : traces) {
     if (&trace != last) text += line_about(trace, end);
@@ -178,6 +182,15 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   return "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space";
 }
 
+/// Why the driver of CUDA cannot be told to load the library; empty if it can.
+[[nodiscard]] std::string obstacle_to_record_cuda() {
+  if (records_itself()) return "--cuda is for programs; the Python package records a script's tensors, those on CUDA, too";
+  const char* const other = std::getenv("CUDA_INJECTION64_PATH");
+  if (other == nullptr || *other == '\0') return {};
+  return "CUDA_INJECTION64_PATH is set to '" + std::string{other} +
+         "', which has CUPTI's callbacks; unset it, or leave out --cuda";
+}
+
 int run(const run_arguments& arguments) {
   const std::string& name = arguments.command.front();
   const std::filesystem::path program = find_program(name);
@@ -190,6 +203,9 @@ int run(const run_arguments& arguments) {
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
+  if (arguments.recorded.records_cuda) {
+    if (const std::string why = obstacle_to_record_cuda(); !why.empty()) return refuse(name, why, cannot_record);
+  }
   try {
     require_output(arguments.trace, trace_file_kind);
     require_output(arguments.profile, profile_file_kind);
@@ -201,7 +217,7 @@ int run(const run_arguments& arguments) {
   program_end end;
   try {
     const temporary_folder folder;
-    end = run_recorded(program, arguments.command, library, folder.path(), arguments.children);
+    end = run_recorded(program, arguments.command, library, folder.path(), arguments.recorded);
     report(arguments, traces_in(folder.path(), end), end);
   } catch (const std::exception& fault) {
     print_error("run", fault.what());
@@ -222,10 +238,19 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
-  command.add_flag("--children", arguments->children,
+  command.add_flag("--stacks{sampled}", arguments->recorded.stacks,
+                   "record what code asked for the blocks from 64 KiB on and for a sample of the others; --stacks=all: for each");
+  command.add_flag("--children", arguments->recorded.records_children,
                    "record the processes that it starts as well; their traces have the process in their names");
+  command.add_flag("--cuda", arguments->recorded.records_cuda,
+                   "record what the program takes from CUDA as well, by CUPTI's callbacks");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
-  command.callback([arguments, &status] { status = run(*arguments); });
+  command.callback([arguments, &status] {
+    const std::string& stacks = arguments->recorded.stacks;
+    if (!stacks.empty() && stacks != "sampled" && stacks != "all")
+      throw CLI::ValidationError{"--stacks", "'" + stacks + "' is not a value; expected sampled or all"};
+    status = run(*arguments);
+  });
 }
 
 }  // namespace memprof_tool

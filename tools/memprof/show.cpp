@@ -4,6 +4,7 @@
 #include "exit_status.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"
+#include "recorded_callers.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
 
@@ -105,22 +106,32 @@ std::string text_of(const memprof::profile& profile, const show_arguments& argum
   return arguments.options.all_segments ? memprof::every_segment_csv(profile) : memprof::segments_csv(profile);
 }
 
+/// Whether the text ends with who asked for what.
+bool has_callers(const show_arguments& arguments) {
+  return !arguments.shows_facts && !arguments.as_csv && !arguments.as_markdown && arguments.format == "summary";
+}
+
 int run_show(const show_arguments& arguments) {
   try {
     // A table of every segment needs all segments of a trace, as far as memory reaches.
     constexpr std::uint32_t all_segments = memprof::detail::segment_history::max_kept;
     const bool wants_all = arguments.options.all_segments || arguments.format == "tracker";
-    const recording read = read_recording(arguments.file, wants_all ? all_segments : 0);
+    const memprof::detail::file_handle file = open_recording(arguments.file);
+    recording read = read_recording(file.get(), arguments.file, wants_all ? all_segments : 0);
     if (!arguments.shows_facts && (read.complaint.empty() || read.profile.spaces.empty())) {
       if (!read.complaint.empty()) memprof::detail::raise(read.complaint);
       require_something(read.profile, arguments.file);
     }
+    std::string callers;
+    if (read.is_trace) callers = add_callers(read.profile, file.get(), arguments.file, options_of(arguments));
     if (arguments.as_json) {
       memprof::profile named = read.profile;
       if (named.provenance.file.empty()) named.provenance.file = arguments.file;
       print_json(memprof::detail::dump(memprof::summary_json(named)) + '\n');
     } else {
-      print(text_of(read.profile, arguments), stdout, arguments.as_csv ? text_colors::none : text_colors::own);
+      std::string text = text_of(read.profile, arguments);
+      if (has_callers(arguments)) text += callers;
+      print(text, stdout, arguments.as_csv ? text_colors::none : text_colors::own);
     }
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       print_error("show", "cannot write to the standard output");

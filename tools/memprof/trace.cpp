@@ -107,12 +107,16 @@ class printer {
       line["operation"] = happened.address & 0xFFFF'FFFFU;
       const std::uint64_t other = happened.address >> 32U;
       if (other != 0) line[happened.kind == event_kind::scope_begin ? "within" : "of_thread"] = other;
+      if (happened.bytes != 0) {
+        line["adopts"] = happened.bytes & 0xFFFF'FFFFU;
+        line["of_thread"] = happened.bytes >> 32U;
+      }
     } else if (happened.kind == event_kind::out_of_memory) {
       if (happened.address != memprof::unknown_device_free) line["device_free"] = happened.address;
     } else if (happened.address != 0) {
       line["address"] = happened.address;
     }
-    if (happened.bytes != 0) line["bytes"] = happened.bytes;
+    if (happened.bytes != 0 && !is_operation) line["bytes"] = happened.bytes;
     if (happened.label != 0 && names_something(happened.kind)) {
       line["name"] = text_of(happened.label);
     } else if (happened.label != 0) {
@@ -125,8 +129,8 @@ class printer {
       return;
     }
     std::string text;
-    for (const char* key :
-         {"space", "operation", "within", "of_thread", "address", "device_free", "bytes", "name", "label", "category"}) {
+    for (const char* key : {"space", "operation", "within", "adopts", "of_thread", "address", "device_free", "bytes", "name",
+                            "label", "category"}) {
       if (!line.contains(key)) continue;
       const nlohmann::ordered_json& value = line[key];
       text += ' ' + std::string{key} + '=';

@@ -113,7 +113,8 @@ std::string usage_complaint(const CLI::App& program, const CLI::ParseError& faul
     name += ' ' + command->get_name();
   }
   // A misspelt option comes first: CLI11 may report what is missing because of it.
-  const std::vector<std::string> left = program.remaining(true);
+  std::vector<std::string> left = program.remaining(true);
+  left.erase(std::find(left.begin(), left.end(), "--"), left.end());  // what follows is another program's
   const auto option =
       std::find_if(left.begin(), left.end(), [](const std::string& one) { return one.starts_with('-') && one != "-"; });
   if (command->get_require_subcommand_min() > 0 && !left.empty() && !left.front().starts_with('-'))

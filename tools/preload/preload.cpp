@@ -1,21 +1,26 @@
 // The library that `memprof run` preloads into a program: it records malloc's family from the program's first call to its last,
-// and writes a trace; all else is done by `memprof run` when the program has ended. It exports the functions of C alone and has a
+// and writes a trace; all else is done by `memprof run` when the program has ended. It exports functions of C alone and has a
 // C++ library of its own inside, so that a C program gets none and a C++ program keeps its own. It starts no thread.
 //
 // What it does is in the environment:
 //   RUN_BY_MEMPROF_FOLDER    where the traces go: PROCESS.NUMBER.memtrace, a new number after each exec in place
 //   RUN_BY_MEMPROF_PROCESS   the process to record
+//   RUN_BY_MEMPROF_STACKS    "sampled" or "all": the blocks that get a stack
 //   RUN_BY_MEMPROF_CHILDREN  if it is there, all processes are recorded
+//   CUDA_INJECTION64_PATH    if it is this library, what the program takes from CUDA is recorded, too: the driver calls
+//                            `InitializeInjection` when the program initialises it
 // The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
 #include "next_heap.hpp"
 #include "start.hpp"
 
+#include <memprof/backend/cuda.hpp>
 #include <memprof/backend/malloc_family.hpp>
 #include <memprof/detail/errno_guard.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/record/capture.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
+#include <memprof/record/segment_end.hpp>
 #include <memprof/record/session_files.hpp>
 #include <memprof/trace/fact_table.hpp>
 
@@ -24,7 +29,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -46,10 +54,20 @@ constinit char own_place = 0;
   return ::dladdr(&own_place, &own) != 0 && own.dli_fname != nullptr ? own.dli_fname : "";
 }
 
-/// Removes this library from LD_PRELOAD, in place and without `malloc`, so that programs which this one starts do not get it.
+constexpr char cuda_variable[] = "CUDA_INJECTION64_PATH";
+
+/// Whether CUDA's driver is to load this library.
+[[nodiscard]] bool is_for_cuda() noexcept {
+  const char* const injected = std::getenv(cuda_variable);
+  return injected != nullptr && std::strcmp(injected, own_path()) == 0;
+}
+
+/// Removes this library from LD_PRELOAD, in place and without `malloc`, so that programs which this one starts do not get it, and
+/// from the variable of CUDA's driver.
 void leave_environment() noexcept {
   const char* const path = own_path();
   const std::size_t length = std::strlen(path);
+  if (is_for_cuda()) ::unsetenv(cuda_variable);
   for (char** each = environ; length != 0 && each != nullptr && *each != nullptr; ++each) {
     if (std::strncmp(*each, "LD_PRELOAD=", 11) != 0) continue;
     char* const found = std::strstr(*each, path);
@@ -70,6 +88,19 @@ void leave_environment() noexcept {
          own.dli_fbase == called.dli_fbase;
 }
 
+[[nodiscard]] memprof::stack_capture asked_stacks() noexcept {
+  const char* const asked = std::getenv("RUN_BY_MEMPROF_STACKS");
+  if (asked == nullptr) return memprof::stack_capture::off;
+  return std::strcmp(asked, "all") == 0 ? memprof::stack_capture::all : memprof::stack_capture::sampled;
+}
+
+/// Adds to the table of what is not captured. Throws `std::bad_alloc`.
+void report_missing(const char* source, std::string why_not) {
+  static auto* const rows = new std::vector<memprof::missing_source>;  // it outlives the program's last call
+  rows->push_back({source, std::move(why_not)});
+  memprof::event_sink{}.add_facts(memprof::to_table(*rows));
+}
+
 void begin() noexcept {
   const memprof::detail::errno_guard kept;
   const memprof::detail::recording_suppressor hidden;
@@ -82,18 +113,56 @@ void begin() noexcept {
     memprof::capture_options options;
     options.trace_file = memprof::detail::literal_trace_path(stem + std::to_string(number) + ".memtrace");
     options.trace_thread = false;
+    options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
-    if (is_called()) return;
-    const memprof::missing_source other{"malloc", "the program has a malloc of its own, linked into it"};
-    memprof::event_sink{}.add_facts(memprof::to_table(std::vector{other}));
+    if (!is_called()) report_missing("malloc", "the program has a malloc of its own, linked into it");
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "memprof run: %s\n", failure.what());
+  }
+}
+
+constinit bool has_cuda = false;  ///< the program has initialised it
+
+/// The driver is about to end, after which it must not be asked.
+void finish_cuda(void*) noexcept {
+  const memprof::detail::errno_guard kept;
+  const memprof::detail::recording_suppressor hidden;
+  memprof::detail::cuda::read_devices(memprof::detail::end_segment_name);
+  memprof::detail::cuda::end_listening();
+  try {
+    memprof::event_sink writer;
+    memprof::detail::cuda::process_listener().readings.report(writer);
+  } catch (const std::bad_alloc&) {
+    memprof::event_sink{}.count_dropped_event();
+  }
+}
+
+/// The driver has been initialised, on a thread of the program.
+void begin_cuda() noexcept {
+  const memprof::detail::errno_guard kept;
+  const memprof::detail::recording_suppressor hidden;
+  if (memprof::detail::active_capture() == 0 || std::exchange(has_cuda, true)) return;
+  try {
+    std::string why_not = memprof::detail::cuda::begin_listening();
+    if (!why_not.empty()) return report_missing("CUDA", std::move(why_not));
+    __cxa_atexit(finish_cuda, nullptr, nullptr);  // registered after the driver's own, so it runs before
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "memprof run: %s\n", failure.what());
   }
 }
 
 void finish(void*) noexcept {
-  if (memprof::detail::active_capture() != 0) memprof::end_capture();
+  if (memprof::detail::active_capture() == 0) return;
+  if (is_for_cuda() && !has_cuda) {
+    const memprof::detail::recording_suppressor hidden;
+    try {
+      report_missing("CUDA", "the program did not initialise it");
+    } catch (const std::bad_alloc&) {
+      memprof::event_sink{}.count_dropped_event();
+    }
+  }
+  memprof::end_capture();
 }
 
 /// In the child of a `fork` that is to be recorded. The library's own handler, registered before, has ended the parent's capture.
@@ -116,6 +185,12 @@ void start(char** environment) noexcept {
 using family = memprof::detail::malloc_family<next_heap>;
 
 }  // namespace memprof_preload
+
+// Called by CUDA's driver in the library that CUDA_INJECTION64_PATH names.
+extern "C" [[gnu::visibility("default")]] int InitializeInjection() {  // NOLINT(readability-identifier-naming)
+  memprof_preload::begin_cuda();
+  return 1;
+}
 
 // The compiler must not see through these: see <memprof/backend/new_delete.hpp>.
 #define PRELOAD_FUNCTION extern "C" [[gnu::visibility("default"), gnu::noinline]]

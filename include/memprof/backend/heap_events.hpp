@@ -8,6 +8,7 @@
 
 #if MEMPROF_ENABLED
 
+#include <memprof/backend/heap_stacks.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
@@ -80,6 +81,17 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   }
 }
 
+/// Records an allocation in a capture with stacks. The only way to there, so that a stack begins with the same frames each time.
+[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address,
+                                                std::size_t bytes) noexcept {
+  if (self.doing().load(std::memory_order_relaxed) != activity::idle)
+    return record_heap_inside(event_kind::allocate, address, bytes);
+  const std::uint32_t recorded = shared.heap_stacks.load(std::memory_order_relaxed);
+  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared) : 0;
+  record_words<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
+                          packed_tail({0, 0, 0, stack, event_kind::allocate, cpu_space, 0}));
+}
+
 /// Records what the heap does, unless this thread is inside the profiler or a tracked resource.
 [[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
   registry& shared = abi_1::process_registry;
@@ -87,6 +99,8 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   thread_slot& self = abi_1::this_thread;
+  if (kind == event_kind::allocate && shared.heap_stacks.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return record_with_stack(shared, self, address, bytes);
   if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
     return record_heap_inside(kind, address, bytes);
   if (is_own_block_freed(shared, kind, address)) [[unlikely]]

@@ -46,7 +46,9 @@ class ledger {
         segment_begin_(begin_stamp),
         clock_(begin_stamp),
         operations_(options.operations),
-        history_(options.full_segments, options.segment_names) {}
+        history_(options.full_segments, options.segment_names) {
+    operations_.infer_from(options.leading_thread);
+  }
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
   ~ledger() { forget(); }
@@ -86,7 +88,7 @@ class ledger {
     settle_open_scopes();
     settle_spaces();
   }
-  /// Only the segments.
+  /// Only the segments, and what threads did for operations that others work for, too.
   void settle_spaces() noexcept;
 
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return operations_.operations(); }
@@ -122,6 +124,8 @@ class ledger {
   [[nodiscard]] const detail::thread_scopes* thread(std::size_t ring) const noexcept {
     return ring < threads_.size() ? threads_[ring] : nullptr;
   }
+  /// What a thread of `thread` does now counts for these: see `operation_visitor::for_each_enclosing`, `works_for`.
+  [[nodiscard]] const detail::operation_visitor& open_operations() const noexcept { return operations_; }
   /// Whether the capture's last event has been applied.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
@@ -181,6 +185,13 @@ class ledger {
 
   bool enter_other(detail::thread_state& run, std::uint8_t id) noexcept;
 
+  /// Adds the last thread's window to the operations that contain it. Call before any operation begins or ends.
+  void settle_window() noexcept {
+    if (windowed_ != nullptr) [[unlikely]]
+      close_window();
+  }
+  void close_window() noexcept;
+
   void apply_control(detail::thread_state& run, const event& recorded) noexcept;
 
   void apply_rare(detail::thread_state& run, const event& recorded) noexcept;
@@ -191,7 +202,12 @@ class ledger {
   /// Keeps what is live now. Costs a pass over the live blocks.
   void add_checkpoint(label name) noexcept;
 
+  void begin_thread(detail::thread_state& run, const event& recorded) noexcept;
+
   void begin_scope(detail::thread_state& run, const event& recorded) noexcept;
+
+  /// The same while a window is open, or for an operation that is adopted.
+  void begin_shared_scope(detail::thread_state& run, const event& recorded) noexcept;
 
   void end_scope(detail::thread_state& run, const event& recorded) noexcept;
 
@@ -275,6 +291,8 @@ class ledger {
   detail::page_array<detail::thread_state*> threads_;  ///< by ring
   detail::page_array<std::byte*> thread_pages_;        ///< which hold them
   std::size_t thread_count_ = 0;
+  detail::thread_state* windowed_ = nullptr;    ///< whose `window` has been opened
+  std::uint8_t windowed_space_ = 0;             ///< and in which space
   detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
   detail::page_array<detail::shared_memory*> memories_;
 };

@@ -88,15 +88,20 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
 }
 
 [[gnu::noinline]] inline bool ledger::enter_other(detail::thread_state& run, std::uint8_t id) noexcept {
+  settle_window();
+  const detail::thread_scopes& source = operations_.works_for<const detail::thread_scopes>(run);
+  const bool is_windowed = source.scopes.is_joined();
   detail::space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
   detail::scope_usage* usage = nullptr;
   const bool may_change = space != nullptr && begin_change(id);
-  if (may_change && run.scopes.empty()) {
+  if (may_change && is_windowed) {
+    usage = &run.window;
+  } else if (may_change && run.scopes.empty()) {
     usage = &space->outside_operations();
   } else if (may_change) {
     if (detail::space_scopes* const scopes = run.scopes.in_space(id)) usage = &scopes->back();
   }
-  detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(run.scopes.operation());
+  detail::operation_stats* const stats = usage == nullptr ? nullptr : space->find_or_make_operation(source.scopes.operation());
   if (stats == nullptr) {
     ++rejected_events_;
     return false;
@@ -106,10 +111,38 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
   run.space = space;
   run.prefetches = space->is_large();
   run.usage = usage;
-  run.owner = detail::block::owner_word(run.scopes.operation(), detail::category_of(run.scopes.tag()), 0);
+  run.owner = detail::block::owner_word(source.scopes.operation(), detail::category_of(source.scopes.tag()), 0);
   run.stats = stats;
   run.stats_generation = space->stats_generation();
+  if (is_windowed || operations_.infers()) {
+    // Looked up again after any other thread's event, which may have changed the operation or what it has.
+    run.stats_generation = detail::thread_state::no_generation;
+    run.inferred_from = stats->allocated;
+  }
+  if (is_windowed) {
+    windowed_ = &run;
+    windowed_space_ = id;
+  }
   return true;
+}
+
+[[gnu::cold, gnu::noinline]] inline void ledger::close_window() noexcept {
+  detail::thread_state& run = *std::exchange(windowed_, nullptr);
+  const detail::scope_usage window = std::exchange(run.window, {});
+  run.space_id = detail::thread_state::no_space;
+  const detail::thread_scopes& source = operations_.works_for<const detail::thread_scopes>(run);
+  if (&source != &run && !source.scopes.empty()) {
+    detail::operation_stats* const stats = run.space->find_or_make_operation(source.scopes.operation());
+    if (stats != nullptr) stats->inferred += stats->allocated - run.inferred_from;
+  }
+  if ((window.self_net | window.self_max) == 0) return;
+  operations_.for_each_enclosing<detail::thread_scopes>(run, [&](detail::thread_scopes& on, std::size_t depth, bool is_self) {
+    if (detail::space_scopes* const scopes = on.scopes.in_space(windowed_space_)) {
+      (*scopes)[depth].add(window, is_self);
+    } else {
+      ++rejected_events_;
+    }
+  });
 }
 
 [[gnu::noinline]] inline void ledger::apply_control(detail::thread_state& run, const event& recorded) noexcept {
@@ -125,11 +158,7 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
         ++rejected_events_;
       }
       break;
-    case event_kind::thread_begin:
-      run.space_id = detail::thread_state::no_space;
-      // Threads beyond the greatest number are merged into one; that takes a million threads.
-      operations_.begin_thread(run, recorded.address, detail::block::max_thread, finish_operation{*this});
-      break;
+    case event_kind::thread_begin: begin_thread(run, recorded); break;
     default: apply_rare(run, recorded); break;  // separate, because a larger switch would cost the common events instructions
   }
 }
@@ -192,14 +221,37 @@ inline void ledger::add_checkpoint(label name) noexcept {
   }
 }
 
+[[gnu::noinline]] inline void ledger::begin_thread(detail::thread_state& run, const event& recorded) noexcept {
+  settle_window();
+  run.space_id = detail::thread_state::no_space;
+  const bool inferred = operations_.infers();
+  // Threads beyond the greatest number are merged into one; that takes a million threads.
+  operations_.begin_thread(run, recorded, detail::block::max_thread, finish_operation{*this});
+  if (operations_.infers() == inferred) return;
+  for (detail::thread_state* thread : threads_) {
+    if (thread != nullptr) thread->space_id = detail::thread_state::no_space;
+  }
+}
+
 [[gnu::noinline]] inline void ledger::begin_scope(detail::thread_state& run, const event& recorded) noexcept {
   run.space_id = detail::thread_state::no_space;
   if (recorded.label == memprof::other_names) [[unlikely]]
     ++other_names_;
-  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
+  if ((reinterpret_cast<std::uintptr_t>(windowed_) | recorded.bytes) != 0) [[unlikely]]
+    return begin_shared_scope(run, recorded);
+  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this}, detail::operation_visitor::adopts_none{}))
+    ++rejected_events_;
+}
+
+[[gnu::cold, gnu::noinline]] inline void ledger::begin_shared_scope(detail::thread_state& run, const event& recorded) noexcept {
+  settle_window();
+  if (!operations_.begin(run, recorded, stamp_, finish_operation{*this},
+                         [this](std::uint32_t number) { return turn_thread_of_number(number); }))
+    ++rejected_events_;
 }
 
 [[gnu::noinline]] inline void ledger::end_scope(detail::thread_state& run, const event& recorded) noexcept {
+  settle_window();
   run.space_id = detail::thread_state::no_space;
   operations_.end(run, recorded, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
 }

@@ -14,6 +14,8 @@ struct ledger_options {
   std::uint32_t full_segments = 64;       ///< kept in full; at least 4
   std::uint32_t segment_names = 64;       ///< names with a row of their own
   std::uint32_t operations = 4096;        ///< operations with a node of their own
+  /// Id in the system of the thread for whose open operation threads without one work; 0: these have none.
+  std::uint64_t leading_thread = 0;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

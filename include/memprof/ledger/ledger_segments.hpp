@@ -39,19 +39,22 @@ inline void ledger::end_segment(label name, std::uint64_t stamp) noexcept {
 }
 
 inline void ledger::settle_spaces() noexcept {
+  settle_window();
   for (detail::space_ledger* space : spaces_) {
     if (space != nullptr && !space->settle(history_, segment_begin_)) ++rejected_events_;
   }
 }
 
 inline void ledger::settle_open_scopes() noexcept {
+  settle_window();
   for (const detail::thread_state* thread : threads_) {
     if (thread == nullptr) continue;
     const detail::scope_stack& open = thread->scopes;
     open.for_each_space([&](std::uint8_t space, const detail::space_scopes& scopes) {
       std::int64_t inner_max = 0;
       for (std::size_t depth = open.depth(); depth > 0; --depth) {
-        inner_max = scopes[depth].max_with(inner_max);
+        if (open[depth - 1].is_adopted) continue;
+        inner_max = open.is_joined() ? scopes[depth].max_net : scopes[depth].max_with(inner_max);
         detail::operation_stats* const stats = spaces_[space]->find_or_make_operation(open[depth - 1].operation);
         if (stats != nullptr) {
           stats->note_peak(inner_max, scopes[depth].self_max);

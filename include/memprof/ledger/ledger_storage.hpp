@@ -41,12 +41,14 @@ inline void ledger::forget() noexcept {
   threads_.clear();
   thread_pages_.clear();
   thread_count_ = 0;
+  windowed_ = nullptr;
   changes_ = detail::space_changes{};
   space_end_ = 0;
   history_.~segment_history();
   new (&history_) detail::segment_history{options_.full_segments, options_.segment_names};
   checkpoints_ = detail::checkpoint_history{};
   operations_ = detail::operation_visitor{options_.operations};
+  operations_.infer_from(options_.leading_thread);
   clock_ = clock_readings{begin_stamp_};
   stamp_ = segment_begin_ = 0;
   events_ = events_of_saved_state_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;

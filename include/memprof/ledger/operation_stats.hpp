@@ -61,6 +61,7 @@ struct operation_stats {
   std::int64_t finished;   ///< invocations that ended after an operation of their thread had first used this space
   std::int64_t peak;       ///< inclusive
   std::int64_t self_peak;
+  std::int64_t inferred;  ///< the part of `allocated` by threads for which this operation was only inferred
   std::int64_t changing;  ///< finished invocations with a nonzero delta or peak; the next three are meaningful if not 0
   invocation_record first;
   invocation_record last;

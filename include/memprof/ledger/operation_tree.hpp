@@ -45,7 +45,7 @@ class operation_tree {
 
   /// The node for `name` under `parent`, created if new; `no_node` if the system has no memory. Once there are too many, an
   /// operation called inside the node for all others gets that same node.
-  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+  [[nodiscard, gnu::always_inline]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
     if (!is_usable_) return no_node;
     std::size_t slot = slot_of(parent, name, slots_.size());
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
@@ -53,6 +53,17 @@ class operation_tree {
       if (known.parent == parent && known.name == name) return slots_[slot];
     }
     return make_child(parent, name, slot);
+  }
+
+  /// The operation of that name if there is exactly one, else 0. A pass over all.
+  [[nodiscard]] std::uint32_t only_node_named(label name) const noexcept {
+    std::uint32_t found = 0;
+    for (std::uint32_t index = 1; index < size(); ++index) {
+      if (nodes_[index].name != name) continue;
+      if (found != 0) return 0;
+      found = index;
+    }
+    return found;
   }
 
   /// Bytes taken from the system.
@@ -64,7 +75,7 @@ class operation_tree {
   [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
     if (name == other_names || nodes_.size() > limit_) {
       if (parent != 0 && nodes_[parent].name == other_names) return parent;
-      if (name != other_names) return child(parent, other_names);
+      if (name != other_names) return child_for_others(parent);
     }
     if (2 * (nodes_.size() + 1) > slots_.size()) {
       if (!grow()) return no_node;
@@ -73,6 +84,8 @@ class operation_tree {
     if (!nodes_.push_back({parent, name, 0, 0})) return no_node;
     return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
   }
+
+  [[gnu::noinline]] std::uint32_t child_for_others(std::uint32_t parent) noexcept { return child(parent, other_names); }
 
   [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
     const std::uint64_t key = std::uint64_t{parent} << 32 | name;

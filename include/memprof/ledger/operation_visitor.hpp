@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -28,6 +29,10 @@ struct thread_scopes {
 /// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
 /// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
 /// touched.
+///
+/// A thread may adopt another thread's operation (`scope_begin` with `bytes`): the operations that it opens next are nested in
+/// that one. If the other thread ends it meanwhile, the one around it takes its place, as for nested operations that go on.
+/// One that had already ended is known by its name only: it is the single operation of that name, else an outermost one.
 class operation_visitor {
  public:
   /// `limit` is the maximum number of operations in the tree.
@@ -39,10 +44,47 @@ class operation_visitor {
   /// Number of operations that are not followed because too many were already open.
   [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
 
-  /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system has no memory.
-  template <class Finish>
-  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp,
-                                               Finish&& finish) noexcept {
+  /// Infers operations: threads without one work for the one that is open on the thread with that id in the system, from its
+  /// first `thread_begin` on. 0: they have none.
+  void infer_from(std::uint64_t system_thread) noexcept { leading_thread_ = system_thread; }
+  /// The thread for whose innermost operation `on` works: itself, unless that is inferred.
+  template <class Thread>
+  [[nodiscard]] Thread& works_for(Thread& on) const noexcept {
+    return leader_ != nullptr && on.scopes.empty() ? *leader_ : on;
+  }
+  /// Whether there is such a thread now.
+  [[nodiscard]] bool infers() const noexcept { return leader_ != nullptr; }
+
+  /// Calls `visit(thread, depth, is_self)` for each open invocation that contains what `on` does now, from the innermost;
+  /// `is_self`: directly, not within a nested one.
+  template <class Thread, class Visitor>
+  void for_each_enclosing(Thread& on, Visitor&& visit) const noexcept {
+    Thread* at = &works_for(on);
+    std::size_t depth = at->scopes.depth();
+    bool is_self = true;
+    for (std::size_t step = 0; depth != 0 && step < max_enclosing; ++step) {
+      const open_scope& scope = at->scopes[depth - 1];
+      if (scope.is_adopted) {
+        const adoption& of = at->scopes.adopted_at(depth - 1);
+        at = of.leader;
+        depth = depth_of(of);
+        is_self = is_self && depth != 0 && at->scopes[depth - 1].number == of.leader_scope;
+        continue;
+      }
+      visit(*at, depth, is_self);
+      is_self = false;
+      --depth;
+    }
+  }
+
+  /// In place of `thread_of` for an event without bytes.
+  struct adopts_none {};
+
+  /// Applies a `scope_begin` at `stamp`. `thread_of(number)` returns the thread with that number, or null. False if it must be
+  /// rejected: it has no number, or the system has no memory.
+  template <class Finish, class ThreadOf>
+  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp, Finish&& finish,
+                                               ThreadOf&& thread_of) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.address);
     const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
     if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
@@ -55,9 +97,13 @@ class operation_visitor {
       ++too_deep_;
       return true;
     }
+    if constexpr (!std::is_same_v<std::remove_cvref_t<ThreadOf>, adopts_none>) {
+      if (begun.bytes != 0) return adopt(on, begun, stamp, thread_of(static_cast<std::uint32_t>(begun.bytes >> 32)));
+    }
     const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
     const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
-    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, stamp})) [[unlikely]] {
+    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, false, stamp}))
+        [[unlikely]] {
       ++on.unfollowed_scopes;
       return false;
     }
@@ -86,10 +132,19 @@ class operation_visitor {
 
   /// Applies a `thread_begin`: whatever was open on the ring's previous thread is closed.
   template <class Finish>
-  void begin_thread(thread_scopes& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
+  void begin_thread(thread_scopes& on, const event& begun, std::uint32_t greatest, Finish&& finish) noexcept {
     while (!on.scopes.empty()) close_innermost(on, finish);
     on.unfollowed_scopes = 0;
-    on.thread = number < greatest ? static_cast<std::uint32_t>(number) : greatest;
+    on.thread = begun.address < greatest ? static_cast<std::uint32_t>(begun.address) : greatest;
+    if (leading_thread_ == 0) return;
+    if (leader_ == &on) {
+      leader_ = nullptr;
+      on.scopes.join_always(false);
+      leading_thread_ = 0;  // it is gone, and the system may reuse its id
+    } else if (leader_ == nullptr && begun.bytes == leading_thread_) {
+      leader_ = &on;
+      on.scopes.join_always(true);
+    }
   }
 
   /// Bytes taken from the system.
@@ -97,6 +152,52 @@ class operation_visitor {
 
  private:
   friend struct saved_threads;
+
+  static constexpr std::size_t max_enclosing = 512;  ///< adoptions in a damaged trace may form a circle
+
+  /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
+  /// increase with the depth.
+  [[nodiscard]] static std::size_t depth_of(const adoption& of) noexcept {
+    if (of.leader == nullptr || of.leader->thread != of.leader_thread) return 0;
+    const scope_stack& scopes = of.leader->scopes;
+    std::size_t depth = scopes.depth();
+    while (depth != 0 && scopes[depth - 1].number > of.leader_scope) --depth;
+    return depth;
+  }
+
+  /// Applies a `scope_begin` that adopts an operation of `leader`, which may be null.
+  [[gnu::cold, gnu::noinline]] bool adopt(thread_scopes& on, const event& begun, std::uint64_t stamp,
+                                          thread_scopes* leader) noexcept {
+    const auto number = static_cast<std::uint32_t>(begun.bytes);
+    open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
+    adoption of{nullptr, 0, number};
+    const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
+    if (leader != nullptr && index != leader->scopes.depth()) {
+      const open_scope& adopted = leader->scopes[index];
+      added.operation = adopted.operation;
+      added.tag = adopted.tag;
+      of = adopted.is_adopted ? leader->scopes.adopted_at(index) : adoption{leader, leader->thread, number};
+      if (of.leader != nullptr) of.leader->scopes.join();
+    } else {
+      added.operation = operation_named(begun.label);
+    }
+    if (added.operation == operation_tree::no_node || !on.scopes.push(added, of)) {
+      ++on.unfollowed_scopes;
+      return false;
+    }
+    on.scopes.join();
+    return true;
+  }
+
+  /// The only operation of that name; if there are several, or none, an outermost one. 0: no name.
+  [[nodiscard]] std::uint32_t operation_named(label name) noexcept {
+    if (name == 0) return 0;
+    if (last_named_.name != name || last_named_.of != operations_.size()) {
+      const std::uint32_t only = operations_.only_node_named(name);
+      last_named_ = {name, only != 0 ? only : operations_.child(0, name), operations_.size()};
+    }
+    return last_named_.operation;
+  }
 
   /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
   template <class Finish>
@@ -107,6 +208,8 @@ class operation_visitor {
 
   template <class Finish>
   [[gnu::always_inline]] void close_innermost(thread_scopes& on, Finish&& finish) noexcept {
+    if (on.scopes.is_joined()) [[unlikely]]
+      return close(on, on.scopes.depth() - 1, finish);
     operations_.count_finished(on.scopes.operation());
     on.scopes.close_innermost(
         [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
@@ -115,9 +218,9 @@ class operation_visitor {
 
   template <class Finish>
   [[gnu::noinline]] void close(thread_scopes& on, std::size_t index, Finish&& finish) noexcept {
-    operations_.count_finished(on.scopes[index].operation);
+    if (!on.scopes[index].is_adopted) operations_.count_finished(on.scopes[index].operation);
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
-      finish(on.thread, scope, space, usage);
+      if (!scope.is_adopted) finish(on.thread, scope, space, usage);
     });
     if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
   }
@@ -134,7 +237,16 @@ class operation_visitor {
     emptied_ = &emptied;
   }
 
+  struct named_operation {
+    label name = 0;
+    std::uint32_t operation = 0;
+    std::size_t of = 0;  ///< the number of operations when it was looked up
+  };
+
   operation_tree operations_;
+  named_operation last_named_;
+  std::uint64_t leading_thread_ = 0;  ///< its id in the system
+  thread_scopes* leader_ = nullptr;   ///< that thread, once it has begun
   spare_scope_stacks spare_;
   scope_stack* emptied_ = nullptr;
   std::uint64_t unbalanced_ = 0;

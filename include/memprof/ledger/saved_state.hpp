@@ -47,6 +47,10 @@ class ledger_state {
                    [this] { saved_segments::checkpoints(state_, events_.checkpoints_, operation_count()); });
     state_.section(state_section::memories, [this] { memories(); });
     if (revision > 1) state_.section(state_section::step_ends, [this] { step_ends(); });
+    if (revision > 2) {
+      state_.section(state_section::adoptions, [this] { adoptions(); });
+      state_.section(state_section::inferred, [this] { inferred(); });
+    }
     if constexpr (State::reads) {
       settle_memories();
       state_.require(state_.is_at_end());
@@ -119,6 +123,17 @@ class ledger_state {
     saved_threads::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
   }
 
+  void adoptions() noexcept {
+    saved_threads::adoptions(state_, events_.operations_, events_.threads_.size(), [this](std::uint32_t ring) {
+      return ring < events_.threads_.size() ? events_.threads_[ring] : nullptr;
+    });
+  }
+  void inferred() noexcept {
+    for (auto* space : events_.spaces_) {
+      if (space != nullptr && !state_.has_failed()) saved_spaces::inferred(state_, *space);
+    }
+  }
+
   void memories() noexcept {
     std::size_t count = events_.memories_.size();
     state_.number(count);
@@ -131,8 +146,8 @@ class ledger_state {
         if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
         saved_spaces::share(state_, *space->shared(), space->allocation_count(), operation_count());
       }
-      for (const std::uint8_t id : {memory->peak_space, memory->sole_space})
-        state_.require(id == any_space || events_.spaces_[id] != nullptr);
+      const std::uint8_t named_spaces[] = {memory->peak_space, memory->sole_space};
+      for (const std::uint8_t id : named_spaces) state_.require(id == any_space || events_.spaces_[id] != nullptr);
       state_.require(memory->sole_space != any_space || memory->peak_space != any_space || memory->peak == 0);
     }
   }

@@ -11,15 +11,24 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 struct saved_threads;
+struct thread_scopes;
 class spare_scope_stacks;
 
-/// One open operation of a thread.
+/// One open operation of a thread, or the part of its stack in which it works for an operation of another thread.
 struct open_scope {
   std::uint32_t operation;
   label name;
   std::uint32_t number;  ///< as counted by its thread
   std::uint16_t tag;     ///< category of its allocations, plus one; 0: none given here or in an enclosing scope
-  std::uint64_t begin_stamp;
+  bool is_adopted;       ///< no invocation of its own: what happens within it is the other thread's operation's
+  std::uint64_t begin_stamp = 0;
+};
+
+/// Whose operation an `open_scope` stands for.
+struct adoption {
+  thread_scopes* leader;        ///< the thread that had it open; null: it had ended
+  std::uint32_t leader_thread;  ///< the number of that thread, because its ring may pass to another one
+  std::uint32_t leader_scope;   ///< the operation's number on that thread
 };
 
 /// Usage of one memory space while one scope was open on its thread.
@@ -36,6 +45,13 @@ struct scope_usage {
   }
   void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
 
+  /// Adds the usage of a while in which nothing else within this scope changed.
+  void add(const scope_usage& window, bool is_self) noexcept {
+    if (net() + window.self_max > max_net) max_net = net() + window.self_max;
+    if (is_self && self_net + window.self_max > self_max) self_max = self_net + window.self_max;
+    (is_self ? self_net : inner_net) += window.self_net;
+  }
+
   [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
   /// The greatest net of this scope if the scope nested in it, open or just ended, reached `inner_max`.
   [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
@@ -47,6 +63,9 @@ struct scope_usage {
 using space_scopes = page_array<scope_usage>;
 
 /// The operations open on one thread, in order, with their running usage of each memory space touched inside one of them.
+///
+/// The usage of an operation contains that of nested ones only once they have ended, unless other threads may change it too
+/// (`join`).
 ///
 /// A thread that has never opened an operation takes no memory beyond the object.
 class scope_stack {
@@ -71,8 +90,34 @@ class scope_stack {
   [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
   [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
 
+  /// Whether each scope's usage always contains that of the scopes nested in it, on whichever thread they are.
+  [[nodiscard]] bool is_joined() const noexcept { return is_joined_; }
+  /// Makes it so for ever, or no longer; requires that no scope is open.
+  void join_always(bool always) noexcept { is_joined_ = is_always_joined_ = always; }
+  /// Makes it so, until no scope is open.
+  void join() noexcept {
+    if (scopes_.empty() || std::exchange(is_joined_, true)) return;
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = table_->scopes[table_->used[used]];
+      for (std::size_t inner = scopes.size(); --inner > 0;) {
+        scopes[inner - 1].max_net = scopes[inner - 1].max_with(scopes[inner].max_net);
+        scopes[inner - 1].inner_net += scopes[inner].net();
+      }
+    }
+  }
+
+  /// Opens a scope that stands for another thread's. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool push(const open_scope& scope, const adoption& of) noexcept {
+    if (!adoptions_.push_back(of)) return false;
+    if (push(scope)) return true;
+    adoptions_.pop_back();
+    return false;
+  }
+  /// What the adopted scope at `index` stands for.
+  [[nodiscard]] const adoption& adopted_at(std::size_t index) const noexcept { return adoptions_[adoptions_before(index)]; }
+
   /// Opens a scope. False, with nothing changed, if the system has no memory.
-  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+  [[nodiscard, gnu::always_inline]] bool push(const open_scope& scope) noexcept {
     if (!scopes_.push_back(scope)) return false;
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       if (table_->scopes[table_->used[index]].push_back({})) continue;
@@ -99,6 +144,11 @@ class scope_stack {
     for (std::uint32_t used = 0; used < used_count_; ++used) {
       space_scopes& scopes = table_->scopes[table_->used[used]];
       const std::size_t position = index + 1;  // entry 0 is outside any operation
+      if (is_joined_) {
+        finish(scopes_[index], table_->used[used], scopes[position]);
+        scopes.erase(position);
+        continue;
+      }
       std::int64_t inner_net = 0;
       std::int64_t inner_max = 0;
       for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
@@ -114,10 +164,12 @@ class scope_stack {
       scopes.erase(position);
       finish(scopes_[index], table_->used[used], ended);
     }
+    if (scopes_[index].is_adopted) adoptions_.erase(adoptions_before(index));
     scopes_.erase(index);
+    if (scopes_.empty()) is_joined_ = is_always_joined_;
   }
 
-  /// Closes the innermost scope and calls `finish` as above.
+  /// The same for the innermost scope of a stack that is not joined.
   template <class Finish>
   void close_innermost(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
@@ -154,7 +206,9 @@ class scope_stack {
 
   [[nodiscard]] bool has_memory() const noexcept { return table_ != nullptr || scopes_.bytes() != 0; }
   /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept { return scopes_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_)); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return scopes_.bytes() + adoptions_.bytes() + (table_ == nullptr ? 0 : bytes_of(*table_));
+  }
 
  private:
   friend struct saved_threads;
@@ -168,6 +222,13 @@ class scope_stack {
     space_table* next_spare = nullptr;
   };
 
+  [[nodiscard]] std::size_t adoptions_before(std::size_t index) const noexcept {
+    std::size_t count = 0;
+    for (std::size_t outer = 0; outer < index; ++outer) {
+      if (scopes_[outer].is_adopted) ++count;
+    }
+    return count;
+  }
   [[nodiscard]] bool make_table() noexcept {
     void* const pages = map_pages(sizeof(space_table));
     if (pages != nullptr) table_ = new (pages) space_table;
@@ -186,6 +247,9 @@ class scope_stack {
   page_array<open_scope> scopes_;
   space_table* table_ = nullptr;  ///< in pages of its own; null until an operation touches a space
   std::uint32_t used_count_ = 0;
+  bool is_joined_ = false;
+  bool is_always_joined_ = false;
+  page_array<adoption> adoptions_;  ///< of the adopted scopes, in their order
 };
 
 /// The memory of stacks that are empty again, for those that will open the next operations: however many threads there were, it

@@ -20,6 +20,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 struct thread_state : thread_scopes {
   /// The current space of a run before its first event: differs from every event's space, including `any_space`.
   static constexpr std::uint32_t no_space = 256;
+  static constexpr std::uint64_t no_generation = ~std::uint64_t{0};  ///< differs from every space's
 
   using thread_scopes::thread_scopes;
 
@@ -79,7 +80,9 @@ struct thread_state : thread_scopes {
   bool prefetches = false;
   operation_stats* stats = nullptr;
   scope_usage* usage = nullptr;
-  std::uint64_t owner = 0;  ///< `block::owner_word` for the innermost operation and its category
+  scope_usage window{};            ///< usage not yet added to the operations, while other threads may change theirs too
+  std::int64_t inferred_from = 0;  ///< what the inferred operation had allocated when the window was opened
+  std::uint64_t owner = 0;         ///< `block::owner_word` for the innermost operation and its category
 
  private:
   /// Handles an impossible allocation. One at a null address has failed, and is only counted.

@@ -51,6 +51,7 @@ template <class Tree, class Space>
       usage.self_freed = stats.freed;
       usage.allocated += stats.allocated;
       usage.freed += stats.freed;
+      usage.inferred += stats.inferred;
       usage.allocation_count = stats.allocation_count;
       usage.deallocation_count = stats.deallocation_count;
       // Invocations that ended before an operation of their thread first used the space are not in `stats`; they changed nothing
@@ -70,6 +71,7 @@ template <class Tree, class Space>
     if (node == 0) break;
     all[tree[node].parent].allocated += usage.allocated;
     all[tree[node].parent].freed += usage.freed;
+    all[tree[node].parent].inferred += usage.inferred;
   }
   return all;
 }

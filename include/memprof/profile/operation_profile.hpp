@@ -20,7 +20,8 @@ struct operation_invocation {
 };
 
 /// What one operation did in one memory space. Inclusive values contain nested operations; self values do not, so a table of self
-/// values sums to the total. Deltas and peaks count what the operation's own thread allocated and freed while it was open.
+/// values sums to the total. Deltas and peaks count what the operation's own thread, and those that had adopted it, allocated and
+/// freed while it was open.
 struct operation_usage {
   std::string space;
   std::int64_t total_delta = 0;  ///< inclusive: allocated - freed, over all invocations
@@ -40,6 +41,9 @@ struct operation_usage {
   operation_invocation first_invocation;
   operation_invocation last_invocation;
   operation_invocation largest_invocation;
+  /// Inclusive: the part of `allocated` by threads without an operation, for which `capture_options::infer_operations` assumed
+  /// this one.
+  std::int64_t inferred = 0;
 
   bool operator==(const operation_usage&) const = default;
 };

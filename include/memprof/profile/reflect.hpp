@@ -167,10 +167,10 @@ template <>
 inline constexpr name_list field_names<operation_usage>{
     "space",          "total_delta",      "self_delta",       "max_delta",          "allocated", "freed",
     "self_allocated", "self_freed",       "allocation_count", "deallocation_count", "peak",      "self_peak",
-    "live",           "first_invocation", "last_invocation",  "largest_invocation"};
+    "live",           "first_invocation", "last_invocation",  "largest_invocation", "inferred"};
 
 template <>
-inline constexpr name_list later_fields<operation_usage>{"first_invocation", "last_invocation", "largest_invocation"};
+inline constexpr name_list later_fields<operation_usage>{"first_invocation", "last_invocation", "largest_invocation", "inferred"};
 
 template <>
 inline constexpr name_list signed_fields<operation_usage>{"total_delta", "self_delta", "max_delta"};

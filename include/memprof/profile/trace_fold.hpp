@@ -113,10 +113,10 @@ class trace_fold {
 
  private:
   void begin(const capture_info& info) noexcept {
-    events_.emplace(
-        ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
-                       full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations},
-        info.begin_stamp);
+    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
+                                   full_segments_ == 0 ? info.full_segments : full_segments_, info.segment_names, info.operations,
+                                   info.leading_thread},
+                    info.begin_stamp);
     if (work_limit_) events_->limit_work(*work_limit_);
     for (std::size_t index = 0; index < early_spaces_.size(); ++index) define(early_spaces_[index]);
     early_spaces_.clear();

@@ -146,10 +146,12 @@ struct capture_state {
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
   const phantom_addresses* const phantom = shared.phantom.load(std::memory_order_relaxed);
   const profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
+  const abi_1::stack_recorder* const stacks = shared.stacks.load(std::memory_order_acquire);
   return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
-         (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) + shared.ring_bytes +
-         shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
-         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes() + state.noticed_growth.bytes();
+         (stacks == nullptr ? 0 : stacks->bytes) + (own == nullptr ? 0 : sizeof(profiler_blocks) + own->bytes()) +
+         shared.ring_bytes + shared.drain_heap_capacity * sizeof(event_ring*) +
+         (shared.labels == nullptr ? 0 : shared.labels->bytes()) + (sizeof(capture_state) - sizeof(trace_fold)) +
+         state.fold.bytes() + state.file.bytes() + state.noticed_growth.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

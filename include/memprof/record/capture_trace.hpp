@@ -117,6 +117,7 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.full_segments = options.full_segments;
   info.segment_names = options.segment_names;
   info.operations = options.operations;
+  info.leading_thread = options.infer_operations ? thread_id() : 0;
   info.process = process;
   state.begin_stamp = info.begin_stamp;
   state.is_simulated = mode == run_mode::no_dispatch;

@@ -4,6 +4,7 @@
 #include <memprof/record/capture_backends.hpp>
 #include <memprof/record/capture_calls.hpp>
 #include <memprof/record/capture_drain.hpp>
+#include <memprof/record/capture_stacks.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/duplicate_registries.hpp>
@@ -72,6 +73,8 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_capture() != number || !may_take_lock(shared, abi_1::this_thread)) return false;
   if (refuses_other_version(shared)) return false;
+  // Acquire pairs with the release of the backend, which is detached next.
+  if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   detach_backends_of(number);
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
@@ -90,6 +93,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   put_unrecorded_modules(*state, unrecorded);
   keep_reading(shared, *state, last_reading, before);
   put_process_memory(*state);
+  end_stacks(shared, *state);
   end_trace(shared, *state, name);
   state->file.close(shared.rings.load(std::memory_order_relaxed));
   shared.places = nullptr;

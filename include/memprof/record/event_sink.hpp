@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/record/annotation_event.hpp>
+#include <memprof/record/block_parts.hpp>
 #include <memprof/record/find_label.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/operation_events.hpp>
@@ -20,6 +21,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -105,6 +107,17 @@ class event_sink {
   /// Ends every live block of the space, in the same way.
   void deallocate_all(space_id space) const noexcept {
     detail::record_event({0, 0, 0, 0, event_kind::deallocate_range, space.value, 1});
+  }
+
+  /// An allocation that the program divides itself: its `parts`, in the order of their offsets, and what lies between them are
+  /// recorded as a block each. To free it, end them by `deallocate_range(space, address, bytes)`. A part that overlaps with one
+  /// before it, or does not lie in the block, is left out, which a line on stderr says once. `parts` is an array or a container
+  /// of `block_part`.
+  ///
+  /// Costs two events for each part, and a lock to intern its text, so use a bounded number of different descriptions.
+  template <class Parts>
+  void allocate_parts(space_id space, block_address address, std::size_t bytes, const Parts& parts) const noexcept {
+    detail::record_parts(space.value, address.value, bytes, std::data(parts), std::size(parts));
   }
 
   /// An allocation of `bytes` failed because the device ran out of memory, with `device_free` bytes left. The profile keeps the

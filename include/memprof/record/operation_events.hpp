@@ -11,15 +11,16 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Begins an operation on this thread and makes it the innermost. Requires an active capture and a thread outside the profiler.
-[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
-                                                   std::uint16_t tag) noexcept {
+/// `adopted`, if not 0, is the `scope_address` of another operation, for which this one stands.
+[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name, std::uint16_t tag,
+                                                   std::uint64_t adopted = 0) noexcept {
   begun.number = ++self.last_scope;
   begun.outer = self.innermost_scope;
   begun.name = name;
   begun.outer_name = self.innermost_name;
   self.innermost_scope = begun.number;
   record<no_pauses>(abi_1::process_registry, self,
-                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
+                    {0, scope_address(begun.number, begun.outer), adopted, name, event_kind::scope_begin, any_space, tag});
   begun.thread = self.ring->thread;
 }
 

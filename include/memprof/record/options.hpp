@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/record/growth_warning.hpp>
+#include <memprof/record/stack_recorder.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -37,7 +38,10 @@ struct capture_options {
   std::uint32_t full_segments = 64;  ///< kept in full; at least 4: the newest, the first of each name, and those with an extreme
   std::uint32_t segment_names = 64;  ///< names whose segments get a summary row of their own; all others share one
   std::uint32_t operations = 4096;   ///< operations with a row of their own; the others within each operation share one
-  memprof::trace* trace = nullptr;   ///< records all events, to be read after the capture has ended; must be empty
+  /// Threads without an operation work for the one that is open on the thread that begins the capture. A guess, which the profile
+  /// marks (`operation_usage::inferred`); `adopt_operation` is exact.
+  bool infer_operations = false;
+  memprof::trace* trace = nullptr;  ///< records all events, to be read after the capture has ended; must be empty
   /// File to which all events are written as they happen, so that it is readable whatever becomes of the process; empty: none.
   /// `%p` stands for the process id, `%r` for the rank, `%h` for the host. An existing trace with that name is renamed to end in
   /// `.old`. If the file cannot be created or written, the capture goes on and a line on stderr says why.
@@ -50,6 +54,9 @@ struct capture_options {
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
   /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
   std::uint64_t trace_limit = 0;
+  /// Of which blocks of the C++ heap `trace` and `trace_file` say what code asked for them: docs/stacks.md. The program needs
+  /// <memprof/backend/malloc.hpp> or new_delete.hpp. A stack takes some 0.3 us with libunwind, and 10 without.
+  stack_capture stacks = stack_capture::off;
   /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
   /// each, at most an eighth of the steps later. A cache that is still filling up grows, too. `snapshot` decides, at little cost
   /// even in a long run.

@@ -49,6 +49,7 @@ inline void after_fork_in_child() noexcept {
   backend_lock_owner.store(0, std::memory_order_relaxed);
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
+  shared.heap_stacks.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
   if (auto* const own = shared.profiler_blocks.load(std::memory_order_relaxed); own != nullptr) own->reset_lock();
   shared.drain = nullptr;

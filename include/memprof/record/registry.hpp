@@ -6,10 +6,12 @@
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_ring.hpp>
 #include <memprof/record/own_file.hpp>
+#include <memprof/record/stack_recorder.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <string_view>
@@ -47,6 +49,10 @@ struct registry {
   std::atomic<std::uint32_t> no_dispatch{0};                 ///< likewise if its `run_mode` is `no_dispatch`, otherwise 0
   std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
   detail::stamp_source stamps;
+
+  // These two lie where versions before them had nothing, so that the layout is the same.
+  std::atomic<std::uint32_t> heap_stacks{0};     ///< of the active capture: a `stack_capture`; changed under the lock
+  std::atomic<stack_recorder*> stacks{nullptr};  ///< null: nothing records the heap
 
   alignas(64) detail::futex_lock lock;
   std::atomic<detail::event_ring*> rings{nullptr};
@@ -110,6 +116,7 @@ struct registry {
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
+static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128, "its layout is frozen");
 
 /// The process's registry: a single object, however many parts define it, because its symbol is visible even under
 /// `-fvisibility=hidden` and the dynamic linker binds all parts to the first definition it finds.
@@ -139,7 +146,7 @@ namespace detail {
 inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
 
 /// The id of `text`; 0 if the system has no memory, `other_names` if it is new and there are too many. Under the lock.
-[[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
+[[nodiscard]] inline label intern(registry& shared, std::string_view text, const label_limits& most) noexcept {
   if (shared.labels == nullptr) {
     void* const pages = detail::map_pages(sizeof(label_table));
     if (pages == nullptr) return 0;
@@ -148,9 +155,20 @@ inline constexpr label_limits max_interned_names{65'536, std::size_t{8} << 20};
     shared.space_count = 1;
   }
   const std::size_t known = shared.labels->size();
-  const label id = shared.labels->intern(text, max_interned_names);
+  const label id = shared.labels->intern(text, most);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
+}
+
+/// The same with the limits for names. Those of stacks, which have limits of their own, do not count.
+[[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
+  label_limits most = max_interned_names;
+  // Acquire pairs with the release of the hooks, when their library is loaded.
+  if (const abi_1::stack_recorder* const stacks = shared.stacks.load(std::memory_order_acquire); stacks != nullptr) {
+    most.names += stacks->names;
+    most.text_bytes += stacks->text_bytes;
+  }
+  return intern(shared, text, most);
 }
 
 /// The number of the active capture; 0: there is none.

@@ -43,8 +43,13 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
 /// do not compile captures.
 inline constinit std::atomic<void (*)() noexcept> snapshot_reader{nullptr};
 
+/// Told of each segment that has ended, while a backend reads marks of its own then; otherwise null.
+inline constinit std::atomic<void (*)(std::string_view name) noexcept> segment_listener{nullptr};
+
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
   if (!record_moment(number, event_kind::segment_end, name)) return false;
+  // Acquire pairs with the release of the backend.
+  if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   // Acquire pairs with the release in `start_capture`.
   if (auto* const read = snapshot_reader.load(std::memory_order_acquire)) read();
   return true;

@@ -3,6 +3,8 @@
 #include <memprof/detail/nearest_name.hpp>
 #include <memprof/detail/parse_double.hpp>
 #include <memprof/record/session_options.hpp>
+#include <memprof/trace/device_presets.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <array>
 #include <cstddef>
@@ -65,7 +67,34 @@ struct session_setting {
   return !text.empty();
 }
 
-inline constexpr std::array<session_setting, 6> session_settings{{
+[[nodiscard]] inline bool assign_stacks(session_options& options, std::string_view text) noexcept {
+  if (text == "all") {
+    options.capture.stacks = stack_capture::all;
+  } else if (bool is_on = false; text == "sampled" || assign_truth(is_on, text)) {
+    options.capture.stacks = is_on || text == "sampled" ? stack_capture::sampled : stack_capture::off;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+[[nodiscard]] inline bool assign_no_dispatch(session_options& options, std::string_view text) noexcept {
+  bool is_asked = false;
+  if (!assign_truth(is_asked, text)) return false;
+  options.capture.mode = is_asked ? run_mode::no_dispatch : run_mode::normal;
+  return true;
+}
+
+[[nodiscard]] inline bool assign_device(session_options& options, std::string_view text) {
+  for (const std::string_view name : device_preset_names) {
+    if (name != text) continue;
+    options.capture.device = device_preset(name);
+    return true;
+  }
+  return false;
+}
+
+inline constexpr std::array<session_setting, 10> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -78,7 +107,12 @@ inline constexpr std::array<session_setting, 6> session_settings{{
      [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
+    {"infer_operations", "MEMPROF_INFER_OPERATIONS", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.capture.infer_operations, text); }},
+    {"stacks", "MEMPROF_STACKS", "off, sampled or all", assign_stacks},
     {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
+    {"no_dispatch", "MEMPROF_NO_DISPATCH", "1 or 0", assign_no_dispatch},
+    {"device", "MEMPROF_DEVICE", "the name of a device preset, as gpu-24gb", assign_device},
 }};
 
 /// The variable that names the file.
@@ -154,6 +188,7 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
+  if (options.capture.stacks != stack_capture::off) options.trace = true;  // which has them
   if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
   options.interval = session_options{}.interval;

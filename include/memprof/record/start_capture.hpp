@@ -8,6 +8,7 @@
 #include <memprof/record/capture_backends.hpp>
 #include <memprof/record/capture_calls.hpp>
 #include <memprof/record/capture_drain.hpp>
+#include <memprof/record/capture_stacks.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/capture_watcher.hpp>
@@ -182,6 +183,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   process_handlers.restart();
   open_status_guard status;
   const process_reading first_reading = read_process(reading_by::allocating_call);
+  prepare_stacks(shared, options.stacks);
   process_info described;
   {
     const internal_guard hidden;
@@ -209,6 +211,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     put_incomplete_file(*state);
     keep_reading(shared, *state, first_reading, this_moment(shared, *state));
     put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
+    begin_stacks(shared, *state, options.stacks);
     state->record_ns = measure_record_cost(shared);
     shared.dropped_events.store(0, std::memory_order_relaxed);
     shared.reentrant_events.store(0, std::memory_order_relaxed);

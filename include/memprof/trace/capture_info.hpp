@@ -43,6 +43,7 @@ struct capture_info {
   std::uint32_t full_segments = 64;
   std::uint32_t segment_names = 64;
   std::uint32_t operations = 4096;
+  std::uint64_t leading_thread = 0;  ///< id in the system of the thread that began it, with `infer_operations`; otherwise 0
   process_info process;
 
   bool operator==(const capture_info&) const = default;

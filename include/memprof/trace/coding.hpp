@@ -96,9 +96,11 @@ class coding_state {
     return std::size_t{address * 0x9E3779B97F4A7C15U >> 52};
   }
 
-  /// The last fields of the free that matches an allocation: the next kind, without a category.
+  /// The last fields of the free that matches an allocation: the next kind, without a category, and without the stack that an
+  /// allocation of the plain kind has as its label.
   [[nodiscard]] static std::uint64_t tail_of_free(std::uint64_t tail) noexcept {
-    return (tail & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
+    const bool has_stack = (tail >> 32 & 0xFFU) == static_cast<std::uint64_t>(event_kind::allocate);
+    return (tail & (has_stack ? 0x0000'FFFF'0000'0000U : 0x0000'FFFF'FFFF'FFFFU)) + (std::uint64_t{1} << 32);
   }
   [[nodiscard]] static block_slot slot_for(const event& allocation, std::uint64_t tail) noexcept {
     return {allocation.address, allocation.bytes, tail, tail_of_free(tail)};

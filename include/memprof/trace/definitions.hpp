@@ -83,6 +83,7 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(15, info.full_segments);
   visit(16, info.segment_names);
   visit(17, info.operations);
+  visit(18, info.leading_thread);
 }
 
 /// A field's tag, then its value as text: the varint of a number, or the characters, cut so that the record fits into a chunk.

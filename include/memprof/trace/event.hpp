@@ -16,7 +16,8 @@ enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
   deallocate,           ///< address, bytes as passed by the caller (0: not passed), space
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0: none
-  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the enclosing one)`; tag
+  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the enclosing one)`; tag.
+                        ///< With bytes, `scope_address(number, thread)` of another operation: this thread adopts that one
   scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread if another one)`
   thread_begin,         ///< address: number of the thread whose events follow; no operation is open; bytes: its id in the
                         ///< system; label: its name

@@ -41,6 +41,16 @@ inline constexpr std::size_t max_fact_column_name = 256;               ///< byte
 
 }  // namespace detail
 
+namespace detail {
+
+/// Visits the fields of a row. Not a lambda: nvcc takes those in a concept for unsatisfied.
+struct field_visitor {
+  template <class Field>
+  void operator()(std::string_view, Field&) const {}
+};
+
+}  // namespace detail
+
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
 /// every field is an integer, `double` or `std::string`.
 ///
@@ -59,7 +69,7 @@ inline constexpr std::size_t max_fact_column_name = 256;               ///< byte
 /// @endcode
 template <class T>
 concept fact = std::is_convertible_v<decltype(T::table), std::string_view> && requires(T& row) {
-  T::columns(row, [](std::string_view, auto&) {});
+  T::columns(row, detail::field_visitor{});
 };
 
 namespace detail {

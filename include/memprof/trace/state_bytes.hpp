@@ -16,7 +16,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Revision of the saved states that memprof writes; it also reads earlier ones, which lack the later sections. Sections of other
 /// kinds come after the known ones.
-inline constexpr std::uint32_t state_revision = 2;
+inline constexpr std::uint32_t state_revision = 3;
 
 /// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
 enum class state_section : std::uint8_t {
@@ -29,6 +29,8 @@ enum class state_section : std::uint8_t {
   checkpoints,     ///< the kept checkpoints
   memories,        ///< joint peaks of memories shared by several spaces
   step_ends,       ///< what owners had at the ends of steps; since revision 2
+  adoptions,       ///< which threads work for another one's operation; since revision 3, like the next
+  inferred,        ///< what operations have allocated by inference
 };
 
 /// Appends numbers to a saved state, in pages that the hooks do not see.

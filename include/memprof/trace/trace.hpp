@@ -207,12 +207,17 @@ class trace {
     ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
   };
 
+  /// Not part of `decode`, since nvcc does not compile placement of an aligned type in a template.
+  [[nodiscard]] static detail::trace_decoder* make_decoder() {
+    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
+    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
+    return new (pages) detail::trace_decoder;
+  }
+
   /// Passes the records in memory to `visitor`, as `trace_decoder::decode` does.
   template <class Visitor>
   void decode(Visitor& visitor) const {
-    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
-    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
-    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
+    const unmapped_at_end<detail::trace_decoder> decoder{make_decoder()};
     for (const chunk& each : chunks_) {
       decoder.object->restart();
       (void)decoder.object->decode(each.bytes, each.bytes + each.used, visitor);

@@ -23,10 +23,14 @@ class ModuleScopes:
     """From its construction to `remove`, each call of a module is an operation, named by the module's place in its parent.
 
     Parameters and buffers are named when a module registers them, by their path when the outermost module is first called; the
-    state of optimizers, after the step that creates it.
+    state of optimizers, after the step that creates it. With `whole_paths`, an operation is named by the module's whole path, which is
+    in the name of its backward pass, too: "gradients of h.3.mlp".
     """
 
-    def __init__(self) -> None:
+    def __init__(self, whole_paths: bool = False) -> None:
+        self._whole_paths = whole_paths
+        #: The outermost modules that were called.
+        self.roots: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
         self._names: dict[int, NamedModule] = {}
         self._parameters: MutableMapping[torch.Tensor, str] = WeakIdKeyDictionary()
         self._states: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
@@ -66,6 +70,7 @@ class ModuleScopes:
 
     def _name_tree(self, root: torch.nn.Module) -> NamedModule:
         """Names a module and those below it. A list of modules is never called: its modules bear its name, as in `h.3`."""
+        self.roots.add(root)
         called = {"": type(root).__name__}
         for path, module in root.named_modules():
             parts = path.split(".")
@@ -73,7 +78,7 @@ class ModuleScopes:
             while above > 0 and ".".join(parts[:above]) not in called:
                 above -= 1
             if not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)) or path == "":
-                called[path] = ".".join(parts[above:]) or type(root).__name__
+                called[path] = (path if self._whole_paths else ".".join(parts[above:])) or type(root).__name__
                 self._names[id(module)] = (weakref.ref(module), called[path])
         for path, parameter in root.named_parameters():
             self._parameters[parameter] = path

@@ -7,7 +7,9 @@
 #include <memprof/toolkit/page/frame_invocations.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/page/step_survey.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -361,6 +363,54 @@ TEST_CASE("write_html: invocations are those that began and ended, by thread, wi
   }
   CHECK(shown == expected);
   CHECK(page.run["detail"]["threads"].size() == 3);
+}
+
+TEST_CASE("write_html: what a thread does for another one's operation is in the rows of both", "[html]") {
+  using memprof::event_kind;
+  using memprof::detail::scope_address;
+  for (const bool is_inferred : {false, true}) {
+    CAPTURE(is_inferred);
+    trace source;
+    memprof::capture_info info;
+    if (is_inferred) info.leading_thread = 77;
+    source.info(info);
+    source.name(1, "step");
+    source.name(2, "forward");
+    source.name(3, "cpu");
+    source.space({0, 3, 0, false});
+    std::uint64_t now = 0;
+    const auto put = [&](std::uint32_t ring, memprof::event recorded) {
+      recorded.stamp = ++now;
+      source.events(&recorded, &recorded + 1, ring);
+    };
+    put(1, {0, 1, 77, 0, event_kind::thread_begin, memprof::any_space, 0});
+    put(2, {0, 2, 78, 0, event_kind::thread_begin, memprof::any_space, 0});
+    put(1, {0, scope_address(1, 0), 0, 1, event_kind::scope_begin, memprof::any_space, 0});
+    put(1, {0, scope_address(2, 1), 0, 2, event_kind::scope_begin, memprof::any_space, 0});
+    put(1, {0, 0x100, 1000, 0, event_kind::allocate, 0, 0});
+    if (!is_inferred) put(2, {0, scope_address(1, 0), scope_address(2, 1), 2, event_kind::scope_begin, memprof::any_space, 0});
+    put(2, {0, 0x200, 100, 0, event_kind::allocate, 0, 0});
+    put(1, {0, 2, 0, 2, event_kind::scope_end, memprof::any_space, 0});
+    put(2, {0, 0x300, 10, 0, event_kind::allocate, 0, 0});
+    if (!is_inferred) put(2, {0, 1, 0, 2, event_kind::scope_end, memprof::any_space, 0});
+    put(2, {0, 0x400, 1, 0, event_kind::allocate, 0, 0});
+    put(1, {0, 1, 0, 1, event_kind::scope_end, memprof::any_space, 0});
+    put(0, {0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0});
+    const page_reader page = page_of(source);
+    const page_table& rows = page.table("invocations");
+    // By thread and depth: the operation, and what changed meanwhile.
+    std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::int64_t, std::int64_t>> shown;
+    for (std::size_t row = 0; row < rows.at("count").size(); ++row) {
+      shown[{rows.at("thread")[row], rows.at("depth")[row]}] = {rows.at("operation")[row],
+                                                                page.table("deltas", 0, 0).at("delta")[row]};
+    }
+    const std::int64_t step = 1;
+    const std::int64_t forward = 2;
+    CHECK(shown.at({0, 0}) == std::pair{step, std::int64_t{is_inferred ? 1111 : 1110}});
+    CHECK(shown.at({0, 1}) == std::pair{forward, std::int64_t{1100}});
+    CHECK(shown.size() == (is_inferred ? 2 : 3));
+    if (!is_inferred) CHECK(shown.at({1, 0}) == std::pair{forward, std::int64_t{110}});
+  }
 }
 
 TEST_CASE("write_html: of too many invocations the longest have rows of their own", "[html]") {

@@ -38,7 +38,11 @@ constexpr std::array<std::string_view, property::label_count> texts{
       const event end{step.recorded.stamp, 0, 0, step.recorded.label, event_kind::segment_end, memprof::any_space, 0};
       result.events(&end, &end + 1, memprof::detail::no_ring_id);
     } else {
-      result.events(&step.recorded, &step.recorded + 1, step.thread + 1);
+      // Rings and threads count from 1 in a trace.
+      event recorded = step.recorded;
+      if (recorded.kind == event_kind::thread_begin) ++recorded.address;
+      if (recorded.kind == event_kind::scope_begin && recorded.bytes != 0) recorded.bytes += memprof::detail::scope_address(0, 1);
+      result.events(&recorded, &recorded + 1, step.thread + 1);
     }
   }
   if (made.is_complete) {

@@ -78,6 +78,16 @@ class ledger_driver {
     const std::uint32_t around = outer < 0 ? number - 1 : static_cast<std::uint32_t>(outer);
     record({next_stamp(), scope_address(number, around), 0, labels_.intern(name), event_kind::scope_begin, 0, at.tag}, at.thread);
   }
+  /// The thread works for the operation of that number and name on thread `of`. As for `begin`, `number` is its own.
+  void adopt(std::string_view name, std::uint32_t adopted, std::uint32_t of, where at, std::uint32_t number = 1,
+             std::uint32_t outer = 0) {
+    record({next_stamp(), scope_address(number, outer), scope_address(adopted, of), labels_.intern(name), event_kind::scope_begin,
+            0, 0},
+           at.thread);
+  }
+  void begin_thread(std::uint32_t thread, std::uint64_t system_id) {
+    record({next_stamp(), thread, system_id, 0, event_kind::thread_begin, 0, 0}, thread);
+  }
   void end(std::string_view name, std::uint32_t number = 1, where at = {}, std::uint32_t thread = 0) {
     record({next_stamp(), scope_address(number, thread), 0, labels_.intern(name), event_kind::scope_end, 0, 0}, at.thread);
   }

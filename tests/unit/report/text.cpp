@@ -125,6 +125,38 @@ TEST_CASE("text: answers come first, then one table of segments") {
         "END_TRACE           1       0 B        0 B\n");
 }
 
+TEST_CASE("text: more than a tenth of the bytes without an operation is said, with the cure") {
+  memprof::profile profile = training();
+  memprof::space_profile& space = profile.spaces[0];
+  memprof::operation_usage& head = profile.operations[0].usage[0];
+  const auto workers = [&] { return answer(memprof::to_text(profile), "Workers"); };
+  space.allocations = 1000;
+  head.allocated = 900;
+  CHECK(workers().empty());  // a tenth, not more
+  head.allocated = 660;
+  CHECK(workers() ==
+        "Workers   34.0 % of the bytes allocated had no operation; if other threads allocate them:\n"
+        "          adopt_operation, or infer_operations\n");
+  SECTION("not counting twice what is nested") {
+    memprof::operation_profile inner = profile.operations[0];
+    inner.parent = 0;
+    profile.operations.push_back(inner);
+    CHECK(workers().starts_with("Workers   34.0 %"));
+  }
+  SECTION("and how much was inferred") {
+    head.inferred = 120;
+    CHECK(workers() ==
+          "Workers   34.0 % of the bytes allocated had no operation\n"
+          "          12.0 % of the bytes allocated are in an operation that was inferred (infer_operations)\n");
+    head.allocated = 1000;
+    CHECK(workers() == "Workers   12.0 % of the bytes allocated are in an operation that was inferred (infer_operations)\n");
+  }
+  SECTION("nothing if no operation was recorded there") {
+    head.space = "cpu";
+    CHECK(workers().empty());
+  }
+}
+
 namespace {
 
 /// A training with checkpoints: of two spaces, of which the smaller has the larger block.
@@ -400,7 +432,7 @@ TEST_CASE("text: what an allocator reserved, its streams, and what the device ha
         "Reserved  20.0 MiB (20,971,520 B) by the allocator, 12.0 MiB more than was ever live; 6.00 MiB at the end\n");
   CHECK(answer(text, "Active").empty());  // no more than was live
   space.active.peak = 9 * mib;
-  space.active.current = space.cumulative_current + 512;
+  space.active.current = mib + 512;  // the streams have 1 MiB live
   CHECK(
       answer(memprof::to_text(profile, {.columns = 300}), "Active") ==
       "Active    9.00 MiB (9,437,184 B) with freed blocks that streams still used, 1.00 MiB more than was ever live; 512 B freed "

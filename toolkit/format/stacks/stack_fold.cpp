@@ -13,8 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -88,11 +90,22 @@ stack_table stack_fold::table(const replay_state& at) const {
     index[space] = static_cast<std::uint32_t>(result.spaces.size());
     result.spaces.push_back({std::string{at.space_name(static_cast<std::uint8_t>(space))}, spaces_[space].peak_time_ns});
   }
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> calls;
+  const auto place_of = [&](const row_state& row) {
+    std::uint32_t node = row.operation;
+    if (row.call_stack == 0) return node;
+    for (std::string& name : frames_(at.names, row.call_stack)) {
+      const auto [found, is_new] = calls.try_emplace({node, name}, static_cast<std::uint32_t>(result.operations.size()));
+      if (is_new) result.operations.push_back({node, std::move(name)});
+      node = found->second;
+    }
+    return node;
+  };
   for (const row_state& row : rows_) {
     const std::uint64_t epoch = spaces_[row.space].epoch;
     // Blocks that got another category later may have been in this one at the peak.
     if (row.total_blocks == 0 && row.owned.blocks_at_peak(epoch) == 0) continue;
-    result.rows.push_back({index[row.space], row.operation, row.of, row.total_bytes, row.total_blocks,
+    result.rows.push_back({index[row.space], place_of(row), row.of, row.total_bytes, row.total_blocks,
                            row.owned.bytes_at_peak(epoch), row.owned.blocks_at_peak(epoch), row.owned.live, row.owned.blocks,
                            row.max_bytes, row.max_blocks, lifetime_us(row), row.least_size});
   }
@@ -104,12 +117,14 @@ stack_fold::row_state& stack_fold::row_of(const replayed_block& block, category 
   const std::uint64_t size_class = by_size_ ? static_cast<std::uint64_t>(std::bit_width(block.bytes)) : 0;
   const std::uint64_t key = std::uint64_t{block.operation} << 24 | size_class << 16 | std::uint64_t{block.space} << 8 |
                             static_cast<std::uint64_t>(kept);
-  const auto [found, is_new] = row_of_key_.try_emplace(key, rows_.size());
-  if (is_new) {
-    rows_.push_back({block.space, block.operation, kept});
+  const label call_stack = frames_ ? block.call_stack : 0;
+  std::size_t& row = call_stack == 0 ? row_of_key_.try_emplace(key, rows_.size()).first->second
+                                     : row_of_stack_.try_emplace({key, call_stack}, rows_.size()).first->second;
+  if (row == rows_.size()) {
+    rows_.push_back({block.space, block.operation, call_stack, kept});
     if (by_size_) rows_.back().least_size = static_cast<std::int64_t>(std::bit_floor(block.bytes));
   }
-  return rows_[found->second];
+  return rows_[row];
 }
 
 std::int64_t stack_fold::lifetime_us(const row_state& row) const noexcept {

@@ -6,21 +6,31 @@
 #include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
+
+/// The names of the calls of a stack (`replayed_block::call_stack`), outermost first; `names` are those of the trace.
+using frames_of_stack = std::function<std::vector<std::string>(const detail::label_table& names, label stack)>;
 
 /// Folds a trace into a complete `stack_table`, which a profile does not keep by operation. One pass, and memory for the
 /// operations, whatever the number of events: what was live at a peak is what a row held at its next change.
 class stack_fold : public replay_handler {
  public:
-  /// With `by_category`, each operation has a row per category; with `by_size`, per size class.
-  explicit stack_fold(bool by_category, bool by_size = false) noexcept : by_category_(by_category), by_size_(by_size) {}
+  /// With `by_category`, each operation has a row per category; with `by_size`, per size class; with `frames`, per stack that
+  /// asked for the blocks, whose calls are then like operations within it.
+  explicit stack_fold(bool by_category, bool by_size = false, frames_of_stack frames = {})
+      : by_category_(by_category), by_size_(by_size), frames_(std::move(frames)) {}
 
   void on_allocation(const replay_state& at, const replayed_block& block);
   void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t);
@@ -47,6 +57,7 @@ class stack_fold : public replay_handler {
   struct row_state {
     std::uint8_t space = 0;
     std::uint32_t operation = 0;
+    label call_stack = 0;
     category of = category::other;
     std::int64_t least_size = -1;
     detail::owner_stats owned{};
@@ -64,18 +75,22 @@ class stack_fold : public replay_handler {
 
   bool by_category_;
   bool by_size_;
+  frames_of_stack frames_;
   std::int64_t end_ns_ = 0;
   std::array<space_state, any_space + 1> spaces_{};
   std::vector<row_state> rows_;
-  std::unordered_map<std::uint64_t, std::size_t> row_of_key_;
+  std::unordered_map<std::uint64_t, std::size_t> row_of_key_;            // of blocks without a stack
+  std::map<std::pair<std::uint64_t, label>, std::size_t> row_of_stack_;  // of the others
 };
 
-/// The table of a trace, with categories if `by_category` and size classes if `by_size`. Two passes, the first for the clock.
+/// The table of a trace, with categories if `by_category`, size classes if `by_size`, and the calls of its stacks if `frames`
+/// names them. Two passes, the first for the clock.
 template <trace_source Source>
-[[nodiscard]] stack_table stack_table_of(const Source& source, bool by_category, bool by_size = false) {
+[[nodiscard]] stack_table stack_table_of(const Source& source, bool by_category, bool by_size = false,
+                                         frames_of_stack frames = {}) {
   clock_visitor times;
   source.visit(times);
-  stack_fold fold{by_category, by_size};
+  stack_fold fold{by_category, by_size, std::move(frames)};
   trace_replay replay{fold, times.clock};
   source.visit(replay);
   return fold.table(replay.state());

@@ -223,6 +223,61 @@ def check_outputs():
         expect("whether the trace is still there", same.read_bytes()[:7], b"\x89MEMTRC")
 
 
+def check_stacks():
+    """Stacks change no number, whatever the program does, and say who asked."""
+    Run([PROGRAM, "family"], "--stacks=all").expect(EARLY + FAMILY + PAGE, 14, EARLY + PAGE)
+    Run([PROGRAM, "closed"], "--stacks=all").expect(EARLY + 300 * CHURN, 1 + 300 * 1000, EARLY + 1000)
+    Run([PROGRAM, "forks"], "--stacks=all", "--children").expect(EARLY, 1, EARLY)
+    for option in ("--stacks", "--stacks=all"):
+        run = Run([PROGRAM, "stacks"], option)
+        run.expect(EARLY + 75_000, 3, EARLY + 75_000)
+        expect("blocks without a stack", run.profile["facts"]["stacks"][0]["missing_blocks"], 0)
+        # Exactly; of a sample, 5,000 bytes may be there as an estimate.
+        if not re.search(r"^ *(73\.2 KiB|68\.4 KiB|~\d.*) .*innermost" if option == "--stacks" else r"^ *73\.2 KiB .*innermost",
+                         run.said, re.MULTILINE):
+            sys.exit("nobody is said to have asked for 70,000 bytes:\n" + run.said)
+
+
+def check_stacks_value():
+    said = Run([PROGRAM], "--stacks=none", wanted_status=2, needs_profile=False).said
+    if "'none' is not a value; expected sampled or all" not in said:
+        sys.exit("the message is: " + said)
+
+
+def check_stacks_of_a_killed_program():
+    run = Run([PROGRAM, "stacks_and_kill"], "--stacks=all", wanted_status=-signal.SIGKILL)
+    run.expect(EARLY + 70_000, 2, EARLY + 70_000, is_whole=False)
+    if not re.search(r"^ *68\.4 KiB .*innermost", run.said, re.MULTILINE):
+        sys.exit("nobody is said to have asked for 70,000 bytes:\n" + run.said)
+
+
+def check_inlined():
+    """Functions that the compiler inlined are calls like others, where debug information is read."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
+    try:
+        source = folder / "inlined.cpp"
+        source.write_text("#include <stdlib.h>\n"
+                          "[[gnu::always_inline]] static inline void* inner(size_t n) { return malloc(n); }\n"
+                          "[[gnu::always_inline]] static inline void* outer(size_t n) { return inner(n); }\n"
+                          "int main() {\n  void* volatile p = outer(70000);\n  free(p);\n}\n")
+        program = folder / "inlined"
+        if subprocess.run(["c++", "-g", "-O2", "-o", program, source], capture_output=True, check=False).returncode != 0:
+            skip("there is no C++ compiler")
+        trace = folder / "run.memtrace"
+        said = subprocess.run([TOOL, "run", "--stacks", "--trace", trace, "--", program], capture_output=True, text=True, check=True).stderr
+        if "without libdw" in said:
+            skip("this memprof reads no debug information")
+        if "inner (inlined.cpp:2)" not in said:
+            sys.exit("the inlined function is not named:\n" + said)
+        stacks = folder / "stacks.txt"
+        subprocess.run([TOOL, "export", trace, "--format", "collapsed", "-o", stacks], capture_output=True, check=True)
+        wanted = "main (inlined.cpp:5);outer (inlined.cpp:3);inner (inlined.cpp:2) 70000\n"
+        if wanted not in stacks.read_text():
+            sys.exit("the calls are not in order:\n" + stacks.read_text())
+    finally:
+        shutil.rmtree(folder)
+
+
 def check_own_malloc():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
     try:

@@ -24,6 +24,16 @@ void* early = nullptr;
 [[gnu::constructor]] void allocate_early() { early = keep(malloc(111)); }
 [[gnu::destructor]] void free_early() { free(early); }
 
+/// 5,000 and 70,000 bytes, which live together, from three calls that a stack must have in order.
+[[gnu::noinline]] void* innermost(size_t bytes) { return keep(malloc(bytes)); }
+[[gnu::noinline]] void* middle(size_t bytes) { return keep(innermost(bytes)); }
+[[gnu::noinline]] void outermost() {
+  void* const small = middle(5000);
+  void* const large = middle(70'000);
+  free(small);
+  free(large);
+}
+
 /// 1,000 blocks of 1 to 1,000 bytes, one after the other: 500,500 bytes.
 void churn() {
   for (size_t bytes = 1; bytes <= 1000; ++bytes) free(keep(malloc(bytes)));
@@ -110,6 +120,11 @@ int main(int count, char** words) {
   const auto is = [mode](const char* name) { return strcmp(mode, name) == 0; };
   if (is("family") || is("standard")) family();
   if (is("family")) free(keep(pvalloc(1)));  // a page, which valgrind refuses
+  if (is("stacks")) outermost();
+  if (is("stacks_and_kill")) {
+    middle(70'000);
+    raise(SIGKILL);
+  }
   if (is("threads")) return threads(2000);
   if (is("forks")) return forks(50);
   if (is("interrupted")) return interrupted();

@@ -30,6 +30,25 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=" AND Python3_Interpreter_FOUND)
     add_test(NAME "run: ${case}" COMMAND ${check_run} $<TARGET_FILE:memprof_program> $<TARGET_FILE:memprof_run_subject> ${case})
     set_tests_properties("run: ${case}" PROPERTIES LABELS tool SKIP_REGULAR_EXPRESSION "skipped: ")
   endforeach()
+
+  # On the stand-ins of tests/cuda: 12 MiB of device memory at most; at the end 64 MiB of the context and 32 MiB of the pool.
+  add_executable(memprof_run_cuda_subject ${checks}/run_cuda_subject.cpp)
+  set_target_properties(memprof_run_cuda_subject PROPERTIES HEADER_ONLY ON)
+  target_compile_features(memprof_run_cuda_subject PRIVATE cxx_std_20)
+  target_include_directories(memprof_run_cuda_subject PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(memprof_run_cuda_subject PRIVATE memprof_stand_in_driver)
+  # run_add_cuda_check(<name> <property> <what stdout and stderr say, or must not say> <variable> <option>...)
+  function(run_add_cuda_check name property expected variable)
+    add_test(NAME "run: ${name}"
+      COMMAND $<TARGET_FILE:memprof_program> run ${ARGN} -- $<TARGET_FILE:memprof_run_cuda_subject>)
+    set_tests_properties("run: ${name}" PROPERTIES LABELS tool ${property} "${expected}" ENVIRONMENT "${variable}")
+  endfunction()
+  set(cupti "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:memprof_stand_in_cupti_13>")
+  run_add_cuda_check("with --cuda, what a program takes from CUDA is recorded" PASS_REGULAR_EXPRESSION
+    "trained.*12\\.0 MiB .12,582,912 B. of cuda:0.*Device +cuda:0 96\\.0 MiB used of 1\\.00 GiB" "${cupti}" --cuda)
+  run_add_cuda_check("without --cuda, none of it is" FAIL_REGULAR_EXPRESSION "cuda:0|CUDA" "${cupti}")
+  run_add_cuda_check("--cuda is refused where another tool is injected" PASS_REGULAR_EXPRESSION
+    "cannot be recorded: CUDA_INJECTION64_PATH is set to 'other.so'" "CUDA_INJECTION64_PATH=other.so" --cuda)
 endif()
 
 analyze_add_check("the document's numbers come out" tables)

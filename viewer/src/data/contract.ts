@@ -497,6 +497,8 @@ export interface OperationUsage {
   first_invocation?: KeptInvocation;
   last_invocation?: KeptInvocation;
   largest_invocation?: KeptInvocation;
+  /** The part of `allocated` for which the operation was only inferred. Not in profiles of older versions. */
+  inferred?: number;
 }
 
 export interface KeptInvocation {

@@ -16,6 +16,8 @@ const titles: Record<string, string> = {
   torch_segments: "PyTorch's segments of device memory",
   torch_allocator_settings: "Settings of PyTorch's allocator",
   unrecorded_modules: 'Libraries whose events are missing',
+  cuda_devices: 'Memory of CUDA devices',
+  cuda_pools: "Pools of CUDA's stream-ordered allocator, by segment",
   process_memory: 'Memory of the whole process, -1 where unknown',
 };
 

@@ -61,6 +61,7 @@ export function operationsView(model: Model, store: Store, colours: OperationCol
       { title: 'Count', about: 'How often it ran', value: (row) => row.operation.invocations, text: (row) => count(row.operation.invocations), exact: () => '' },
       column('Total', 'Bytes allocated, including nested operations', (row) => row.usage.allocated),
       column('Self', 'Bytes allocated by itself', (row) => row.usage.self_allocated),
+      ...(isInferring(model) ? [column('Inferred', 'The part of the total by threads without an operation, for which this one was assumed', (row) => row.usage.inferred ?? 0)] : []),
       column('Average', 'Allocated minus freed per invocation, including nested operations', average, true),
       column('Max', 'Greatest of those', (row) => row.usage.max_delta, true),
       column('Peak', 'Greatest rise above the bytes at its begin, including nested operations', (row) => row.usage.peak),
@@ -81,6 +82,11 @@ export function operationsView(model: Model, store: Store, colours: OperationCol
   store.on(['by'], () => table.refresh());
   update();
   return h('div', {}, table.element);
+}
+
+/** Whether any operation has bytes for which it was only inferred. */
+function isInferring(model: Model): boolean {
+  return model.profile.operations.some((operation) => operation.usage.some((usage) => (usage.inferred ?? 0) > 0));
 }
 
 /** Children after their parents, siblings in the order they were first called. */

@@ -92,7 +92,7 @@ class out_of_memory_ledger {
   const std::int64_t device_free = is_free_known ? static_cast<std::int64_t>(recorded.address) : -1;
   auto& space = *run.space;
   space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), device_free, space.live(), space.reserved().current(),
-                             stamp, space.segment(), run.scopes.operation()});
+                             stamp, space.segment(), static_cast<std::uint32_t>(run.owner)});
   return true;
 }
 

@@ -117,6 +117,28 @@ struct saved_spaces : saved_values {
     state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
   }
 
+  /// What operations have allocated by inference.
+  template <class State, class Space>
+  static void inferred(State& state, Space& part) noexcept {
+    std::size_t count = 0;
+    if constexpr (!State::reads) {
+      for (const operation_stats& stats : part.operations_) count += stats.inferred != 0 ? 1 : 0;
+    }
+    state.number(count);
+    for (std::uint32_t operation = 0; count != 0 && !state.has_failed(); ++operation) {
+      if constexpr (!State::reads) {
+        if (part.operations_[operation].inferred == 0) continue;
+      }
+      state.number(operation);
+      state.require(operation < part.operations_.size());
+      if (state.has_failed()) return;
+      auto& stats = part.operations_[operation];
+      state.totals(stats.inferred);
+      state.require(stats.inferred <= stats.allocated);
+      --count;
+    }
+  }
+
   template <class State, class Largest>
   static void largest_of_finished(State& state, Largest& part, std::size_t operation_count, std::size_t segment_count) noexcept {
     std::size_t level = 0;

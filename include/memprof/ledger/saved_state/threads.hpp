@@ -65,9 +65,64 @@ struct saved_threads : saved_values {
       for (auto& usage : part.table_->scopes[space]) {
         state.changes(usage.self_net, usage.inner_net);
         state.amounts(usage.self_max, usage.max_net);
-        for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
+        const std::int64_t parts_of_net[] = {usage.self_net, usage.inner_net, usage.max_net};
+        for (const std::int64_t net : parts_of_net) bytes.add(state, net);
       }
     }
+  }
+
+  /// Whose operations the threads of rings [0, `rings`) work for beside their own. `thread_in(ring)` is the thread of a ring, or
+  /// null.
+  template <class State, class Visitor, class ThreadIn>
+  static void adoptions(State& state, Visitor& part, std::size_t rings, ThreadIn&& thread_in) noexcept {
+    const auto thread = [&](auto& named) {
+      std::uint32_t behind = 0;  // 0: none
+      if constexpr (!State::reads) {
+        for (std::uint32_t ring = 0; behind == 0 && named != nullptr && ring < rings; ++ring) {
+          if (thread_in(ring) == named) behind = ring + 1;
+        }
+      }
+      state.number(behind);
+      if constexpr (State::reads) {
+        named = behind == 0 || state.has_failed() ? nullptr : thread_in(behind - 1);
+        state.require((behind == 0) == (named == nullptr));
+      }
+    };
+    state.number(part.leading_thread_);
+    thread(part.leader_);
+    if constexpr (State::reads) {
+      if (part.leader_ != nullptr) part.leader_->scopes.is_always_joined_ = part.leader_->scopes.is_joined_ = true;
+    }
+    std::size_t joined = 0;
+    if constexpr (!State::reads) {
+      for (std::uint32_t ring = 0; ring < rings; ++ring) {
+        if (is_joined(thread_in(ring))) ++joined;
+      }
+    }
+    state.number(joined);
+    for (std::uint32_t ring = 0; joined != 0 && !state.has_failed(); ++ring) {
+      if constexpr (!State::reads) {
+        if (!is_joined(thread_in(ring))) continue;
+      }
+      state.number(ring);
+      auto* const on = state.has_failed() ? nullptr : thread_in(ring);
+      state.require(on != nullptr);
+      if (on == nullptr || state.has_failed()) return;
+      if constexpr (State::reads) on->scopes.is_joined_ = true;
+      for (auto& scope : on->scopes.scopes_) state.number(scope.is_adopted);
+      auto& adopted = on->scopes.adoptions_;
+      state.rows(adopted, [&](auto& of) {
+        thread(of.leader);
+        state.numbers(of.leader_thread, of.leader_scope);
+      });
+      state.require(adopted.size() == on->scopes.adoptions_before(on->scopes.depth()));
+      --joined;
+    }
+  }
+
+ private:
+  [[nodiscard]] static bool is_joined(const thread_scopes* thread) noexcept {
+    return thread != nullptr && thread->scopes.is_joined() && !thread->scopes.empty();
   }
 };
 

@@ -103,7 +103,8 @@ struct saved_values {
       if (part.known_[index] == 0) continue;
       for (auto& numbers : part.records_[index]) {
         summary(state, numbers);
-        for (const std::int64_t number : {numbers.first, numbers.last, numbers.least, numbers.greatest}) {
+        const std::int64_t parts[] = {numbers.first, numbers.last, numbers.least, numbers.greatest};
+        for (const std::int64_t number : parts) {
           state.require(number >= -2 * state_reader::greatest && number <= 2 * state_reader::greatest);
         }
       }

@@ -6,6 +6,7 @@
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/check_section.hpp>
 #include <memprof/report/text/checkpoint_section.hpp>
+#include <memprof/report/text/device_section.hpp>
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/end_section.hpp>
 #include <memprof/report/text/facet/capacity.hpp>
@@ -22,6 +23,7 @@
 #include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/space_section.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/report/text/worker_section.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -45,20 +47,27 @@ inline constexpr answer run_answer{run_heading, run_section};
 
 /// The answers about a space, in reading order.
 inline constexpr answer space_answers[] = {
-    {"Failed", failure_section},      {"Peak", peak_section},      {"Owners", owner_section},
-    {"Blocks", block_section},        {"Cores", core_section},     {"Reserved", reserved_section},
-    {"Active", active_section, true}, {"Streams", stream_section}, {"Fit", fit_section},
-    {"Growth", growth_section},       {"At end", end_section},     {"Lifetimes", lifetime_section, true},
+    {"Failed", failure_section},
+    {"Peak", peak_section},
+    {"Owners", owner_section},
+    {"Workers", worker_section},
+    {"Blocks", block_section},
+    {"Cores", core_section},
+    {"Reserved", reserved_section},
+    {"Active", active_section, true},
+    {"Streams", stream_section},
+    {"Fit", fit_section},
+    {"Growth", growth_section},
+    {"At end", end_section},
+    {"Lifetimes", lifetime_section, true},
 };
 
 inline constexpr answer answer_about_other_spaces{"Spaces", space_section};
 
 /// The answers about the run.
 inline constexpr answer run_answers[] = {
-    {"Together", together_section},
-    {"Process", process_section},
-    {"Accuracy", check_section},
-    {"Facts", fact_section},
+    {"Together", together_section}, {"Process", process_section}, {"Device", device_section},
+    {"Accuracy", check_section},    {"Facts", fact_section},
 };
 
 /// From the most readable to one that always leaves room for the rest.

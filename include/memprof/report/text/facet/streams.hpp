@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/saturating.hpp>
 #include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/answer.hpp>
@@ -24,15 +25,23 @@ namespace memprof::inline MEMPROF_ABI::detail {
   section.lines.add_bytes(held.current).add(" at the end").end_line();
 }
 
+/// Bytes freed on streams that were still in use at the end. Blocks without a stream are live, too, and never active.
+[[nodiscard, gnu::cold]] inline std::int64_t pending_at_end(const space_profile& space) {
+  std::int64_t live = 0;
+  for (const stream_usage& row : space.streams) live = add_saturating(live, row.cumulative_current);
+  if (space.streams.empty()) live = space.cumulative_current;
+  return std::max<std::int64_t>(space.active.current - live, 0);
+}
+
 /// Empty if streams were done with each block when it was freed, as far as the peak and the end show.
 [[gnu::cold]] inline void active_section(summary_section& section, const answer_topic& topic) {
   const space_profile& space = *topic.space;
   const active_profile& used = space.active;
-  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return;
+  const std::int64_t pending = pending_at_end(space);
+  if (used.peak <= space.cumulative_peak && pending == 0) return;
   section.lines.add_total(used.peak).add(" with freed blocks that streams still used, ");
   section.lines.add_bytes(std::max<std::int64_t>(used.peak - space.cumulative_peak, 0)).add(" more than was ever live; ");
-  section.lines.add_bytes(std::max<std::int64_t>(used.current - space.cumulative_current, 0)).add(" freed but in use at the end");
-  section.lines.end_line();
+  section.lines.add_bytes(pending).add(" freed but in use at the end").end_line();
 }
 
 /// "stream default, private pool 0:1".

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/payload.hpp>
+#include <memprof/trace/varint.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+/// @file
+/// Stacks in a trace: the label of an allocation is the name of its stack, and these are the texts of such names, as
+/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one, so a new one takes some 40 bytes.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The place that a function returns to.
+struct stack_frame {
+  label module = 0;          ///< the name of the file it is in: `module_text`; 0: none, as of code made at run time
+  std::uint64_t offset = 0;  ///< as in the file's symbols; of no module: the address
+
+  bool operator==(const stack_frame&) const = default;
+};
+
+/// Frames of one stack, at most.
+inline constexpr std::size_t max_stack_frames = 64;
+
+/// Makes the text of a stack's name without heap memory.
+class stack_text {
+ public:
+  /// The stack has the outermost `shared` frames of the stack `outer`, if that is not 0.
+  stack_text(label outer, std::size_t shared) noexcept { put(outer), put(outer == 0 ? 0 : shared); }
+
+  /// Adds the next frame inwards. At most `max_stack_frames`.
+  void add(stack_frame frame) noexcept {
+    const bool is_other_module = frame.module != last_.module;
+    const std::uint64_t change = zigzag(static_cast<std::int64_t>((frame.offset & offset_bits) - last_.offset));
+    put(change << 1 | (is_other_module ? 1 : 0));
+    if (is_other_module) put(frame.module);
+    last_ = {frame.module, frame.offset & offset_bits};
+  }
+
+  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
+
+  /// What is kept of an offset; the kernel's addresses have more.
+  static constexpr std::uint64_t offset_bits = (std::uint64_t{1} << 62) - 1;
+
+ private:
+  void put(std::uint64_t value) noexcept { size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_); }
+
+  unsigned char bytes_[(2 + 2 * max_stack_frames) * max_varint_bytes];
+  std::size_t size_ = 0;
+  stack_frame last_{};
+};
+
+/// Reads such a text.
+class stack_text_reader {
+ public:
+  explicit stack_text_reader(std::string_view text) noexcept : in_(text), outer_(in_.number()), shared_(in_.number()) {}
+
+  [[nodiscard]] std::uint64_t outer() const noexcept { return outer_; }
+  [[nodiscard]] std::uint64_t shared() const noexcept { return shared_; }
+
+  /// The next frame inwards; false at the end, or if the text is damaged.
+  [[nodiscard]] bool next(stack_frame& frame) noexcept {
+    if (in_.is_at_end()) return false;
+    const std::uint64_t change = in_.number();
+    const std::uint64_t module = (change & 1) != 0 ? in_.number() : last_.module;
+    if (in_.has_failed() || module > 0xFFFF'FFFFU) return false;
+    last_ = {static_cast<label>(module), last_.offset + static_cast<std::uint64_t>(unzigzag(change >> 1))};
+    frame = last_;
+    return true;
+  }
+  [[nodiscard]] bool has_failed() const noexcept { return in_.has_failed(); }
+
+ private:
+  payload_reader in_;
+  std::uint64_t outer_;
+  std::uint64_t shared_;
+  stack_frame last_{};
+};
+
+/// The text of a module's name: `path\x1fbuild-id\x1faddress`, both in hexadecimal. The address is what was added to the file's
+/// own addresses when it was loaded.
+struct module_text {
+  std::string_view path;
+  std::string_view build_id;  ///< empty: it has none
+  std::string_view loaded_at;
+
+  [[nodiscard]] static module_text of(std::string_view text) noexcept {
+    module_text parts;
+    for (std::string_view* const part : {&parts.path, &parts.build_id, &parts.loaded_at}) {
+      const std::size_t end = text.find(name_separator);
+      *part = text.substr(0, end);
+      text = end == text.npos ? std::string_view{} : text.substr(end + 1);
+    }
+    return parts;
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -1,0 +1,80 @@
+"""Will a script fit on a device, and with which batch at most? `memprof fit --device gpu-24gb train.py --batch-size 16`.
+
+Each answer about a script is a run of the script as it is, without memory and without kernels (NO_DISPATCH), up to its second
+optimizer step, in a process of its own: a fork of this one, which has only done the imports.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .. import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._outcome import Outcome
+    from ._request import Request
+
+#: Exit statuses; that of a script which fails is the script's own.
+FITS, BAD_INPUT, DOES_NOT_FIT = 0, 2, 3
+
+
+def has_command(arguments: list[str]) -> bool:
+    """Whether the arguments of `memprof fit` name a script or a module of Python or, after `--`, a program, and not the dimensions
+    of a model."""
+    return any(argument in ("-m", "--") or argument.endswith((".py", ".pyw")) for argument in arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Answers on the standard output. Returns the exit status."""
+    from ._request import Request
+
+    try:
+        with Request(arguments) as request:
+            return _answer(request)
+    except _core.Error as fault:
+        print(f"memprof fit: {fault}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return 130
+
+
+def _answer(request: Request) -> int:
+    from ._program import ProgramTrials
+    from ._report import Report
+    from ._trials import Trials
+
+    trials = ProgramTrials(request) if request.is_program else Trials(request)
+    given = trials.run(None)
+    if (status := _status_of_failure(request, given)) is not None:
+        return status
+    report = Report(request, given)
+    report.say_verdict()
+    request.choose_number(given.options)
+    if request.number is not None and not request.only_as_given:
+        from ._search import find_edge
+
+        edge = find_edge(trials.run, request.capacity, request.number.given, given)
+        report.say_edge(edge)
+    if isinstance(trials, Trials) and not given.fits and not request.only_as_given:
+        from ._changes import helpful_changes
+
+        report.say_changes(helpful_changes(trials, given))
+    report.finish(trials.seconds)
+    return FITS if given.fits else DOES_NOT_FIT
+
+
+def _status_of_failure(request: Request, given: Outcome) -> int | None:
+    """Of a script that fails as it is given, or that has nothing to answer about; None if there is an answer."""
+    if given.failed:
+        if given.output and not request.shows_output:
+            print(given.output, end="", file=sys.stderr)
+        print(f"memprof fit: {request.script} {given.failure}", file=sys.stderr)
+        return given.status
+    if given.live == 0:
+        advice = f"used no memory of {request.space}: does it move its model to \"cuda\", and train in its own process?"
+        if request.is_program:
+            advice = "recorded nothing: does it have a memprof::session, and allocate through memprof::memory_resource?"
+        print(f"memprof fit: {request.script} {given.how_it_ended} and {advice}", file=sys.stderr)
+        return BAD_INPUT
+    return None

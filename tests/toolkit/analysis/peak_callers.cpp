@@ -1,0 +1,154 @@
+#include <memprof/toolkit/analysis/peak_callers.hpp>
+
+#include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/analysis/peak_callers_text.hpp>
+#include <memprof/toolkit/format/stacks/collapsed.hpp>
+#include <memprof/toolkit/format/stacks/stack_fold.hpp>
+#include <memprof/toolkit/format/stacks/stack_table.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/trace/stack_name.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_writer.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof_tests::analysis_peak_callers {
+
+using Catch::Matchers::ContainsSubstring;
+using memprof::event_kind;
+using memprof::heap_stacks;
+using memprof::label;
+using memprof::peak_callers;
+using memprof::detail::stack_text;
+
+/// A trace of blocks with stacks of one or two frames in a file that is not there.
+struct stacked_trace {
+  memprof::trace events;
+  memprof::trace_writer writer{events};
+  label module = writer.label_of(
+      "/no/such/program\x1f\x1f"
+      "0");
+
+  label stack(std::uint64_t outer, std::uint64_t inner = 0) {
+    stack_text text{0, 0};
+    text.add({module, outer});
+    if (inner != 0) text.add({module, inner});
+    return writer.label_of(text.view());
+  }
+  void allocate(std::uint64_t address, std::uint64_t bytes, label asked) {
+    writer.put_event({0, address, bytes, asked, event_kind::allocate, memprof::cpu_space, 0});
+  }
+  void deallocate(std::uint64_t address) { writer.deallocate({memprof::cpu_space}, memprof::block_address{address}); }
+};
+
+constexpr heap_stacks all{};
+const heap_stacks sampled{65'536, 65'536, 0, "libunwind"};
+
+TEST_CASE("peak_callers: with all stacks, callers and the rest add up to the peak") {
+  stacked_trace run;
+  run.allocate(0x10000, 100, run.stack(0x20, 0x10));
+  run.allocate(0x20000, 900, run.stack(0x20, 0x10));
+  run.deallocate(0x20000);  // not at the peak
+  run.allocate(0x30000, 500, run.stack(0x30, 0x10));
+  run.allocate(0x40000, 400, run.stack(0x20));
+  run.allocate(0x50000, 1000, 0);
+  run.deallocate(0x10000);
+  run.allocate(0x60000, 50, run.stack(0x70));  // after it
+  run.writer.finish();
+  const peak_callers found = memprof::peak_callers_of(run.events, all, 2);
+  CHECK(found.bytes == 2000);
+  CHECK(found.bytes == memprof::profile_of(run.events).space("cpu").cumulative_peak);
+  CHECK(found.bytes_without == 1000);
+  CHECK_FALSE(found.is_sampled);
+  REQUIRE(found.callers.size() == 2);
+  CHECK(found.callers[0] == memprof::caller_bytes{"program+0x10", 600, 2, 0, 2});
+  CHECK(found.callers[1] == memprof::caller_bytes{"program+0x20", 400, 1, 0, 1});
+  REQUIRE(found.largest.size() == 2);
+  CHECK(found.largest[0].address == 0x30000);
+  CHECK(found.largest[0].caller == "program+0x10");
+  CHECK(found.largest[1].bytes == 400);
+  const std::string text = memprof::to_text(found);
+  CHECK_THAT(text, ContainsSubstring("600 B") && ContainsSubstring("program+0x10") && ContainsSubstring("30"));
+  CHECK_THAT(text, ContainsSubstring("blocks without a stack"));
+  CHECK(text.find('~') == std::string::npos);
+}
+
+TEST_CASE("peak_callers: a sampled block stands for as many as it is improbable, with its standard error") {
+  stacked_trace run;
+  run.allocate(0x100000, 1000, run.stack(0x10));
+  run.allocate(0x200000, 70'000, run.stack(0x10));
+  run.allocate(0x300000, 100'000, run.stack(0x20));
+  run.allocate(0x400000, 3000, 0);
+  run.writer.finish();
+  const peak_callers found = memprof::peak_callers_of(run.events, sampled, 10);
+  CHECK(found.bytes == 174'000);
+  CHECK(found.is_sampled);
+  REQUIRE(found.callers.size() == 2);
+  // 1 - exp(-1000 / 65536) is 0.0151431: 66,037 bytes in 66 blocks, +- 65,535.
+  const double probability = 1 - std::exp(-1000.0 / 65'536);
+  CHECK(found.callers[0].caller == "program+0x10");
+  CHECK(std::abs(found.callers[0].bytes - (70'000 + 1000 / probability)) < 1e-6);
+  CHECK(std::abs(found.callers[0].blocks - (1 + 1 / probability)) < 1e-6);
+  CHECK(std::abs(found.callers[0].standard_error - 1000 * std::sqrt(1 - probability) / probability) < 1e-6);
+  CHECK(found.callers[1] == memprof::caller_bytes{"program+0x20", 100'000, 1, 0, 1});
+  const std::string text = memprof::to_text(found);
+  CHECK_THAT(text, ContainsSubstring("~133 KiB +- 64.0 KiB"));
+  CHECK_THAT(text, ContainsSubstring(" 97.7 KiB"));  // exact
+  CHECK_THAT(text, ContainsSubstring("an estimate from a sample"));
+}
+
+TEST_CASE("peak_callers: the largest blocks at the peak are named, unless they have a name or another peak is meant") {
+  stacked_trace run;
+  run.allocate(0x10000, 500, run.stack(0x10));
+  run.allocate(0x20000, 400, run.stack(0x20));
+  run.allocate(0x30000, 300, 0);
+  run.writer.annotate(memprof::block_address{0x20000}, {.name = "weight"});
+  run.writer.finish();
+  peak_callers found = memprof::peak_callers_of(run.events, all, 10);
+  memprof::profile named = memprof::profile_of(run.events);
+  memprof::name_largest_blocks(named, found);
+  const auto& largest = named.space("cpu").live_at_peak.largest_blocks;
+  REQUIRE(largest.size() == 3);
+  CHECK(largest[0].name == "program+0x10");
+  CHECK(largest[1].name == "weight");
+  CHECK(largest[2].name.empty());
+  found.bytes = 1;
+  memprof::profile other = memprof::profile_of(run.events);
+  memprof::name_largest_blocks(other, found);
+  CHECK(other.space("cpu").live_at_peak.largest_blocks[0].name.empty());
+}
+
+TEST_CASE("peak_callers: collapsed stacks have the calls within the operation, and blocks without a stack outside them") {
+  stacked_trace run;
+  const memprof::open_operation step = run.writer.begin_operation("step");
+  run.allocate(0x10000, 500, run.stack(0x20, 0x10));
+  run.allocate(0x20000, 400, run.stack(0x20, 0x30));
+  run.allocate(0x30000, 300, 0);
+  run.writer.end_operation(step);
+  run.writer.finish();
+  std::unique_ptr<memprof::named_stacks> stacks;
+  const memprof::stack_table table =
+      memprof::stack_table_of(run.events, false, false, [&](const memprof::detail::label_table& names, label stack) {
+        if (stacks == nullptr) stacks = std::make_unique<memprof::named_stacks>(names);
+        return stacks->texts(stack);
+      });
+  std::string text;
+  struct {
+    std::string& text;
+    void write(std::string_view part) { text += part; }
+  } sink{text};
+  memprof::write_collapsed(table, memprof::stack_value::peak, sink);
+  CHECK_THAT(text, ContainsSubstring("cpu;step;program+0x20;program+0x10 500\n"));
+  CHECK_THAT(text, ContainsSubstring("cpu;step;program+0x20;program+0x30 400\n"));
+  CHECK_THAT(text, ContainsSubstring("cpu;step 300\n"));
+}
+
+}  // namespace memprof_tests::analysis_peak_callers

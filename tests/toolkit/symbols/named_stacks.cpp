@@ -1,0 +1,122 @@
+#include <memprof/toolkit/symbols/named_stacks.hpp>
+
+#include <memprof/toolkit/symbols/call_stacks.hpp>
+#include <memprof/toolkit/symbols/symbolizer.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/stack_name.hpp>
+
+#include <dlfcn.h>
+#include <catch2/catch_test_macros.hpp>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof_tests::symbols_named_stacks {
+
+using memprof::call_stacks;
+using memprof::caller_of;
+using memprof::label;
+using memprof::named_stacks;
+using memprof::source_frame;
+using memprof::symbolizer;
+using memprof::detail::label_table;
+using memprof::detail::module_text;
+using memprof::detail::stack_frame;
+using memprof::detail::stack_text;
+
+source_frame call(std::string function, std::string file = {}, int line = 0) {
+  return {std::move(function), std::move(file), line, "program", 0x1234};
+}
+
+label stack_of(label_table& names, label outer, std::size_t shared, const std::vector<stack_frame>& frames) {
+  stack_text text{outer, shared};
+  for (const stack_frame& frame : frames) text.add(frame);
+  return names.intern(text.view());
+}
+
+TEST_CASE("named_stacks: who asked is the first function of no library, with the library's that it called") {
+  CHECK(caller_of({call("std::vector<double, std::allocator<double> >::_M_realloc_insert(int)"),
+                   call("std::vector<double>::emplace_back(double&&)"), call("train(int)", "/src/model.cpp", 42),
+                   call("main")}) == "std::vector::emplace_back in train (model.cpp:42)");
+  CHECK(caller_of({call("train(int)", "/src/model.cpp", 42), call("main")}) == "train (model.cpp:42)");
+  CHECK(caller_of({call("train")}) == "train");
+  CHECK(caller_of({call("")}) == "program+0x1234");
+  CHECK(caller_of({call("std::string::reserve(unsigned long)")}) == "std::string::reserve");
+  CHECK(caller_of({}).empty());
+  source_frame of_library = call("getline");
+  of_library.module = "libc.so.6";
+  CHECK(caller_of({of_library, call("read_lines")}) == "getline in read_lines");
+}
+
+TEST_CASE("named_stacks: a stack has the outer frames of an earlier one") {
+  label_table names;
+  const label first = stack_of(names, 0, 0, {{0, 10}, {0, 20}, {0, 30}});
+  const label second = stack_of(names, first, 2, {{0, 40}});
+  const label third = stack_of(names, second, 3, {});
+  call_stacks stacks{names};
+  CHECK(stacks.frames(third) == std::vector<stack_frame>{{0, 10}, {0, 20}, {0, 40}});
+  CHECK(stacks.frames(second) == std::vector<stack_frame>{{0, 10}, {0, 20}, {0, 40}});
+  CHECK(stacks.frames(first) == std::vector<stack_frame>{{0, 10}, {0, 20}, {0, 30}});
+}
+
+TEST_CASE("named_stacks: names that are no stacks, or damaged ones, have no frames, and none is followed in a circle") {
+  label_table names;
+  const label text = names.intern("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+  const label itself = names.intern(stack_text{2, 5}.view());
+  const label later = names.intern(stack_text{4, 1}.view());
+  const label back = names.intern(stack_text{3, 2}.view());
+  CHECK(itself == 2);
+  call_stacks stacks{names};
+  for (const label each : {label{0}, text, itself, later, back, label{99}}) CHECK(stacks.frames(each).empty());
+}
+
+TEST_CASE("named_stacks: the hook's own calls are cut") {
+  label_table names;
+  const label hook = names.intern(
+      "/no/such/libmemprof_preload.so\x1f\x1f"
+      "0");
+  const label program = names.intern(
+      "/no/such/program\x1f\x1f"
+      "0");
+  const label stack = stack_of(names, 0, 0, {{program, 0x20}, {program, 0x10}, {hook, 0x50}, {hook, 0x40}});
+  named_stacks stacks{names};
+  CHECK(stacks.texts(stack) == std::vector<std::string>{"program+0x20", "program+0x10"});
+  CHECK(stacks.caller(stack) == "program+0x10");
+  CHECK(stacks.caller(0).empty());
+}
+
+extern "C" [[gnu::noinline, gnu::visibility("default")]] int memprof_test_of_symbols(int value) { return value * 3 + 1; }
+
+TEST_CASE("named_stacks: a function of a file has its name, but not in a file with another build-id, nor beyond any function") {
+  const auto address = reinterpret_cast<std::uintptr_t>(&memprof_test_of_symbols);
+  Dl_info loaded{};
+  REQUIRE(::dladdr(reinterpret_cast<void*>(address), &loaded) != 0);
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe").string();
+  symbolizer symbols;
+  // One byte in, as where a call within it returns to.
+  const std::uint64_t offset = address - reinterpret_cast<std::uintptr_t>(loaded.dli_fbase) + 1;
+  const source_frame found = symbols.calls_at({path, "", ""}, offset).back();
+  CHECK(found.function == "memprof_test_of_symbols");
+  CHECK(found.module == std::filesystem::path{path}.filename().string());
+  CHECK(symbols.calls_at({path, "", ""}, std::uint64_t{1} << 40).back().function.empty());
+  const source_frame missing = symbols.calls_at({"/no/such/library.so", "", ""}, 0x40).front();
+  CHECK(missing == source_frame{"", "", 0, "library.so", 0x40});
+  CHECK(to_text(missing) == "library.so+0x40");
+}
+
+TEST_CASE("named_stacks: a file with another build-id is another one") {
+  Dl_info loaded{};
+  REQUIRE(::dladdr(reinterpret_cast<void*>(&::getenv), &loaded) != 0);
+  const std::string path = std::filesystem::canonical(loaded.dli_fname).string();
+  const std::uint64_t offset =
+      reinterpret_cast<std::uintptr_t>(::dlsym(RTLD_DEFAULT, "getenv")) - reinterpret_cast<std::uintptr_t>(loaded.dli_fbase) + 1;
+  symbolizer symbols;
+  CHECK_FALSE(symbols.calls_at({path, "", ""}, offset).back().function.empty());
+  CHECK(symbols.calls_at({path, "0123456789abcdef", ""}, offset).back().function.empty());
+}
+
+}  // namespace memprof_tests::symbols_named_stacks

@@ -1,0 +1,142 @@
+#include <memprof/config.hpp>
+#include <memprof/profile/fact/heap_stacks.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/peak_callers.hpp>
+#include <memprof/toolkit/format/trace_replay.hpp>
+#include <memprof/toolkit/format/trace_source_view.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace {
+
+/// Finds the allocation that made the peak of the C++ heap.
+struct heap_peak_finder : replay_handler {
+  std::int64_t live = 0;
+  std::int64_t peak = 0;
+  std::uint64_t ordinal = 0;  ///< 0: there is none
+
+  void on_allocation(const replay_state&, const replayed_block& block) {
+    if (block.space != cpu_space) return;
+    live += static_cast<std::int64_t>(block.bytes);
+    if (live <= peak) return;
+    peak = live;
+    ordinal = block.ordinal;
+  }
+  void on_deallocation(const replay_state&, const replayed_block& block, std::uint32_t) {
+    if (block.space == cpu_space) live -= static_cast<std::int64_t>(block.bytes);
+  }
+};
+
+/// Copies what is live when that allocation has happened.
+struct heap_at_peak : replay_handler {
+  std::uint64_t ordinal = 0;
+  const trace_replay<heap_at_peak>* replay = nullptr;
+  std::vector<replayed_block> blocks;
+
+  void on_allocation(const replay_state&, const replayed_block& block) {
+    if (block.space != cpu_space || block.ordinal != ordinal) return;
+    replay->for_each_live(cpu_space, [this](const replayed_block& live) { blocks.push_back(live); });
+  }
+};
+
+/// What the blocks of one stack, or of one caller, stand for.
+struct stack_sum {
+  double bytes = 0;
+  double blocks = 0;
+  double variance = 0;
+  std::int64_t recorded = 0;
+
+  void add(const stack_sum& other) {
+    bytes += other.bytes;
+    blocks += other.blocks;
+    variance += other.variance;
+    recorded += other.recorded;
+  }
+};
+
+/// A sampled block stands for as many as it is improbable (Horvitz and Thompson, 1952).
+[[nodiscard]] stack_sum sum_of(const replayed_block& block, const heap_stacks& recorded) {
+  const auto bytes = static_cast<double>(block.bytes);
+  if (recorded.sample_bytes <= 0 || bytes >= static_cast<double>(recorded.from_bytes)) return {bytes, 1, 0, 1};
+  const double probability = -std::expm1(-bytes / static_cast<double>(recorded.sample_bytes));
+  if (!(probability > 0)) return {};
+  return {bytes / probability, 1 / probability, bytes * bytes * (1 - probability) / (probability * probability), 1};
+}
+
+}  // namespace
+
+peak_callers peak_callers_of(trace_source_view source, const heap_stacks& recorded, std::size_t largest_blocks) {
+  const clock_readings no_times;
+  heap_peak_finder found;
+  {
+    trace_replay replay{found, no_times};
+    source.visit(replay);
+  }
+  heap_at_peak at_peak;
+  at_peak.ordinal = found.ordinal;
+  trace_replay replay{at_peak, no_times};
+  at_peak.replay = &replay;
+  source.visit(replay);
+
+  peak_callers result;
+  result.space = replay.state().space_name(cpu_space);
+  result.bytes = found.peak;
+  result.missing_blocks = recorded.missing_blocks;
+  result.is_sampled = recorded.sample_bytes > 0;
+  std::unordered_map<label, stack_sum> by_stack;
+  for (const replayed_block& block : at_peak.blocks) {
+    if (block.call_stack == 0) {
+      result.bytes_without += static_cast<std::int64_t>(block.bytes);
+    } else {
+      by_stack[block.call_stack].add(sum_of(block, recorded));
+    }
+  }
+  named_stacks stacks{replay.state().names};
+  std::unordered_map<std::string, stack_sum> by_caller;
+  for (const auto& [stack, sum] : by_stack) by_caller[stacks.caller(stack)].add(sum);
+  for (const auto& [caller, sum] : by_caller) {
+    result.callers.push_back(
+        {caller.empty() ? "an unknown caller" : caller, sum.bytes, sum.blocks, std::sqrt(sum.variance), sum.recorded});
+  }
+  std::sort(result.callers.begin(), result.callers.end(), [](const caller_bytes& left, const caller_bytes& right) {
+    return left.bytes != right.bytes ? left.bytes > right.bytes : left.caller < right.caller;
+  });
+  std::erase_if(at_peak.blocks, [](const replayed_block& block) { return block.call_stack == 0; });
+  const std::size_t kept = std::min(largest_blocks, at_peak.blocks.size());
+  std::partial_sort(at_peak.blocks.begin(), at_peak.blocks.begin() + static_cast<std::ptrdiff_t>(kept), at_peak.blocks.end(),
+                    [](const replayed_block& left, const replayed_block& right) {
+                      return left.bytes != right.bytes ? left.bytes > right.bytes : left.ordinal < right.ordinal;
+                    });
+  for (std::size_t index = 0; index < kept; ++index) {
+    const replayed_block& block = at_peak.blocks[index];
+    result.largest.push_back({block.address, static_cast<std::int64_t>(block.bytes), stacks.caller(block.call_stack)});
+  }
+  return result;
+}
+
+void name_largest_blocks(profile& of, const peak_callers& callers) {
+  for (space_profile& space : of.spaces) {
+    if (space.name != callers.space || space.cumulative_peak != callers.bytes) continue;
+    for (live_block& block : space.live_at_peak.largest_blocks) {
+      const auto named = std::find_if(callers.largest.begin(), callers.largest.end(), [&](const peak_callers::named_block& each) {
+        return each.address == block.address && each.bytes == block.bytes;
+      });
+      if (named != callers.largest.end() && block.name.empty()) block.name = named->caller;
+    }
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

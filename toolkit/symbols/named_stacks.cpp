@@ -1,0 +1,97 @@
+#include <memprof/config.hpp>
+#include <memprof/toolkit/format/function_name.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/toolkit/symbols/symbolizer.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/stack_name.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace {
+
+/// Whether the call is the hook's, or the function by which the program called it.
+[[nodiscard]] bool is_of_hook(const source_frame& call) {
+  if (call.module == "libmemprof_preload.so" || call.function.starts_with("memprof::")) return true;
+  const std::string name = detail::short_function_name(call.function);
+  constexpr std::array<std::string_view, 12> hooks{"malloc",         "calloc",        "realloc",        "reallocarray",
+                                                   "posix_memalign", "aligned_alloc", "memalign",       "valloc",
+                                                   "pvalloc",        "operator new",  "operator new[]", "__libc_memalign"};
+  return std::find(hooks.begin(), hooks.end(), name) != hooks.end();
+}
+
+/// Whether the call is of a library of C or C++, or allocates for whoever calls it.
+[[nodiscard]] bool is_of_library(const source_frame& call) {
+  constexpr std::array<std::string_view, 5> libraries{"libc.so.", "libstdc++.so.", "ld-linux", "libc++.so.", "libpthread.so."};
+  const auto begins_module = [&](std::string_view part) { return call.module.starts_with(part); };
+  if (std::any_of(libraries.begin(), libraries.end(), begins_module)) return true;
+  return detail::is_library_function(detail::short_function_name(call.function));
+}
+
+[[nodiscard]] std::string short_name(const source_frame& call) {
+  if (!call.function.empty()) return detail::short_function_name(call.function);
+  std::array<char, 24> offset{};
+  (void)std::snprintf(offset.data(), offset.size(), "0x%llx", static_cast<unsigned long long>(call.offset));
+  return call.module.empty() ? offset.data() : call.module + "+" + offset.data();
+}
+
+}  // namespace
+
+std::string to_text(const source_frame& call) {
+  return detail::frame_name(short_name(call), call.file, call.line > 0 ? std::to_string(call.line) : "");
+}
+
+std::string caller_of(const std::vector<source_frame>& calls) {
+  if (calls.empty()) return {};
+  const auto who = std::find_if_not(calls.begin(), calls.end(), is_of_library);
+  if (who == calls.end()) return to_text(calls.front());
+  return who == calls.begin() ? to_text(*who) : short_name(*(who - 1)) + " in " + to_text(*who);
+}
+
+const std::vector<source_frame>& named_stacks::calls_at(const detail::stack_frame& frame) {
+  const auto [found, is_new] = known_calls_.try_emplace({frame.module, frame.offset});
+  if (is_new) found->second = symbols_.calls_at(stacks_.module_of(frame), frame.offset);
+  return found->second;
+}
+
+std::vector<source_frame> named_stacks::calls(label stack) {
+  return calls_until(stack, [](const source_frame&) { return false; });
+}
+
+std::vector<std::string> named_stacks::texts(label stack) {
+  std::vector<std::string> found;
+  for (const source_frame& call : calls(stack)) found.push_back(to_text(call));
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+std::string named_stacks::caller(label stack) {
+  const auto [found, is_new] = known_callers_.try_emplace(stack);
+  // What called it does not matter, and most of a stack's names are never looked for.
+  if (is_new) found->second = caller_of(calls_until(stack, [](const source_frame& call) { return !is_of_library(call); }));
+  return found->second;
+}
+
+template <class IsLast>
+std::vector<source_frame> named_stacks::calls_until(label stack, IsLast is_last) {
+  const std::vector<detail::stack_frame>& frames = stacks_.frames(stack);
+  std::vector<source_frame> all;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    for (const source_frame& call : calls_at(*frame)) {
+      if (all.empty() && is_of_hook(call)) continue;
+      all.push_back(call);
+      if (is_last(call)) return all;
+    }
+  }
+  return all;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/toolkit/symbols/call_stacks.hpp>
+#include <memprof/toolkit/symbols/symbolizer.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// "train (model.cpp:42)", "train", or "libmodel.so+0x1234" where no name is known.
+[[nodiscard]] std::string to_text(const source_frame& call);
+
+/// Who asked for a block, from its calls, innermost first, without the hook's: the function that is not of a library of C++ or C,
+/// and what of these it called: "std::vector::reserve in train (model.cpp:42)".
+[[nodiscard]] std::string caller_of(const std::vector<source_frame>& calls);
+
+/// The stacks of a trace in words.
+class named_stacks {
+ public:
+  /// `names` are the trace's, and must outlive it.
+  explicit named_stacks(name_view names) noexcept : stacks_(names) {}
+
+  /// The calls, innermost first, with those that were inlined, without the hook's own; empty if there is no such stack.
+  [[nodiscard]] std::vector<source_frame> calls(label stack);
+  /// The texts of the calls, outermost first, as flame graphs show them.
+  [[nodiscard]] std::vector<std::string> texts(label stack);
+  /// `caller_of` these; empty if there are none.
+  [[nodiscard]] std::string caller(label stack);
+
+ private:
+  template <class IsLast>
+  [[nodiscard]] std::vector<source_frame> calls_until(label stack, IsLast is_last);
+  [[nodiscard]] const std::vector<source_frame>& calls_at(const detail::stack_frame& frame);
+
+  call_stacks stacks_;
+  symbolizer symbols_;
+  std::map<std::pair<label, std::uint64_t>, std::vector<source_frame>> known_calls_;
+  std::unordered_map<label, std::string> known_callers_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
