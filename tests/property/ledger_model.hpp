@@ -212,6 +212,7 @@ class ledger_model {
     std::uint32_t adopted = 0;
     std::optional<std::uint32_t> leader = {};
     std::uint32_t leader_thread = 0;
+    int leader_era = 0;
   };
   struct self_totals {
     std::int64_t allocated = 0, freed = 0, allocations = 0, frees = 0, inferred = 0;
@@ -620,6 +621,7 @@ class ledger_model {
       added.tag = named->tag;
       added.leader = named->is_adopted ? named->leader : owner->first;
       added.leader_thread = named->is_adopted ? named->leader_thread : thread;
+      added.leader_era = named->is_adopted ? named->leader_era : eras_[owner->first];
       if (named->is_adopted) added.adopted = named->adopted;
     } else if (recorded.label != 0) {
       std::vector<std::size_t> of_that_name;
@@ -646,6 +648,7 @@ class ledger_model {
     if (found != open.rend() && invocations_[*found].name == recorded.label) {
       end_invocation(*found);
       open.erase(std::next(found).base());
+      if (open.empty()) ++eras_[ring];
     } else if (unfollowed_[ring] != 0) {
       --unfollowed_[ring];
     } else {
@@ -656,6 +659,7 @@ class ledger_model {
   void close_innermost(std::uint32_t ring) {
     end_invocation(open_[ring].back());
     open_[ring].pop_back();
+    if (open_[ring].empty()) ++eras_[ring];
   }
 
   void end_invocation(std::size_t index) {
@@ -689,6 +693,7 @@ class ledger_model {
       invocation& around = invocations_[open_[ring][left - 1]];
       if (around.is_adopted) {
         if (!around.leader || threads_.at(*around.leader) != around.leader_thread) return;
+        if (eras_[*around.leader] != around.leader_era) return;  // all operations of that time have ended
         ring = *around.leader;
         left = open_[ring].size();
         while (left != 0 && invocations_[open_[ring][left - 1]].number > around.adopted) --left;
@@ -837,6 +842,7 @@ class ledger_model {
   std::map<std::uint32_t, std::uint32_t> threads_;          // by ring: number of the thread
   std::map<std::uint32_t, std::int64_t> unfollowed_;        // by ring: open, but too deep
   std::map<std::uint32_t, std::vector<std::size_t>> open_;  // by ring: its open invocations
+  std::map<std::uint32_t, int> eras_;                       // by ring: how often all of its operations had ended
   std::optional<std::uint32_t> leader_;                     // ring of the thread for which others work
   bool leader_is_gone_ = false;
   std::int64_t rejected_ = 0;

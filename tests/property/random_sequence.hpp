@@ -159,9 +159,8 @@ class sequence_generator {
     std::uint32_t thread = thread_;
     if (!is_leader_announced_ && random_.chance(10)) {
       is_leader_announced_ = true;
-      constexpr std::uint32_t number = 2001;  // no other thread's: it counts its operations anew
-      open_[thread_] = {.thread = number, .is_announced = true};
-      return {false, thread, {recorded.stamp, number, leading_thread, 0, event_kind::thread_begin, 0, 0}};
+      open_[thread_] = {.thread = ++last_thread_, .is_announced = true};
+      return {false, thread, {recorded.stamp, last_thread_, leading_thread, 0, event_kind::thread_begin, 0, 0}};
     }
     if (open_[thread_].thread != 0 && !open_[thread_].is_announced) {
       open_[thread_].is_announced = true;
@@ -322,8 +321,7 @@ class sequence_generator {
     if (random_.chance(15)) make_adoption(recorded);
     at.open.push_back({recorded.label, at.last, at.innermost});
     at.innermost = at.last;
-    if (kind_.depth < 100 && random_.chance(2))
-      at = {.thread = 1 + static_cast<std::uint32_t>(random_.below(2000))};  // the thread ends here
+    if (kind_.depth < 100 && random_.chance(2)) at = {.thread = ++last_thread_};  // the thread ends here
   }
 
   /// Of an operation that is open or has ended, of any thread; one in ten is the other's innermost.
@@ -403,6 +401,7 @@ class sequence_generator {
   static constexpr std::uint64_t leading_thread = 4242;
   bool is_leader_announced_ = false;
   std::uint32_t thread_ = 0;
+  std::uint32_t last_thread_ = 1000;  ///< its number; no two threads have one, and each counts its operations anew
   std::uint64_t spaces_ = 1;
   std::array<std::vector<std::pair<std::uint64_t, std::uint64_t>>, space_count> live_;  // address and size
   std::array<std::vector<std::uint64_t>, space_count> waiting_;                         // addresses of freed blocks

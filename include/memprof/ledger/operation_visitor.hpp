@@ -21,6 +21,7 @@ struct thread_scopes {
 
   std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
   std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
+  std::uint32_t era = 0;                ///< how often all of its operations had ended that others may have adopted
   scope_stack scopes;
 };
 
@@ -155,10 +156,15 @@ class operation_visitor {
 
   static constexpr std::size_t max_enclosing = 512;  ///< adoptions in a damaged trace may form a circle
 
+  /// Whether the adopted operation, or one around it, may still be open.
+  [[nodiscard]] static bool is_in_force(const adoption& of) noexcept {
+    return of.leader != nullptr && of.leader->thread == of.leader_thread && of.leader->era == of.leader_era;
+  }
+
   /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
   /// increase with the depth.
   [[nodiscard]] static std::size_t depth_of(const adoption& of) noexcept {
-    if (of.leader == nullptr || of.leader->thread != of.leader_thread) return 0;
+    if (!is_in_force(of)) return 0;
     const scope_stack& scopes = of.leader->scopes;
     std::size_t depth = scopes.depth();
     while (depth != 0 && scopes[depth - 1].number > of.leader_scope) --depth;
@@ -170,13 +176,13 @@ class operation_visitor {
                                           thread_scopes* leader) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.bytes);
     open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
-    adoption of{nullptr, 0, number};
+    adoption of{nullptr, 0, number, 0};
     const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
     if (leader != nullptr && index != leader->scopes.depth()) {
       const open_scope& adopted = leader->scopes[index];
       added.operation = adopted.operation;
       added.tag = adopted.tag;
-      of = adopted.is_adopted ? leader->scopes.adopted_at(index) : adoption{leader, leader->thread, number};
+      of = adopted.is_adopted ? leader->scopes.adopted_at(index) : adoption{leader, leader->thread, number, leader->era};
       if (of.leader != nullptr) of.leader->scopes.join();
     } else {
       added.operation = operation_named(begun.label);
@@ -222,6 +228,7 @@ class operation_visitor {
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
       if (!scope.is_adopted) finish(on.thread, scope, space, usage);
     });
+    if (on.scopes.empty()) ++on.era;
     if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
   }
 

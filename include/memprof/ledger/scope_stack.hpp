@@ -29,6 +29,7 @@ struct adoption {
   thread_scopes* leader;        ///< the thread that had it open; null: it had ended
   std::uint32_t leader_thread;  ///< the number of that thread, because its ring may pass to another one
   std::uint32_t leader_scope;   ///< the operation's number on that thread
+  std::uint32_t leader_era;     ///< its `thread_scopes::era`, because numbers may come again in a damaged trace
 };
 
 /// Usage of one memory space while one scope was open on its thread.

@@ -112,7 +112,13 @@ struct saved_threads : saved_values {
       for (auto& scope : on->scopes.scopes_) state.number(scope.is_adopted);
       auto& adopted = on->scopes.adoptions_;
       state.rows(adopted, [&](auto& of) {
-        thread(of.leader);
+        if constexpr (!State::reads) {
+          auto* const leader = Visitor::is_in_force(of) ? of.leader : nullptr;
+          thread(leader);
+        } else {
+          thread(of.leader);
+          of.leader_era = of.leader == nullptr ? 0 : of.leader->era;
+        }
         state.numbers(of.leader_thread, of.leader_scope);
       });
       state.require(adopted.size() == on->scopes.adoptions_before(on->scopes.depth()));
