@@ -73,6 +73,7 @@ std::string help_text::make_usage(const CLI::App* command, std::string name) con
 
 std::string help_text::make_option(const CLI::Option* option, bool is_positional) const {
   std::string name = option->get_name(is_positional, !is_positional);
+  if (const std::size_t value = name.find('{'); value != std::string::npos) name.erase(value);  // of a flag without one
   std::string meaning = option->get_description();
   if (option->get_type_size() != 0) {
     const std::string type = type_text(*option);

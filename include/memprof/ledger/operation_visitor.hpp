@@ -182,8 +182,12 @@ class operation_visitor {
       const open_scope& adopted = leader->scopes[index];
       added.operation = adopted.operation;
       added.tag = adopted.tag;
-      of = adopted.is_adopted ? leader->scopes.adopted_at(index) : adoption{leader, leader->thread, number, leader->era};
-      if (of.leader != nullptr) of.leader->scopes.join();
+      if (adopted.is_adopted) {
+        of = leader->scopes.adopted_at(index);
+      } else {
+        of = adoption{leader, leader->thread, number, leader->era};
+        leader->scopes.join();
+      }
     } else {
       added.operation = operation_named(begun.label);
     }
