@@ -8331,9 +8331,9 @@ struct open_scope {
 
 /// Whose operation an `open_scope` stands for.
 struct adoption {
-  thread_scopes* leader;        ///< the thread that had it open; null: it had ended
-  std::uint32_t leader_thread;  ///< the number of that thread, because its ring may pass to another one
-  std::uint32_t leader_scope;   ///< the operation's number on that thread
+  thread_scopes* leader;       ///< the thread that had it open; null: it had ended
+  std::uint32_t leader_scope;  ///< the operation's number on that thread
+  std::uint32_t leader_era;    ///< its `thread_scopes::era` then: a later thread of the ring may use the number again
 };
 
 /// Usage of one memory space while one scope was open on its thread.
@@ -9830,6 +9830,7 @@ struct thread_scopes {
 
   std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
   std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
+  std::uint32_t era = 0;                ///< how often all of its operations had ended that others may have adopted
   scope_stack scopes;
 };
 
@@ -9964,10 +9965,15 @@ class operation_visitor {
 
   static constexpr std::size_t max_enclosing = 512;  ///< adoptions in a damaged trace may form a circle
 
+  /// Whether the adopted operation, or one around it, may still be open.
+  [[nodiscard]] static bool is_in_force(const adoption& of) noexcept {
+    return of.leader != nullptr && of.leader->era == of.leader_era;
+  }
+
   /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
   /// increase with the depth.
   [[nodiscard]] static std::size_t depth_of(const adoption& of) noexcept {
-    if (of.leader == nullptr || of.leader->thread != of.leader_thread) return 0;
+    if (!is_in_force(of)) return 0;
     const scope_stack& scopes = of.leader->scopes;
     std::size_t depth = scopes.depth();
     while (depth != 0 && scopes[depth - 1].number > of.leader_scope) --depth;
@@ -9979,14 +9985,18 @@ class operation_visitor {
                                           thread_scopes* leader) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.bytes);
     open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
-    adoption of{nullptr, 0, number};
+    adoption of{nullptr, number, 0};
     const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
     if (leader != nullptr && index != leader->scopes.depth()) {
       const open_scope& adopted = leader->scopes[index];
       added.operation = adopted.operation;
       added.tag = adopted.tag;
-      of = adopted.is_adopted ? leader->scopes.adopted_at(index) : adoption{leader, leader->thread, number};
-      if (of.leader != nullptr) of.leader->scopes.join();
+      if (adopted.is_adopted) {
+        of = leader->scopes.adopted_at(index);
+      } else {
+        of = adoption{leader, number, leader->era};
+        leader->scopes.join();
+      }
     } else {
       added.operation = operation_named(begun.label);
     }
@@ -10031,6 +10041,7 @@ class operation_visitor {
     on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
       if (!scope.is_adopted) finish(on.thread, scope, space, usage);
     });
+    if (on.scopes.empty()) ++on.era;
     if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
   }
 
@@ -10668,10 +10679,6 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
   }
   if ((window.self_net | window.self_max) == 0) return;
   operations_.for_each_enclosing<detail::thread_scopes>(run, [&](detail::thread_scopes& on, std::size_t depth, bool is_self) {
-    if (!on.scopes.is_joined()) [[unlikely]] {  // a thread that counts its operations anew
-      on.scopes.join();
-      static_cast<detail::thread_state&>(on).space_id = detail::thread_state::no_space;
-    }
     if (detail::space_scopes* const scopes = on.scopes.in_space(windowed_space_)) {
       (*scopes)[depth].add(window, is_self);
     } else {
@@ -13442,8 +13449,14 @@ struct saved_threads : saved_values {
       for (auto& scope : on->scopes.scopes_) state.number(scope.is_adopted);
       auto& adopted = on->scopes.adoptions_;
       state.rows(adopted, [&](auto& of) {
-        thread(of.leader);
-        state.numbers(of.leader_thread, of.leader_scope);
+        if constexpr (!State::reads) {
+          auto* const leader = Visitor::is_in_force(of) ? of.leader : nullptr;
+          thread(leader);
+        } else {
+          thread(of.leader);
+          of.leader_era = of.leader == nullptr ? 0 : of.leader->era;
+        }
+        state.number(of.leader_scope);
       });
       state.require(adopted.size() == on->scopes.adoptions_before(on->scopes.depth()));
       --joined;

@@ -158,7 +158,7 @@ class operation_visitor {
 
   /// Whether the adopted operation, or one around it, may still be open.
   [[nodiscard]] static bool is_in_force(const adoption& of) noexcept {
-    return of.leader != nullptr && of.leader->thread == of.leader_thread && of.leader->era == of.leader_era;
+    return of.leader != nullptr && of.leader->era == of.leader_era;
   }
 
   /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
@@ -176,7 +176,7 @@ class operation_visitor {
                                           thread_scopes* leader) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.bytes);
     open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
-    adoption of{nullptr, 0, number, 0};
+    adoption of{nullptr, number, 0};
     const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
     if (leader != nullptr && index != leader->scopes.depth()) {
       const open_scope& adopted = leader->scopes[index];
@@ -185,7 +185,7 @@ class operation_visitor {
       if (adopted.is_adopted) {
         of = leader->scopes.adopted_at(index);
       } else {
-        of = adoption{leader, leader->thread, number, leader->era};
+        of = adoption{leader, number, leader->era};
         leader->scopes.join();
       }
     } else {

@@ -26,10 +26,9 @@ struct open_scope {
 
 /// Whose operation an `open_scope` stands for.
 struct adoption {
-  thread_scopes* leader;        ///< the thread that had it open; null: it had ended
-  std::uint32_t leader_thread;  ///< the number of that thread, because its ring may pass to another one
-  std::uint32_t leader_scope;   ///< the operation's number on that thread
-  std::uint32_t leader_era;     ///< its `thread_scopes::era`, because numbers may come again in a damaged trace
+  thread_scopes* leader;       ///< the thread that had it open; null: it had ended
+  std::uint32_t leader_scope;  ///< the operation's number on that thread
+  std::uint32_t leader_era;    ///< its `thread_scopes::era` then: a later thread of the ring may use the number again
 };
 
 /// Usage of one memory space while one scope was open on its thread.

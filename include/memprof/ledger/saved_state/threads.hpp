@@ -119,7 +119,7 @@ struct saved_threads : saved_values {
           thread(of.leader);
           of.leader_era = of.leader == nullptr ? 0 : of.leader->era;
         }
-        state.numbers(of.leader_thread, of.leader_scope);
+        state.number(of.leader_scope);
       });
       state.require(adopted.size() == on->scopes.adoptions_before(on->scopes.depth()));
       --joined;
