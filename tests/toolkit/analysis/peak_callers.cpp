@@ -49,7 +49,7 @@ struct stacked_trace {
   void deallocate(std::uint64_t address) { writer.deallocate({memprof::cpu_space}, memprof::block_address{address}); }
 };
 
-constexpr heap_stacks all{};
+const heap_stacks all{};
 const heap_stacks sampled{65'536, 65'536, 0, "libunwind"};
 
 TEST_CASE("peak_callers: with all stacks, callers and the rest add up to the peak") {
