@@ -82,6 +82,7 @@ compared_run compared_run_of(std::string title, const profile& source, const spa
   run.moment = moment;
   run.has_categories = stacks.has_categories;
   run.has_sizes = stacks.has_sizes;
+  run.has_callers = stacks.has_callers;
   const bool is_peak = moment == compared_moment::peak;
   run.bytes = is_peak ? space.cumulative_peak : space.cumulative_current;
   for (const stack_row& row : stacks.rows) {
@@ -92,6 +93,7 @@ compared_run compared_run_of(std::string title, const profile& source, const spa
     held.bytes = is_peak ? row.peak_bytes : row.end_bytes;
     held.blocks = std::max<std::int64_t>(0, is_peak ? row.peak_blocks : row.end_blocks);
     held.least_size = row.least_size;
+    held.caller = row.caller;
     held.allocated = row.total_bytes;
     run.blocks += held.blocks;
   }

@@ -43,6 +43,7 @@ struct held_bytes {
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
   std::int64_t least_size = -1;  ///< as in `stack_row`
+  std::string caller;            ///< likewise
   std::int64_t allocated = 0;    ///< over the whole run; -1: unknown
 };
 
@@ -64,6 +65,7 @@ struct compared_run {
   std::vector<owned_bytes> by_category;
   bool has_categories = false;        ///< whether `held` has them, as from a trace; a profile has only sums by category
   bool has_sizes = false;             ///< whether `held` has size classes, as from a trace
+  bool has_callers = false;           ///< whether `held` has who asked, as from a trace with stacks
   std::vector<owned_bytes> spaces;    ///< the peaks of all memory spaces
   std::vector<phase_peak> phases;     ///< of all names, greatest first
   std::int64_t peak = 0;              ///< of the space over the whole run

@@ -25,7 +25,8 @@ bool comparison::is_equal() const {
       return row.before == row.after && row.blocks_before == row.blocks_after;
     });
   };
-  return before.space == after.space && other_spaces.empty() && is_same(operations) && is_same(categories) && is_same(sizes);
+  return before.space == after.space && other_spaces.empty() && is_same(operations) && is_same(categories) && is_same(sizes) &&
+         is_same(callers);
 }
 
 namespace detail {
@@ -131,11 +132,14 @@ comparison compare_runs(std::vector<compared_run> before, std::vector<compared_r
   result.categories = rows_of(sums_by_category(runs));
   if (result.before.has_sizes && result.after.has_sizes)
     result.sizes = rows_of(sums_by(runs, [](const held_bytes& held) { return std::to_string(held.least_size); }));
+  if (result.before.has_callers && result.after.has_callers)
+    result.callers = rows_of(sums_by(runs, [](const held_bytes& held) { return held.caller; }));
   for (comparison_row& row : rows_of(sums_by_space(runs))) {
     if (row.change() != 0 && row.owner != result.before.space && row.owner != result.after.space)
       result.other_spaces.push_back(std::move(row));
   }
-  for (std::vector<comparison_row>* const rows : {&result.operations, &result.categories, &result.sizes, &result.other_spaces})
+  for (std::vector<comparison_row>* const rows :
+       {&result.operations, &result.categories, &result.sizes, &result.callers, &result.other_spaces})
     sort_rows(*rows);
   return result;
 }

@@ -9,7 +9,8 @@
 #include <vector>
 
 /// @file
-/// The difference between two runs of a program, divided among its operations, categories and sizes of blocks without a rest.
+/// The difference between two runs of a program, divided among its operations, categories, callers and sizes of blocks without a
+/// rest.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -43,14 +44,16 @@ struct number_range {
   std::int64_t greatest = 0;
 };
 
-/// How two runs differ. The rows of `operations`, of `categories` and, if both runs are traces, of `sizes` each add up to
-/// `before.bytes` and `after.bytes`, so their changes add up to the difference. The greatest change comes first.
+/// How two runs differ. The rows of `operations`, of `categories` and, if both runs are traces, of `sizes` and, if these have
+/// stacks, of `callers` each add up to `before.bytes` and `after.bytes`, so their changes add up to the difference. The greatest
+/// change comes first.
 struct comparison {
   compared_run before;
   compared_run after;
   std::vector<comparison_row> operations;
   std::vector<comparison_row> categories;
-  std::vector<comparison_row> sizes;  ///< the owner is the least size of a class, in bytes
+  std::vector<comparison_row> sizes;    ///< the owner is the least size of a class, in bytes
+  std::vector<comparison_row> callers;  ///< the code that asked; empty: of blocks without a stack, or too small for one each
   /// Peaks of the memory spaces that are not compared and differ, the greatest change first. A space that a run lacks has 0.
   std::vector<comparison_row> other_spaces;
   number_range runs_before;  ///< `bytes` of all runs of that side

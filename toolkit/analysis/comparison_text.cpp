@@ -236,8 +236,26 @@ std::string size_class_text(const std::string& least) {
   return size == 0 ? "0 B" : "from " + short_bytes(size);
 }
 
+constexpr std::string_view without_a_caller = "blocks without a stack";
+
+/// What the rows of a table are.
+enum class row_kind : std::uint8_t { operations, categories, callers, sizes };
+
+void add_owner(marked_text& text, const comparison_row& row, row_kind kind) {
+  if (kind == row_kind::sizes) {
+    text.add(size_class_text(row.owner));
+    return;
+  }
+  if (row.owner.empty()) {
+    text.add_name(kind == row_kind::callers ? without_a_caller : std::string_view{outside_every_operation});
+  } else {
+    text.add_name(row.owner);
+  }
+  if (row.operations > 1 && kind != row_kind::callers) text.add(" x" + std::to_string(row.operations), emphasis::faint);
+}
+
 summary_section table_of(const comparison& of, const std::vector<comparison_row>& rows, std::string_view first, std::size_t most,
-                         bool shows_all, bool are_sizes = false) {
+                         bool shows_all, row_kind kind) {
   summary_section section;
   section.is_wide = true;
   section.table.has_titles = true;
@@ -253,12 +271,7 @@ summary_section table_of(const comparison& of, const std::vector<comparison_row>
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const comparison_row& row = rows[index];
     if (index < shown) {
-      if (are_sizes) {
-        text.add(size_class_text(row.owner));
-      } else {
-        text.add_name(row.owner.empty() ? std::string_view{outside_every_operation} : std::string_view{row.owner});
-      }
-      if (row.operations > 1 && !are_sizes) text.add(" x" + std::to_string(row.operations), emphasis::faint);
+      add_owner(text, row, kind);
       add_cells(text, row.before, row.after, row.what);
       continue;
     }
@@ -310,13 +323,14 @@ std::string to_text(const comparison& of, const text_options& options, bool show
   text.add_lines("Process", [&](marked_text& lines) { add_process(lines, of); });
   text.add_lines("Accuracy", [&](marked_text& lines) { add_accuracy(lines, of); });
   if (of.is_equal() && !shows_all) return text.take();
-  const auto add_table = [&](const std::vector<comparison_row>& rows, std::string_view first, std::size_t most, bool are_sizes) {
+  const auto add_table = [&](const std::vector<comparison_row>& rows, std::string_view first, std::size_t most, row_kind kind) {
     if (rows.empty() || (count_of_differing(rows) == 0 && !shows_all)) return;
-    text.add_table(table_of(of, rows, first, most, shows_all, are_sizes));
+    text.add_table(table_of(of, rows, first, most, shows_all, kind));
   };
-  add_table(of.operations, "Operation", most_operations, false);
-  add_table(of.categories, "Category", most_operations, false);
-  add_table(of.sizes, "Size of block", most_sizes, true);
+  add_table(of.operations, "Operation", most_operations, row_kind::operations);
+  add_table(of.callers, "Asked for by", most_operations, row_kind::callers);
+  add_table(of.categories, "Category", most_operations, row_kind::categories);
+  add_table(of.sizes, "Size of block", most_sizes, row_kind::sizes);
   return text.take();
 }
 

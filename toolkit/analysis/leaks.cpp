@@ -1,15 +1,18 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -100,9 +103,21 @@ void leak_fold::end_step() {
     space.allocated_at_end.push_back(space.allocated);
   }
   if (step_ != steps_) return;
+  if (stacks_) find_growth();
   for (std::size_t space = 0; space < any_space; ++space) {
     if (spaces_[space].is_used)
       for_each_live_(static_cast<std::uint8_t>(space), [&](const replayed_block& block) { note_live(block); });
+  }
+}
+
+/// Notes from which block on each row that grows has grown.
+void leak_fold::find_growth() {
+  for (row_state& row : rows_) {
+    row.series.add(row.live, steps_);
+    const growth trend = row.series.judge();
+    if (trend.kind != growth_kind::grows) continue;
+    const std::vector<std::uint64_t>& ends = spaces_[row.space].allocated_at_end;
+    row.grown_from = trend.since_step == 0 ? 1 : ends[static_cast<std::size_t>(trend.since_step) - 1] + 1;
   }
 }
 
@@ -118,6 +133,9 @@ void leak_fold::note_live(const replayed_block& block) {
     row.newest_bytes = bytes;
   }
   ++row.blocks;
+  if (row.grown_from == 0 || block.ordinal < row.grown_from || block.call_stack == 0) return;
+  if (const double chance = chance_of_stack(bytes, *stacks_); chance > 0)
+    row.asked_bytes[block.call_stack] += static_cast<double>(bytes) / chance;
 }
 
 std::int64_t leak_fold::step_of(const space_state& space, std::uint64_t ordinal) const {
@@ -140,6 +158,27 @@ growing_owner leak_fold::found_in(const replay_state& at, const row_state& row) 
   return found;
 }
 
+namespace {
+
+/// The one who asked for most bytes.
+void set_caller(growing_owner& owner, const std::map<label, double>& by_stack, named_stacks& stacks) {
+  std::map<std::string, double> by_caller;
+  double all = 0;
+  for (const auto& [stack, bytes] : by_stack) {
+    by_caller[stacks.caller(stack)] += bytes;
+    all += bytes;
+  }
+  double most = 0;
+  for (const auto& [caller, bytes] : by_caller) {
+    if (bytes <= most || caller.empty()) continue;
+    most = bytes;
+    owner.caller = caller;
+    owner.caller_share = bytes / all;
+  }
+}
+
+}  // namespace
+
 leak_report leak_fold::report(const replay_state& at, const profile& of) {
   leak_report found;
   found.segment = segment_;
@@ -159,9 +198,14 @@ leak_report leak_fold::report(const replay_state& at, const profile& of) {
                                           : found.levelled)
         .push_back(std::move(owner));
   };
+  named_stacks stacks{at.names};
   for (row_state& row : rows_) {
     row.series.add(row.live, steps_);
-    if (const growth trend = row.series.judge(); trend.kind != growth_kind::level) add(found_in(at, row), trend, row.space);
+    const growth trend = row.series.judge();
+    if (trend.kind == growth_kind::level) continue;
+    growing_owner owner = found_in(at, row);
+    set_caller(owner, row.asked_bytes, stacks);
+    add(std::move(owner), trend, row.space);
   }
   for (std::size_t index = 0; index < any_space; ++index) {
     const space_state& space = spaces_[index];

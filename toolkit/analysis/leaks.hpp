@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memprof/ledger/facet/reserved.hpp>
+#include <memprof/profile/fact/heap_stacks.hpp>
 #include <memprof/profile/owner_growth.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
 #include <memprof/toolkit/format/trace_source.hpp>
@@ -17,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +39,10 @@ struct growing_owner {
   std::int64_t newest_step = -1;  ///< the same for the newest
   std::int64_t oldest_bytes = 0;  ///< its size
   std::int64_t newest_bytes = 0;
+  /// Of a trace with stacks, if it grows: the code that asked for most bytes of the blocks that are live at the end of the last
+  /// step and were allocated since the growth began, and its share of those that have a stack. Empty: unknown.
+  std::string caller;
+  double caller_share = 0;
 };
 
 /// The growth of a run.
@@ -96,6 +103,8 @@ class leak_fold : public replay_handler {
   using block_visitor = std::function<void(const replayed_block&)>;
   /// Call before the first event: `visit(space, visitor)` visits the live blocks of a space.
   void set_live_blocks(std::function<void(std::uint8_t space, const block_visitor&)> visit) { for_each_live_ = std::move(visit); }
+  /// Call before the first event, if the trace has stacks.
+  void set_stacks(const std::optional<heap_stacks>& recorded) { stacks_ = recorded; }
   /// After the last event.
   [[nodiscard]] leak_report report(const replay_state& at, const profile& of);
 
@@ -110,6 +119,8 @@ class leak_fold : public replay_handler {
     std::uint64_t newest = 0;
     std::int64_t oldest_bytes = 0;
     std::int64_t newest_bytes = 0;
+    std::uint64_t grown_from = 0;           ///< the ordinal of the first block of its growth; 0: it does not grow
+    std::map<label, double> asked_bytes{};  ///< by stack, of blocks from that one on; of a sample, estimated
   };
   struct space_state {
     bool is_used = false;
@@ -125,9 +136,11 @@ class leak_fold : public replay_handler {
   void end_step();
   void note_live(const replayed_block& block);
   [[nodiscard]] std::int64_t step_of(const space_state& space, std::uint64_t ordinal) const;
+  void find_growth();
   [[nodiscard]] growing_owner found_in(const replay_state& at, const row_state& row) const;
 
   std::function<void(std::uint8_t, const block_visitor&)> for_each_live_;
+  std::optional<heap_stacks> stacks_;
   std::string segment_;
   std::int64_t steps_;
   std::int64_t allocations_per_step_;  ///< 0: segments end the steps
@@ -159,6 +172,7 @@ template <trace_source Source>
   }
   detail::leak_fold fold{segment, steps, per_step};
   trace_replay replay{fold, times.clock};
+  fold.set_stacks(recorded_stacks_of(of));
   fold.set_live_blocks([&](std::uint8_t space, const auto& visit) { replay.for_each_live(space, visit); });
   source.visit(replay);
   return fold.report(replay.state(), of);

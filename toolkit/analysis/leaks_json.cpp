@@ -23,18 +23,21 @@ nlohmann::ordered_json owner_values(const std::vector<growing_owner>& owners) {
     return step < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(step);
   };
   for (const growing_owner& owner : owners) {
-    values.push_back({{"space", owner.space},
-                      {"operation", name_or_null(owner.operation)},
-                      {"bytes_per_step", owner.trend.per_step},
-                      {"since_step", owner.trend.since_step},
-                      {"until_step", owner.trend.until_step},
-                      {"first_bytes", owner.trend.first},
-                      {"last_bytes", owner.trend.last},
-                      {"blocks", owner.blocks},
-                      {"oldest_step", step_or_null(owner.oldest_step)},
-                      {"oldest_bytes", owner.oldest_bytes},
-                      {"newest_step", step_or_null(owner.newest_step)},
-                      {"newest_bytes", owner.newest_bytes}});
+    values.push_back(
+        {{"space", owner.space},
+         {"operation", name_or_null(owner.operation)},
+         {"bytes_per_step", owner.trend.per_step},
+         {"since_step", owner.trend.since_step},
+         {"until_step", owner.trend.until_step},
+         {"first_bytes", owner.trend.first},
+         {"last_bytes", owner.trend.last},
+         {"blocks", owner.blocks},
+         {"oldest_step", step_or_null(owner.oldest_step)},
+         {"oldest_bytes", owner.oldest_bytes},
+         {"newest_step", step_or_null(owner.newest_step)},
+         {"newest_bytes", owner.newest_bytes},
+         {"caller", name_or_null(owner.caller)},
+         {"caller_share", owner.caller.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(owner.caller_share)}});
   }
   return values;
 }

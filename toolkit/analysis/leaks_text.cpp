@@ -156,6 +156,14 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
     }
     rows.end_line();
   }
+  for (std::size_t index = 0; index < shown && are_growing; ++index) {
+    const growing_owner& owner = owners[index];
+    if (owner.caller.empty()) continue;
+    section.further_lines.add_name(name_of(owner)).add(": ");
+    if (owner.caller_share < 0.995)
+      section.further_lines.add(short_percent(static_cast<std::int64_t>(owner.caller_share * 1000), 1000)).add(" of it ");
+    section.further_lines.add("asked for by ").add_name(owner.caller).end_line();
+  }
   if (shown < owners.size()) {
     const auto others = static_cast<std::int64_t>(owners.size() - shown);
     section.further_lines.add_count(others, "other", "others").add(": --all lists them").end_line();

@@ -1,6 +1,7 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/fact/heap_stacks.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/peak_callers.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
 #include <memprof/toolkit/format/trace_source_view.hpp>
@@ -70,8 +71,7 @@ struct stack_sum {
 /// A sampled block stands for as many as it is improbable (Horvitz and Thompson, 1952).
 [[nodiscard]] stack_sum sum_of(const replayed_block& block, const heap_stacks& recorded) {
   const auto bytes = static_cast<double>(block.bytes);
-  if (recorded.sample_bytes <= 0 || bytes >= static_cast<double>(recorded.from_bytes)) return {bytes, 1, 0, 1};
-  const double probability = -std::expm1(-bytes / static_cast<double>(recorded.sample_bytes));
+  const double probability = chance_of_stack(static_cast<std::int64_t>(block.bytes), recorded);
   if (!(probability > 0)) return {};
   return {bytes / probability, 1 / probability, bytes * bytes * (1 - probability) / (probability * probability), 1};
 }

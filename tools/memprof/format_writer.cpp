@@ -83,7 +83,7 @@ class format_writer {
   }
   /// Names the calls of a trace with stacks.
   [[nodiscard]] memprof::frames_of_stack frames() const {
-    if (memprof::rows_of<memprof::heap_stacks>(input_.profile().facts).empty()) return {};
+    if (!memprof::recorded_stacks_of(input_.profile())) return {};
     const auto named = std::make_shared<std::unique_ptr<memprof::named_stacks>>();
     return [named](const memprof::detail::label_table& names, memprof::label stack) {
       if (*named == nullptr) *named = std::make_unique<memprof::named_stacks>(names);

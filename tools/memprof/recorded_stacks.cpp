@@ -5,6 +5,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/format/stacks/stack_fold.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/toolkit/format/trace_source.hpp>
@@ -22,7 +23,8 @@ recorded_stacks read_stacks(const std::string& path, std::uint32_t full_segments
   if (!read.content.complaint.empty() && profile.spaces.empty()) memprof::detail::raise(read.content.complaint);
   require_something(profile, path);
   if (profile.provenance.file.empty()) profile.provenance.file = path;
-  read.stacks = read.content.is_trace ? memprof::stack_table_of(memprof::trace_file{file.get(), path}, true, true)
+  read.stacks = read.content.is_trace ? memprof::stack_table_of(memprof::trace_file{file.get(), path}, true, true, {},
+                                                                memprof::block_callers_of(profile))
                                       : memprof::stack_table_of(profile);
   return read;
 }

@@ -14,7 +14,7 @@ namespace memprof_tool {
 /// A recording, and who allocated what in it.
 struct recorded_stacks {
   recording content;
-  memprof::stack_table stacks;  ///< of a trace: with categories and sizes
+  memprof::stack_table stacks;  ///< of a trace: with categories, sizes and callers
 };
 
 /// Reads a trace or a profile; its provenance names the file. Throws `memprof::error` if it is neither, or records no memory.

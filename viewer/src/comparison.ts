@@ -23,6 +23,7 @@ export function startComparison(comparison: Comparison): void {
     if (rows.length > 0) sections.push([id, title, [tableOf(title, comparison, rows, name, nameOf, noun)]]);
   };
   add('operations', 'Operations that differ', comparison.operations, 'Operation', (row) => (row.operations > 1 ? `${shown(row.operation)} \u00d7${count(row.operations)}` : shown(row.operation)), 'operation');
+  add('callers', 'Code that asked for what differs', comparison.callers, 'Asked for by', (row) => (row.caller === null ? 'blocks without a stack' : shown(row.caller)), 'caller');
   add('categories', 'Categories that differ', comparison.categories, 'Category', (row) => categoryName(row.category), 'row');
   add('sizes', 'Sizes of blocks that differ', comparison.sizes, 'Size of block', (row) => `from ${bytes(row.least_size)}`, 'size');
   add('spaces', 'Peaks of other memory spaces', comparison.other_spaces, 'Memory space', (row) => shown(row.space), 'memory space');

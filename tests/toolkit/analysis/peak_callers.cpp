@@ -6,9 +6,8 @@
 #include <memprof/toolkit/format/stacks/stack_fold.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
-#include <memprof/trace/stack_name.hpp>
-#include <memprof/trace/trace.hpp>
-#include <memprof/trace/trace_writer.hpp>
+
+#include <toolkit/analysis/stacked_trace.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -23,31 +22,9 @@
 namespace memprof_tests::analysis_peak_callers {
 
 using Catch::Matchers::ContainsSubstring;
-using memprof::event_kind;
 using memprof::heap_stacks;
 using memprof::label;
 using memprof::peak_callers;
-using memprof::detail::stack_text;
-
-/// A trace of blocks with stacks of one or two frames in a file that is not there.
-struct stacked_trace {
-  memprof::trace events;
-  memprof::trace_writer writer{events};
-  label module = writer.label_of(
-      "/no/such/program\x1f\x1f"
-      "0");
-
-  label stack(std::uint64_t outer, std::uint64_t inner = 0) {
-    stack_text text{0, 0};
-    text.add({module, outer});
-    if (inner != 0) text.add({module, inner});
-    return writer.label_of(text.view());
-  }
-  void allocate(std::uint64_t address, std::uint64_t bytes, label asked) {
-    writer.put_event({0, address, bytes, asked, event_kind::allocate, memprof::cpu_space, 0});
-  }
-  void deallocate(std::uint64_t address) { writer.deallocate({memprof::cpu_space}, memprof::block_address{address}); }
-};
 
 const heap_stacks all{};
 const heap_stacks sampled{65'536, 65'536, 0, "libunwind"};

@@ -79,6 +79,7 @@ stack_table stack_fold::table(const replay_state& at) const {
   result.duration_ns = end_ns_;
   result.has_categories = by_category_;
   result.has_sizes = by_size_;
+  result.has_callers = callers_.caller != nullptr;
   result.has_lifetimes = true;
   for (std::size_t node = 1; node < at.operations().size(); ++node) {
     const detail::operation_tree::node& operation = at.operations()[node];
@@ -93,7 +94,7 @@ stack_table stack_fold::table(const replay_state& at) const {
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> calls;
   const auto place_of = [&](const row_state& row) {
     std::uint32_t node = row.operation;
-    if (row.call_stack == 0) return node;
+    if (row.call_stack == 0 || !frames_) return node;
     for (std::string& name : frames_(at.names, row.call_stack)) {
       const auto [found, is_new] = calls.try_emplace({node, name}, static_cast<std::uint32_t>(result.operations.size()));
       if (is_new) result.operations.push_back({node, std::move(name)});
@@ -101,13 +102,16 @@ stack_table stack_fold::table(const replay_state& at) const {
     }
     return node;
   };
+  const auto caller_of = [&](const row_state& row) {
+    return row.call_stack == 0 || !callers_.caller ? std::string{} : callers_.caller(at.names, row.call_stack);
+  };
   for (const row_state& row : rows_) {
     const std::uint64_t epoch = spaces_[row.space].epoch;
     // Blocks that got another category later may have been in this one at the peak.
     if (row.total_blocks == 0 && row.owned.blocks_at_peak(epoch) == 0) continue;
     result.rows.push_back({index[row.space], place_of(row), row.of, row.total_bytes, row.total_blocks,
                            row.owned.bytes_at_peak(epoch), row.owned.blocks_at_peak(epoch), row.owned.live, row.owned.blocks,
-                           row.max_bytes, row.max_blocks, lifetime_us(row), row.least_size});
+                           row.max_bytes, row.max_blocks, lifetime_us(row), row.least_size, caller_of(row)});
   }
   return result;
 }
@@ -117,7 +121,8 @@ stack_fold::row_state& stack_fold::row_of(const replayed_block& block, category 
   const std::uint64_t size_class = by_size_ ? static_cast<std::uint64_t>(std::bit_width(block.bytes)) : 0;
   const std::uint64_t key = std::uint64_t{block.operation} << 24 | size_class << 16 | std::uint64_t{block.space} << 8 |
                             static_cast<std::uint64_t>(kept);
-  const label call_stack = frames_ ? block.call_stack : 0;
+  const bool has_stack = frames_ || (callers_.caller && block.bytes >= callers_.from_bytes);
+  const label call_stack = has_stack ? block.call_stack : 0;
   std::size_t& row = call_stack == 0 ? row_of_key_.try_emplace(key, rows_.size()).first->second
                                      : row_of_stack_.try_emplace({key, call_stack}, rows_.size()).first->second;
   if (row == rows_.size()) {

@@ -23,14 +23,20 @@ namespace memprof::inline MEMPROF_ABI {
 /// The names of the calls of a stack (`replayed_block::call_stack`), outermost first; `names` are those of the trace.
 using frames_of_stack = std::function<std::vector<std::string>(const detail::label_table& names, label stack)>;
 
+/// Who asked for the blocks of a stack, in words.
+struct callers_of_blocks {
+  std::function<std::string(const detail::label_table& names, label stack)> caller;  ///< empty: not wanted
+  std::uint64_t from_bytes = 0;  ///< of smaller blocks it is not known: only some have a stack
+};
+
 /// Folds a trace into a complete `stack_table`, which a profile does not keep by operation. One pass, and memory for the
 /// operations, whatever the number of events: what was live at a peak is what a row held at its next change.
 class stack_fold : public replay_handler {
  public:
   /// With `by_category`, each operation has a row per category; with `by_size`, per size class; with `frames`, per stack that
-  /// asked for the blocks, whose calls are then like operations within it.
-  explicit stack_fold(bool by_category, bool by_size = false, frames_of_stack frames = {})
-      : by_category_(by_category), by_size_(by_size), frames_(std::move(frames)) {}
+  /// asked for the blocks, whose calls are then like operations within it; with `callers`, per stack.
+  explicit stack_fold(bool by_category, bool by_size = false, frames_of_stack frames = {}, callers_of_blocks callers = {})
+      : by_category_(by_category), by_size_(by_size), frames_(std::move(frames)), callers_(std::move(callers)) {}
 
   void on_allocation(const replay_state& at, const replayed_block& block);
   void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t);
@@ -76,6 +82,7 @@ class stack_fold : public replay_handler {
   bool by_category_;
   bool by_size_;
   frames_of_stack frames_;
+  callers_of_blocks callers_;
   std::int64_t end_ns_ = 0;
   std::array<space_state, any_space + 1> spaces_{};
   std::vector<row_state> rows_;
@@ -83,14 +90,14 @@ class stack_fold : public replay_handler {
   std::map<std::pair<std::uint64_t, label>, std::size_t> row_of_stack_;  // of the others
 };
 
-/// The table of a trace, with categories if `by_category`, size classes if `by_size`, and the calls of its stacks if `frames`
-/// names them. Two passes, the first for the clock.
+/// The table of a trace, with categories if `by_category`, size classes if `by_size`, the calls of its stacks if `frames` names
+/// them, and who asked if `callers` does. Two passes, the first for the clock.
 template <trace_source Source>
 [[nodiscard]] stack_table stack_table_of(const Source& source, bool by_category, bool by_size = false,
-                                         frames_of_stack frames = {}) {
+                                         frames_of_stack frames = {}, callers_of_blocks callers = {}) {
   clock_visitor times;
   source.visit(times);
-  stack_fold fold{by_category, by_size, std::move(frames)};
+  stack_fold fold{by_category, by_size, std::move(frames), std::move(callers)};
   trace_replay replay{fold, times.clock};
   source.visit(replay);
   return fold.table(replay.state());

@@ -29,6 +29,7 @@ struct stack_row {
   std::int64_t lifetime_us = -1;  ///< of all its blocks together, in microseconds; live ones count until the end
   /// A power of two; the blocks have less than twice as many bytes. 0: blocks of 0 bytes.
   std::int64_t least_size = -1;
+  std::string caller = {};  ///< who asked for the blocks, from their stacks; empty: unknown
 };
 
 /// The columns of a `stack_row` of which most formats show one.
@@ -63,6 +64,7 @@ struct stack_table {
   std::int64_t duration_ns = 0;
   bool has_categories = false;
   bool has_sizes = false;      ///< whether rows have a size class
+  bool has_callers = false;    ///< whether rows have a caller
   bool has_lifetimes = false;  ///< whether `end_blocks`, `max_bytes`, `max_blocks` and `lifetime_us` are known
   std::vector<space_row> spaces;
   std::vector<operation_row> operations{operation_row{}};  ///< parents before children; the first is "no operation"

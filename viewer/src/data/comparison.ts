@@ -17,6 +17,7 @@ export interface Comparison {
   operations: (ComparedRow & { operation: string })[];
   categories: (ComparedRow & { category: string })[];
   sizes: (ComparedRow & { least_size: number })[];
+  callers: (ComparedRow & { caller: string | null })[];
   /** Of the run from before, and of the one from after. */
   curves: [Curve, Curve];
 }
