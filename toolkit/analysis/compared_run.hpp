@@ -43,7 +43,7 @@ struct held_bytes {
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
   std::int64_t least_size = -1;  ///< as in `stack_row`
-  std::string caller;            ///< likewise
+  std::string caller = {};       ///< likewise
   std::int64_t allocated = 0;    ///< over the whole run; -1: unknown
 };
 

@@ -64,25 +64,25 @@ nlohmann::ordered_json to_json(const comparison& of) {
   for (const comparison_row& row : of.operations) {
     if (row.change() == 0) unchanged += row.before;
   }
-  return {
-      {"format", comparison_json_format},
-      {"version", comparison_json_version},
-      {"verdict", verdict_of(of)},
-      {"caveats", caveats_of(of)},
-      {"moment", to_string(of.after.moment)},
-      {"equal", of.is_equal()},
-      {"change_bytes", of.change()},
-      {"same_moment", of.is_same_moment()},
-      {"more_than_noise", of.runs_before.runs > 1 && of.runs_after.runs > 1 ? nlohmann::ordered_json(of.are_ranges_apart())
-                                                                            : nlohmann::ordered_json(nullptr)},
-      {"before", detail::run_value(of.before, of.runs_before)},
-      {"after", detail::run_value(of.after, of.runs_after)},
-      {"other_spaces", detail::row_values(of.other_spaces, "space", owner)},
-      {"unchanged_bytes", unchanged},
-      {"operations", detail::row_values(of.operations, "operation", owner)},
-      {"categories", detail::row_values(of.categories, "category", owner)},
-      {"sizes", detail::row_values(of.sizes, "least_size", [](const comparison_row& row) { return std::stoll(row.owner); })},
-      {"callers", detail::row_values(of.callers, "caller", [](const comparison_row& row) { return text_or_null(row.owner); })}};
+  return {{"format", comparison_json_format},
+          {"version", comparison_json_version},
+          {"verdict", verdict_of(of)},
+          {"caveats", caveats_of(of)},
+          {"moment", to_string(of.after.moment)},
+          {"equal", of.is_equal()},
+          {"change_bytes", of.change()},
+          {"same_moment", of.is_same_moment()},
+          {"more_than_noise", of.runs_before.runs > 1 && of.runs_after.runs > 1 ? nlohmann::ordered_json(of.are_ranges_apart())
+                                                                                : nlohmann::ordered_json(nullptr)},
+          {"before", detail::run_value(of.before, of.runs_before)},
+          {"after", detail::run_value(of.after, of.runs_after)},
+          {"other_spaces", detail::row_values(of.other_spaces, "space", owner)},
+          {"unchanged_bytes", unchanged},
+          {"operations", detail::row_values(of.operations, "operation", owner)},
+          {"categories", detail::row_values(of.categories, "category", owner)},
+          {"sizes", detail::row_values(of.sizes, "least_size", [](const comparison_row& row) { return std::stoll(row.owner); })},
+          {"callers",
+           detail::row_values(of.callers, "caller", [](const comparison_row& row) { return detail::text_or_null(row.owner); })}};
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/toolkit/analysis/json_or_null.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/leaks_json.hpp>
 #include <memprof/toolkit/analysis/leaks_text.hpp>
@@ -13,10 +14,6 @@ namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 namespace {
 
-nlohmann::ordered_json name_or_null(const std::string& name) {
-  return name.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(name);
-}
-
 nlohmann::ordered_json owner_values(const std::vector<growing_owner>& owners) {
   nlohmann::ordered_json values = nlohmann::ordered_json::array();
   const auto step_or_null = [](std::int64_t step) {
@@ -25,7 +22,7 @@ nlohmann::ordered_json owner_values(const std::vector<growing_owner>& owners) {
   for (const growing_owner& owner : owners) {
     values.push_back(
         {{"space", owner.space},
-         {"operation", name_or_null(owner.operation)},
+         {"operation", text_or_null(owner.operation)},
          {"bytes_per_step", owner.trend.per_step},
          {"since_step", owner.trend.since_step},
          {"until_step", owner.trend.until_step},
@@ -36,7 +33,7 @@ nlohmann::ordered_json owner_values(const std::vector<growing_owner>& owners) {
          {"oldest_bytes", owner.oldest_bytes},
          {"newest_step", step_or_null(owner.newest_step)},
          {"newest_bytes", owner.newest_bytes},
-         {"caller", name_or_null(owner.caller)},
+         {"caller", text_or_null(owner.caller)},
          {"caller_share", owner.caller.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(owner.caller_share)}});
   }
   return values;
@@ -59,7 +56,7 @@ nlohmann::ordered_json to_json(const leak_report& of) {
           {"caveats", caveats_of(of)},
           {"steps", of.steps},
           {"missing_steps", of.missing_steps},
-          {"segment", detail::name_or_null(of.segment)},
+          {"segment", detail::text_or_null(of.segment)},
           {"exact", of.exact},
           {"enough_steps", of.is_long_enough()},
           {"spaces", spaces},
