@@ -104,7 +104,8 @@ void add_leak_accuracy(marked_text& line, const leak_report& of) {
 void add_steps(marked_text& line, const leak_report& of) {
   line.add_count(of.steps);
   if (of.is_by_count) {
-    line.add(" parts with as many allocations each, as no segment's name repeats: memprof::snapshot(\"STEP\") marks steps");
+    line.add(of.steps == 1 ? " part" : " parts");
+    line.add(" with as many allocations each, as no segment's name repeats: memprof::snapshot(\"STEP\") marks steps");
   } else {
     line.add(of.steps == 1 ? " end" : " ends")
         .add(" of ")
@@ -124,21 +125,27 @@ void add_block(marked_text& cell, std::int64_t bytes, std::int64_t step) {
   }
 }
 
-summary_section table_of(const leak_report& of, const std::vector<growing_owner>& owners, growth_kind kind, bool shows_all) {
+/// Columns of a terminal from which on there is room for the ages of blocks beside names.
+constexpr std::size_t columns_for_ages = 100;
+
+summary_section table_of(const leak_report& of, const std::vector<growing_owner>& owners, growth_kind kind, bool shows_all,
+                         std::size_t columns) {
   summary_section section;
   section.is_wide = true;
   section.table.has_titles = true;
   const bool are_growing = kind == growth_kind::grows;
   const bool has_spaces = of.spaces.size() > 1;
+  const bool has_ages = columns == 0 || columns >= columns_for_ages;
   const std::string step{step_word(of)};
   std::string& titles = section.table.titles;
   titles = are_growing ? "Grows" : kind == growth_kind::unclear ? "Grew until the end" : "Grew, and stopped";
   section.table.alignment = "l";
   if (has_spaces) titles += "\tspace";
   if (has_spaces) section.table.alignment += 'l';
-  titles += are_growing ? "\tper " + step + "\tlast\tblocks\tsince " + step + "\toldest, " + step + "\tnewest, " + step
-                        : "\tlast\tblocks\tfrom " + step + "\tto " + step;
-  section.table.alignment += are_growing ? "rrrrrr" : "rrrr";
+  titles += are_growing ? "\tper " + step + "\tlast\tblocks\tsince " + step : "\tlast\tblocks\tfrom " + step + "\tto " + step;
+  section.table.alignment += "rrrr";
+  if (are_growing && has_ages) titles += "\toldest, " + step + "\tnewest, " + step;
+  if (are_growing && has_ages) section.table.alignment += "rr";
   marked_text& rows = section.table.rows;
   const std::size_t shown = shows_all || owners.size() <= most_owners + 1 ? owners.size() : most_owners;
   for (std::size_t index = 0; index < shown; ++index) {
@@ -148,10 +155,10 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
     if (are_growing) rows.next_cell().add("+" + growth_rate(owner.trend.per_step), emphasis::strong);
     rows.next_cell().add_bytes(owner.trend.last).next_cell().add_count(owner.blocks);
     rows.next_cell().add(step_text(owner.trend.since_step));
-    if (are_growing) {
+    if (are_growing && has_ages) {
       add_block(rows, owner.oldest_bytes, owner.oldest_step);
       add_block(rows, owner.newest_bytes, owner.newest_step);
-    } else {
+    } else if (!are_growing) {
       rows.next_cell().add(step_text(owner.trend.until_step));
     }
     rows.end_line();
@@ -182,7 +189,7 @@ std::string to_text(const leak_report& of, std::int64_t more_steps, const text_o
   text.add_lines("After", [&](marked_text& lines) { add_forecast(lines, of, more_steps); });
   text.add_lines("Accuracy", [&](marked_text& lines) { add_leak_accuracy(lines, of); });
   const auto add_table = [&](const std::vector<growing_owner>& owners, growth_kind kind) {
-    if (!owners.empty()) text.add_table(table_of(of, owners, kind, shows_all));
+    if (!owners.empty()) text.add_table(table_of(of, owners, kind, shows_all, options.columns));
   };
   add_table(of.growing, growth_kind::grows);
   add_table(of.unclear, growth_kind::unclear);

@@ -53,17 +53,23 @@ struct heap_at_peak : replay_handler {
   }
 };
 
-/// What the blocks of one stack, or of one caller, stand for.
+/// What the blocks of one stack, or of one caller, are, and what those of a sample stand for.
 struct stack_sum {
-  double bytes = 0;
+  double bytes = 0;  ///< of blocks that all have a stack
   double blocks = 0;
-  double variance = 0;
+  double sampled_bytes = 0;
+  double sampled_blocks = 0;
+  double variance = 0;  ///< of `sampled_bytes`
+  std::int64_t sample = 0;
   std::int64_t recorded = 0;
 
   void add(const stack_sum& other) {
     bytes += other.bytes;
     blocks += other.blocks;
+    sampled_bytes += other.sampled_bytes;
+    sampled_blocks += other.sampled_blocks;
     variance += other.variance;
+    sample += other.sample;
     recorded += other.recorded;
   }
 };
@@ -71,9 +77,41 @@ struct stack_sum {
 /// A sampled block stands for as many as it is improbable (Horvitz and Thompson, 1952).
 [[nodiscard]] stack_sum sum_of(const replayed_block& block, const heap_stacks& recorded) {
   const auto bytes = static_cast<double>(block.bytes);
-  const double probability = chance_of_stack(static_cast<std::int64_t>(block.bytes), recorded);
-  if (!(probability > 0)) return {};
-  return {bytes / probability, 1 / probability, bytes * bytes * (1 - probability) / (probability * probability), 1};
+  const double chance = chance_of_stack(static_cast<std::int64_t>(block.bytes), recorded);
+  stack_sum sum;
+  sum.recorded = 1;
+  if (chance >= 1) {
+    sum.bytes = bytes;
+    sum.blocks = 1;
+  } else if (chance > 0) {
+    sum.sampled_bytes = bytes / chance;
+    sum.sampled_blocks = 1 / chance;
+    sum.variance = bytes * bytes * (1 - chance) / (chance * chance);
+    sum.sample = 1;
+  }
+  return sum;
+}
+
+/// The small blocks of a sample, whether they have a stack or not.
+struct small_blocks {
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+};
+
+/// One caller's row: what all blocks with a stack of it are, and its share of the small blocks.
+[[nodiscard]] caller_bytes row_of(const std::string& caller, const stack_sum& sum, const stack_sum& all,
+                                  const small_blocks& small) {
+  caller_bytes row{caller.empty() ? "an unknown caller" : caller, sum.bytes, sum.blocks};
+  row.recorded_blocks = sum.recorded;
+  if (sum.sample == 0) return row;
+  row.is_estimated = true;
+  const double share = sum.sampled_bytes / all.sampled_bytes;
+  const double scale = static_cast<double>(small.bytes) / all.sampled_bytes;
+  row.bytes += share * static_cast<double>(small.bytes);
+  row.blocks += sum.sampled_blocks / all.sampled_blocks * static_cast<double>(small.blocks);
+  const double variance = (1 - share) * (1 - share) * sum.variance + share * share * (all.variance - sum.variance);
+  row.standard_error = scale * std::sqrt(variance);
+  return row;
 }
 
 }  // namespace
@@ -95,21 +133,33 @@ peak_callers peak_callers_of(trace_source_view source, const heap_stacks& record
   result.space = replay.state().space_name(cpu_space);
   result.bytes = found.peak;
   result.missing_blocks = recorded.missing_blocks;
-  result.is_sampled = recorded.sample_bytes > 0;
   std::unordered_map<label, stack_sum> by_stack;
+  stack_sum all;
+  small_blocks small;
   for (const replayed_block& block : at_peak.blocks) {
-    if (block.call_stack == 0) {
-      result.bytes_without += static_cast<std::int64_t>(block.bytes);
-    } else {
-      by_stack[block.call_stack].add(sum_of(block, recorded));
+    const auto bytes = static_cast<std::int64_t>(block.bytes);
+    const bool is_small = chance_of_stack(bytes, recorded) < 1;
+    if (is_small) small = {small.bytes + bytes, small.blocks + 1};
+    if (block.call_stack != 0) {
+      const stack_sum sum = sum_of(block, recorded);
+      by_stack[block.call_stack].add(sum);
+      all.add(sum);
+    } else if (!is_small) {
+      result.bytes_without += bytes;
     }
+  }
+  result.sampled_blocks = all.sample;
+  const bool is_divided = all.sample >= peak_callers::least_sample;
+  if (!is_divided) {
+    result.unsampled_bytes = small.bytes;
+    result.unsampled_blocks = small.blocks;
   }
   named_stacks stacks{replay.state().names};
   std::unordered_map<std::string, stack_sum> by_caller;
   for (const auto& [stack, sum] : by_stack) by_caller[stacks.caller(stack)].add(sum);
-  for (const auto& [caller, sum] : by_caller) {
-    result.callers.push_back(
-        {caller.empty() ? "an unknown caller" : caller, sum.bytes, sum.blocks, std::sqrt(sum.variance), sum.recorded});
+  for (auto& [caller, sum] : by_caller) {
+    if (!is_divided) sum.sample = 0;
+    if (sum.sample != 0 || sum.blocks != 0) result.callers.push_back(row_of(caller, sum, all, small));
   }
   std::sort(result.callers.begin(), result.callers.end(), [](const caller_bytes& left, const caller_bytes& right) {
     return left.bytes != right.bytes ? left.bytes > right.bytes : left.caller < right.caller;

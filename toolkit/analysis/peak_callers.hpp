@@ -18,23 +18,31 @@ namespace memprof::inline MEMPROF_ABI {
 
 /// What the code at one place had asked for, of what was live at the peak.
 struct caller_bytes {
-  std::string caller;                ///< `caller_of` the stacks
-  double bytes = 0;                  ///< of a sample: estimated
-  double blocks = 0;                 ///< likewise
-  double standard_error = 0;         ///< of the bytes; 0: they are exact
+  std::string caller;  ///< `caller_of` the stacks
+  double bytes = 0;
+  double blocks = 0;
+  bool is_estimated = false;         ///< whether blocks of a sample are among them
+  double standard_error = 0;         ///< of the bytes, if they are estimated
   std::int64_t recorded_blocks = 0;  ///< that have a stack
 
   bool operator==(const caller_bytes&) const = default;
 };
 
-/// Who asked for what was live at the peak of the C++ heap.
+/// Who asked for what was live at the peak of the C++ heap. The rows of `callers`, `bytes_without` and `unsampled_bytes` add up
+/// to `bytes`: of a sample, what is known exactly, the bytes of all small blocks, is divided in proportion to what those that
+/// have a stack stand for (a ratio estimate: Cochran, "Sampling Techniques", 1977, chapter 6).
 struct peak_callers {
+  /// The fewest sampled blocks that are divided; fewer say too little.
+  static constexpr std::int64_t least_sample = 10;
+
   std::string space;
-  std::int64_t bytes = 0;  ///< live at the peak: exact, like all totals
-  bool is_sampled = false;
+  std::int64_t bytes = 0;             ///< live at the peak: exact, like all totals
   std::int64_t missing_blocks = 0;    ///< `heap_stacks::missing_blocks`
-  std::int64_t bytes_without = 0;     ///< of blocks without a stack; of a sample, small ones stand for most of these
-  std::vector<caller_bytes> callers;  ///< most bytes first; unless sampled, they and `bytes_without` add up to `bytes`
+  std::int64_t bytes_without = 0;     ///< of blocks that should have a stack and have none
+  std::int64_t unsampled_bytes = 0;   ///< of the small blocks of a sample, if too few of them have a stack
+  std::int64_t unsampled_blocks = 0;  ///< how many these are
+  std::int64_t sampled_blocks = 0;    ///< how many of them have a stack
+  std::vector<caller_bytes> callers;  ///< most bytes first
 
   struct named_block {
     std::uint64_t address;

@@ -21,51 +21,62 @@ namespace {
 [[nodiscard]] std::string percent_of(double part, double whole) { return detail::three_digits(100 * part / whole) + " %"; }
 
 /// "50.0 MiB", or of a sample "~50.0 MiB +- 1.20 MiB".
-[[nodiscard]] std::string estimate_text(double bytes, double standard_error) {
-  if (standard_error <= 0) return detail::short_bytes(bytes);
-  return "~" + detail::short_bytes(bytes) + " +- " + detail::short_bytes(standard_error);
+[[nodiscard]] std::string estimate_text(const caller_bytes& row) {
+  if (!row.is_estimated) return detail::short_bytes(row.bytes);
+  return "~" + detail::short_bytes(row.bytes) + " +- " + detail::short_bytes(row.standard_error);
 }
 
 }  // namespace
 
 std::string to_text(const peak_callers& of, const text_options& options) {
-  if (of.bytes <= 0 || (of.callers.empty() && !of.is_sampled)) return {};
+  if (of.bytes <= 0 || (of.callers.empty() && of.unsampled_blocks == 0)) return {};
   detail::summary_section section;
   section.is_wide = true;
   section.table.has_titles = true;
   section.table.set_columns("At peak\tShare\tBlocks\tAsked for by", "rrrl");
   detail::marked_text& rows = section.table.rows;
   const auto whole = static_cast<double>(of.bytes);
-  const auto add = [&](double bytes, double error, double blocks) -> detail::marked_text& {
-    rows.add(estimate_text(bytes, error)).next_cell().add(percent_of(bytes, whole)).next_cell();
-    if (blocks > 0) rows.add((error > 0 ? "~" : "") + detail::grouped(static_cast<std::int64_t>(std::llround(blocks))));
+  const auto add = [&](const caller_bytes& row) -> detail::marked_text& {
+    rows.add(estimate_text(row)).next_cell().add(percent_of(row.bytes, whole)).next_cell();
+    if (row.blocks > 0)
+      rows.add((row.is_estimated ? "~" : "") + detail::grouped(static_cast<std::int64_t>(std::llround(row.blocks))));
     return rows.next_cell();
   };
   const std::size_t shown = std::min(options.owners, of.callers.size());
-  double others = 0;
+  caller_bytes others;
   double variance = 0;
-  double blocks = 0;
+  bool has_estimates = false;
   for (std::size_t index = 0; index < of.callers.size(); ++index) {
     const caller_bytes& row = of.callers[index];
+    has_estimates = has_estimates || row.is_estimated;
     if (index < shown) {
-      add(row.bytes, row.standard_error, row.blocks).add_name(row.caller).end_line();
+      add(row).add_name(row.caller).end_line();
     } else {
-      others += row.bytes;
-      blocks += row.blocks;
+      others.bytes += row.bytes;
+      others.blocks += row.blocks;
+      others.is_estimated = others.is_estimated || row.is_estimated;
       variance += row.standard_error * row.standard_error;
     }
   }
   if (of.callers.size() > shown) {
-    add(others, std::sqrt(variance), blocks);
-    rows.add_count(static_cast<std::int64_t>(of.callers.size() - shown), "further caller", "further callers").end_line();
+    others.standard_error = std::sqrt(variance);
+    add(others).add_count(static_cast<std::int64_t>(of.callers.size() - shown), "further caller", "further callers").end_line();
   }
-  if (!of.is_sampled && of.bytes_without > 0)
-    add(static_cast<double>(of.bytes_without), 0, 0).add("blocks without a stack").end_line();
+  if (of.bytes_without > 0) add({{}, static_cast<double>(of.bytes_without)}).add("blocks without a stack").end_line();
+  if (of.unsampled_blocks > 0) {
+    add({{}, static_cast<double>(of.unsampled_bytes), static_cast<double>(of.unsampled_blocks)})
+        .add("blocks below 64 KiB, of which ")
+        .add_count(of.sampled_blocks, "has a stack", "have a stack")
+        .add(": --stacks=all records each")
+        .end_line();
+  }
   detail::answer_text text{options};
   text.add_table(section);
-  if (of.is_sampled) {
-    text.add_lines("Sample", [](detail::marked_text& line) {
-      line.add("~: an estimate from a sample of the blocks below 64 KiB, with its standard error; what has none is exact")
+  if (has_estimates) {
+    text.add_lines("Sample", [&](detail::marked_text& line) {
+      line.add("~: an estimate, with its standard error, from ")
+          .add_count(of.sampled_blocks)
+          .add(" of the blocks below 64 KiB; all else is exact")
           .end_line();
     });
   }

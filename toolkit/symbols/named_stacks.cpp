@@ -20,8 +20,8 @@ namespace {
 
 /// Whether the call is the hook's, or the function by which the program called it.
 [[nodiscard]] bool is_of_hook(const source_frame& call) {
-  if (call.module == "libmemprof_preload.so" || call.function.starts_with("memprof::")) return true;
   const std::string name = detail::short_function_name(call.function);
+  if (call.module == "libmemprof_preload.so" || name.starts_with("memprof::")) return true;
   constexpr std::array<std::string_view, 12> hooks{"malloc",         "calloc",        "realloc",        "reallocarray",
                                                    "posix_memalign", "aligned_alloc", "memalign",       "valloc",
                                                    "pvalloc",        "operator new",  "operator new[]", "__libc_memalign"};

@@ -91,7 +91,7 @@ void add_leaks(CLI::App& program, int& status) {
   command
       .add_option("--after", arguments->more_steps, "say what will be live so many steps later (default: as many as there were)")
       ->type_name("N")
-      ->check(whole_number(1));
+      ->check(whole_number(1, 1'000'000'000'000));
   command.add_flag("--all", arguments->shows_all, "list every operation that grows or grew");
   command.add_flag("--json", arguments->as_json, "print the report as JSON");
   command.add_option("--json-out", arguments->json, "also write it to this file, as JSON")->type_name("FILE");

@@ -4,6 +4,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/record/segment_end.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
@@ -24,12 +25,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 #include <map>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace memprof_tool {
 namespace {
@@ -84,8 +88,12 @@ struct trace_copy {
   memprof::trace target;
   std::map<std::string, memprof::fact_table> tables;
   memprof::label last_name = 0;
+  std::string command_line;
 
-  void info(const memprof::capture_info& info) { target.info(info); }
+  void info(const memprof::capture_info& info) {
+    command_line = info.process.command_line;
+    target.info(info);
+  }
   void name(memprof::label id, std::string_view text) {
     last_name = std::max(last_name, id);
     target.name(id, text);
@@ -108,19 +116,54 @@ struct trace_copy {
   }
 };
 
+/// The name that the system has for a process, while it has not been waited for; empty: unknown.
+[[nodiscard]] std::string name_of_process(::pid_t process) {
+  std::ifstream file{"/proc/" + std::to_string(process) + "/comm"};
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+/// Whether the system may call a process so that runs this command: after its program, or after its script.
+[[nodiscard]] bool may_be_called(std::string_view command_line, std::string_view name) {
+  constexpr std::size_t most_bytes = 15;
+  for (int word = 0; word < 2; ++word) {
+    const std::string_view whole = command_line.substr(0, command_line.find(' '));
+    if (whole.substr(whole.rfind('/') + 1).substr(0, most_bytes) == name) return true;
+    command_line.remove_prefix(std::min(command_line.size(), whole.size() + 1));
+  }
+  return false;
+}
+
+/// How the process of a trace ended.
+struct process_end {
+  bool died = false;  ///< by a signal
+  std::string name;   ///< as in `program_end`; empty: unknown, or another program came after this trace's
+};
+
 /// Writes a trace anew if its process did not end it. False if there is nothing in it.
-[[nodiscard]] bool finish_trace(const std::filesystem::path& path, bool died) {
+[[nodiscard]] bool finish_trace(process_trace& trace, const process_end& end) {
   trace_copy copy;
   memprof::trace_file_status status;
   try {
-    status = memprof::read_trace(path, copy);
+    status = memprof::read_trace(trace.path, copy);
   } catch (const memprof::error&) {
     return false;  // the process died before it wrote the first byte
   }
-  if (status.has_ended || status.is_being_written) return true;
+  if (status.has_ended) return true;
+  if (!end.name.empty() && !may_be_called(copy.command_line, end.name)) {
+    memprof::fact_table& missing = copy.tables[std::string{memprof::missing_source::table}];
+    const memprof::fact_table more = memprof::to_table(std::vector<memprof::missing_source>{
+        {end.name, "the process ended under this name: it went on as a program that was not recorded, or renamed itself"}});
+    if (missing.rows.empty()) missing = {more.name, more.columns, {}};
+    missing.rows.push_back(more.rows[0]);
+  }
   for (const auto& [name, table] : copy.tables) copy.target.facts(table);
-  if (!died) copy.end();
-  memprof::write_trace(copy.target, path);
+  trace.still_running = status.is_being_written;
+  // The process goes on in the file that it has open.
+  if (trace.still_running) std::filesystem::rename(trace.path, trace.path.string() + ".running");
+  if (!end.died && !trace.still_running) copy.end();
+  memprof::write_trace(copy.target, trace.path);
   return true;
 }
 
@@ -144,6 +187,10 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   }
   running = child;
   program_end end{child, 0};
+  ::siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<::id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  end.name = name_of_process(child);
   while (::waitpid(child, &end.status, 0) < 0 && errno == EINTR) {
   }
   running = 0;
@@ -185,8 +232,9 @@ std::vector<process_trace> traces_in(const std::filesystem::path& folder, const 
   std::vector<process_trace> finished;
   for (std::size_t index = 0; index < found.size(); ++index) {
     const bool is_last = index + 1 == found.size() || found[index + 1].process != found[index].process;
-    const bool died = is_last && found[index].process == end.process && WIFSIGNALED(end.status);
-    if (finish_trace(found[index].path, died)) finished.push_back(found[index]);
+    process_end how;
+    if (is_last && found[index].process == end.process) how = {WIFSIGNALED(end.status), end.name};
+    if (finish_trace(found[index], how)) finished.push_back(found[index]);
   }
   return finished;
 }

@@ -11,7 +11,8 @@ namespace memprof_tool {
 /// How a program ended, and where its traces are.
 struct program_end {
   ::pid_t process = 0;
-  int status = 0;  ///< as of `waitpid`
+  int status = 0;         ///< as of `waitpid`
+  std::string name = {};  ///< of the program that it was at its end, as the system has it: 15 bytes at most; empty: unknown
 };
 
 /// What is recorded beside the program's own blocks.
@@ -38,11 +39,13 @@ struct run_options {
 struct process_trace {
   std::filesystem::path path;
   ::pid_t process = 0;
-  int number = 0;  ///< from 1, in order of time
+  int number = 0;              ///< from 1, in order of time
+  bool still_running = false;  ///< the process had not ended: what it had recorded so far
 };
 
 /// The traces in the folder, those of a process together. A trace that its process did not end is written anew, so that it takes
-/// no more of the disk than it needs.
+/// no more of the disk than it needs. If the program was replaced by one that did not record, its trace has that as a
+/// `missing_source`.
 [[nodiscard]] std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end);
 
 /// A folder that is removed with all that is in it.

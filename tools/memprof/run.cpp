@@ -26,6 +26,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -80,6 +81,8 @@ void require_output(const std::string& output, const file_kind& kind) {
   std::error_code failure;
   if (std::filesystem::is_directory(path, failure))
     memprof::detail::raise_about_file("write", path, "it is a directory; name a file in it");
+  if (std::filesystem::exists(path, failure) && !std::filesystem::is_regular_file(path, failure))
+    memprof::detail::raise_about_file("write", path, "it is a device or a pipe; name a file");
   keep_other_file(path, kind);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if ((std::filesystem::exists(path, failure) ? ::access(path.c_str(), W_OK) : ::access(folder.c_str(), W_OK | X_OK)) != 0)
@@ -117,8 +120,9 @@ void write_page(const std::filesystem::path& trace, const std::string& page, con
   const memprof::profile profile = read_recording(trace.path).profile;
   std::int64_t greatest = 0;
   for (const memprof::space_profile& space : profile.spaces) greatest = std::max(greatest, space.cumulative_peak);
-  const std::string peak = profile.spaces.empty() ? "no allocation" : "peak " + memprof::detail::short_bytes(greatest);
-  const std::string role = trace.process == end.process ? ", replaced by exec" : "";
+  std::string peak = profile.spaces.empty() ? "no allocation" : "peak " + memprof::detail::short_bytes(greatest);
+  if (trace.still_running) peak += " so far";
+  const std::string role = trace.still_running ? ", still running" : trace.process == end.process ? ", replaced by exec" : "";
   return "Process " + std::to_string(trace.process) + role + ": " + peak + ", " +
          memprof::detail::on_one_line(plain_command(profile.process.command_line)) + "\n";
 }
@@ -218,6 +222,7 @@ int run(const run_arguments& arguments) {
   try {
     const temporary_folder folder;
     end = run_recorded(program, arguments.command, library, folder.path(), arguments.recorded);
+    std::signal(SIGPIPE, SIG_IGN);  // a reader who has seen enough shall not leave the folder behind
     report(arguments, traces_in(folder.path(), end), end);
   } catch (const std::exception& fault) {
     print_error("run", fault.what());

@@ -44,10 +44,9 @@ TEST_CASE("peak_callers: with all stacks, callers and the rest add up to the pea
   CHECK(found.bytes == 2000);
   CHECK(found.bytes == memprof::profile_of(run.events).space("cpu").cumulative_peak);
   CHECK(found.bytes_without == 1000);
-  CHECK_FALSE(found.is_sampled);
   REQUIRE(found.callers.size() == 2);
-  CHECK(found.callers[0] == memprof::caller_bytes{"program+0x10", 600, 2, 0, 2});
-  CHECK(found.callers[1] == memprof::caller_bytes{"program+0x20", 400, 1, 0, 1});
+  CHECK(found.callers[0] == memprof::caller_bytes{"program+0x10", 600, 2, false, 0, 2});
+  CHECK(found.callers[1] == memprof::caller_bytes{"program+0x20", 400, 1, false, 0, 1});
   REQUIRE(found.largest.size() == 2);
   CHECK(found.largest[0].address == 0x30000);
   CHECK(found.largest[0].caller == "program+0x10");
@@ -58,28 +57,66 @@ TEST_CASE("peak_callers: with all stacks, callers and the rest add up to the pea
   CHECK(text.find('~') == std::string::npos);
 }
 
-TEST_CASE("peak_callers: a sampled block stands for as many as it is improbable, with its standard error") {
-  stacked_trace run;
-  run.allocate(0x100000, 1000, run.stack(0x10));
-  run.allocate(0x200000, 70'000, run.stack(0x10));
-  run.allocate(0x300000, 100'000, run.stack(0x20));
-  run.allocate(0x400000, 3000, 0);
+/// Two large blocks, and `small` blocks of 1,000 bytes, of which the first ones have a stack: 6 from 0x10, then from 0x30.
+void allocate_sample(stacked_trace& run, std::uint64_t small, std::uint64_t with_stack) {
+  run.allocate(0x10'0000, 70'000, run.stack(0x10));
+  run.allocate(0x20'0000, 100'000, run.stack(0x20));
+  for (std::uint64_t block = 0; block < small; ++block) {
+    const label asked = block >= with_stack ? 0 : block < 6 ? run.stack(0x10) : run.stack(0x30);
+    run.allocate(0x100'0000 + block * 0x1000, 1000, asked);
+  }
   run.writer.finish();
+}
+
+TEST_CASE("peak_callers: of a sample, the bytes of the small blocks are divided among who asked, without a rest") {
+  stacked_trace run;
+  allocate_sample(run, 100, 10);
   const peak_callers found = memprof::peak_callers_of(run.events, sampled, 10);
-  CHECK(found.bytes == 174'000);
-  CHECK(found.is_sampled);
-  REQUIRE(found.callers.size() == 2);
-  // 1 - exp(-1000 / 65536) is 0.0151431: 66,037 bytes in 66 blocks, +- 65,535.
-  const double probability = 1 - std::exp(-1000.0 / 65'536);
+  CHECK(found.bytes == 270'000);
+  CHECK(found.sampled_blocks == 10);
+  CHECK(found.unsampled_blocks == 0);
+  CHECK(found.bytes_without == 0);
+  REQUIRE(found.callers.size() == 3);
+  // Blocks of one size: 6 of 10 are 60 of 100. With p = 1 - exp(-1000 / 65536), the variance of a block is v = 1000^2 (1 - p) /
+  // p^2, that of the share (0.4^2 * 6 + 0.6^2 * 4) v, scaled by 100,000 / (10 * 1000 / p).
+  const double chance = 1 - std::exp(-1000.0 / 65'536);
+  const double error = 10'000 * std::sqrt(2.4 * (1 - chance));
   CHECK(found.callers[0].caller == "program+0x10");
-  CHECK(std::abs(found.callers[0].bytes - (70'000 + 1000 / probability)) < 1e-6);
-  CHECK(std::abs(found.callers[0].blocks - (1 + 1 / probability)) < 1e-6);
-  CHECK(std::abs(found.callers[0].standard_error - 1000 * std::sqrt(1 - probability) / probability) < 1e-6);
-  CHECK(found.callers[1] == memprof::caller_bytes{"program+0x20", 100'000, 1, 0, 1});
+  CHECK(found.callers[0].is_estimated);
+  CHECK(std::abs(found.callers[0].bytes - 130'000) < 1e-6);
+  CHECK(std::abs(found.callers[0].blocks - 61) < 1e-6);
+  CHECK(std::abs(found.callers[0].standard_error - error) < 1e-6);
+  CHECK(found.callers[1] == memprof::caller_bytes{"program+0x20", 100'000, 1, false, 0, 1});
+  CHECK(found.callers[2].caller == "program+0x30");
+  CHECK(std::abs(found.callers[2].bytes - 40'000) < 1e-6);
+  CHECK(std::abs(found.callers[2].standard_error - error) < 1e-6);
   const std::string text = memprof::to_text(found);
-  CHECK_THAT(text, ContainsSubstring("~133 KiB +- 64.0 KiB"));
+  CHECK_THAT(text, ContainsSubstring("~127 KiB +- 15.0 KiB"));
   CHECK_THAT(text, ContainsSubstring(" 97.7 KiB"));  // exact
-  CHECK_THAT(text, ContainsSubstring("an estimate from a sample"));
+  CHECK_THAT(text, ContainsSubstring("an estimate, with its standard error, from 10 of the blocks below 64 KiB"));
+}
+
+TEST_CASE("peak_callers: a sample of few blocks is not divided, but said") {
+  stacked_trace run;
+  allocate_sample(run, 100, 9);
+  const peak_callers found = memprof::peak_callers_of(run.events, sampled, 10);
+  REQUIRE(found.callers.size() == 2);
+  CHECK(found.callers[0].bytes == 100'000);
+  CHECK(found.callers[1].bytes == 70'000);
+  CHECK_FALSE(found.callers[1].is_estimated);
+  CHECK(found.unsampled_bytes == 100'000);
+  CHECK(found.unsampled_blocks == 100);
+  const std::string text = memprof::to_text(found);
+  CHECK_THAT(text, ContainsSubstring("blocks below 64 KiB, of which 9 have a stack: --stacks=all records each"));
+  CHECK(text.find('~') == std::string::npos);
+}
+
+TEST_CASE("peak_callers: of a sample without a small block there is no estimate, and no word about one") {
+  stacked_trace run;
+  allocate_sample(run, 0, 0);
+  const std::string text = memprof::to_text(memprof::peak_callers_of(run.events, sampled, 10));
+  CHECK_THAT(text, ContainsSubstring("program+0x20"));
+  CHECK(text.find("below 64 KiB") == std::string::npos);
 }
 
 TEST_CASE("peak_callers: the largest blocks at the peak are named, unless they have a name or another peak is meant") {

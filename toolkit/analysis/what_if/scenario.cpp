@@ -51,6 +51,16 @@ std::vector<std::string> split_path(std::string_view path) {
   }
 }
 
+/// A path as profiles and summaries write it (`append_operation`), without the backslashes before those of its names.
+std::string without_escapes(std::string_view path) {
+  std::string plain;
+  for (std::size_t index = 0; index < path.size(); ++index) {
+    const bool is_escape = path[index] == '\\' && index + 1 < path.size() && (path[index + 1] == '/' || path[index + 1] == '\\');
+    plain += path[is_escape ? ++index : index];
+  }
+  return plain;
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string path;
   for (const std::string& name : names) path += (path.empty() ? "" : "/") + name;
@@ -103,14 +113,17 @@ std::vector<bool> operations_of(const block_history& run, std::string_view owner
     found[0] = true;
     return found;
   }
+  const auto find = [&](const std::string& pattern) {
+    bool is_there = false;
+    for (std::uint32_t operation = 1; operation < run.operations.size(); ++operation) {
+      const std::vector<std::string> names = split_path(joined(run.path(operation)));
+      found[operation] = found[run.operations[operation].parent] || matches_path(pattern, names);
+      is_there = is_there || found[operation];
+    }
+    return is_there;
+  };
   const std::string pattern = std::string{owner} + "/**";
-  bool is_there = false;
-  for (std::uint32_t operation = 1; operation < run.operations.size(); ++operation) {
-    const std::vector<std::string> names = split_path(joined(run.path(operation)));
-    found[operation] = found[run.operations[operation].parent] || matches_path(pattern, names);
-    is_there = is_there || found[operation];
-  }
-  if (!is_there) raise("no operation '" + std::string{owner} + "' in this run");
+  if (!find(pattern) && !find(without_escapes(pattern))) raise("no operation '" + std::string{owner} + "' in this run");
   return found;
 }
 
