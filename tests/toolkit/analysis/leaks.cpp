@@ -300,6 +300,21 @@ TEST_CASE("leaks: growth per step, its begin, its blocks and their steps are exa
   CHECK_THAT(text, ContainsSubstring("1,000 more steps: 415 KiB of cpu instead of 165 KiB"));
 }
 
+TEST_CASE("leaks: at 80 columns a name of an operation keeps its room, without the ages of blocks") {
+  const std::string name = "log_of_each_layer_and_its_gradients";
+  std::list<buffer> kept;
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 64; ++step) {
+      kept.push_back(allocated_in(name.c_str(), 256));
+      memprof::snapshot("STEP");
+    }
+  });
+  CHECK_THAT(to_text(found, 1, {.columns = 100}), ContainsSubstring("oldest, step"));
+  const std::string text = to_text(found, 1, {.columns = 80});
+  CHECK(text.find("oldest, step") == std::string::npos);
+  CHECK_THAT(text.substr(text.find("Grows")), ContainsSubstring(name));
+}
+
 TEST_CASE("leaks: less than a byte per step is not shown as none") {
   std::list<buffer> kept;
   const leak_report found = leaks_of([&] {

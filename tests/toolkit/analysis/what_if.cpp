@@ -189,6 +189,21 @@ TEST_CASE("what if: random programs have the peak that they have when they reall
   }
 }
 
+TEST_CASE("what if: an owner is found as summaries write it, too: with a backslash before the slashes of its names") {
+  const recorded of = record([] {
+    const std::vector<buffer> kept = [] {
+      std::vector<buffer> blocks;
+      blocks.push_back(allocated_in("a/b\\c", 100));
+      blocks.push_back(allocated_in("d", 10));
+      return blocks;
+    }();
+  });
+  const auto peak_without = [&](const char* owner) { return what_if(of.history, {.without = {owner}}).after.bytes; };
+  CHECK(of.profile.operations[0].path == "a\\/b\\\\c");
+  CHECK(peak_without("a\\/b\\\\c") == 10);
+  CHECK(peak_without("a/b\\c") == 10);
+}
+
 TEST_CASE("what if: owners are paths with all below them, or globs; one that is not there is refused") {
   const recorded of = record([] {
     const auto model = memprof::track_operation("model");

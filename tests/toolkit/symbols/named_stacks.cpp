@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <array>
 #include <cstdint>
@@ -87,6 +88,43 @@ TEST_CASE("named_stacks: the hook's own calls are cut") {
   CHECK(stacks.texts(stack) == std::vector<std::string>{"program+0x20", "program+0x10"});
   CHECK(stacks.caller(stack) == "program+0x10");
   CHECK(stacks.caller(0).empty());
+}
+
+}  // namespace memprof_tests::symbols_named_stacks
+
+/// Stands for a template of the hook: its symbol begins with what it returns, as `void* memprof::hook_of_test::ask<int>(int*)`.
+namespace memprof::hook_of_test {
+template <class Value>
+[[gnu::noinline, gnu::visibility("default")]] void* ask(Value* value) {
+  return ++value;
+}
+template void* ask<int>(int*);
+}  // namespace memprof::hook_of_test
+
+namespace memprof_tests::symbols_named_stacks {
+
+/// A program's: `memprof::source_frame* memprof_tests::...::ask_for_frame<int>(int*)`.
+template <class Value>
+[[gnu::noinline, gnu::visibility("default")]] memprof::source_frame* ask_for_frame(Value* value) {
+  return reinterpret_cast<memprof::source_frame*>(++value);
+}
+template memprof::source_frame* ask_for_frame<int>(int*);
+
+TEST_CASE("named_stacks: templates of the hook are cut, too, and functions that only return what is memprof's are not") {
+  const auto offset_of = [](auto* function) {
+    Dl_info loaded{};
+    REQUIRE(::dladdr(reinterpret_cast<void*>(function), &loaded) != 0);
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(function) -
+                                      reinterpret_cast<std::uintptr_t>(loaded.dli_fbase));
+  };
+  label_table names;
+  const label program = names.intern(std::filesystem::read_symlink("/proc/self/exe").string() + "\x1f\x1f" + "0");
+  const std::uint64_t hook = offset_of(&memprof::hook_of_test::ask<int>) + 1;
+  const std::uint64_t user = offset_of(&ask_for_frame<int>) + 1;
+  const label stack = stack_of(names, 0, 0, {{program, user}, {program, hook}});
+  named_stacks stacks{names};
+  REQUIRE(stacks.texts(stack).size() == 1);
+  CHECK_THAT(stacks.caller(stack), Catch::Matchers::ContainsSubstring("ask_for_frame"));
 }
 
 extern "C" [[gnu::noinline, gnu::visibility("default")]] int memprof_test_of_symbols(int value) { return value * 3 + 1; }

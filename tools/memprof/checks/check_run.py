@@ -143,6 +143,42 @@ def check_exec():
         sys.exit(f"{run.disk_blocks} bytes on the disk for some 2,000 events")
 
 
+def check_exec_without_library():
+    run = Run(["/usr/bin/env", "-i", PROGRAM, "family"])
+    expect("exact", run.profile["exact"], False)
+    missing = run.profile["facts"]["not_captured"]
+    expect("what was not captured", [each["source"] for each in missing], [pathlib.Path(PROGRAM).name[:15]])
+    if "went on as a program that was not recorded" not in re.sub(r"\s+", " ", run.said):
+        sys.exit("nothing is said about the program that was not recorded:\n" + run.said)
+    # An interpreter is called after its script, and what leaves by _exit under its own name went on as no other.
+    expect("exact", Run([PROGRAM, "leave"], wanted_status=3).profile["exact"], True)
+    script = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_")) / "leaves_early"
+    try:
+        script.write_text(f"#!{sys.executable}\nimport os\nos._exit(0)\n")
+        script.chmod(0o755)
+        expect("sources not captured", "not_captured" in Run([script]).profile.get("facts", {}), False)
+    finally:
+        shutil.rmtree(script.parent)
+
+
+def check_child_that_goes_on():
+    run = Run([PROGRAM, "leaves_a_child"], "--children")
+    if not re.search(r"^Process \d+, still running: peak 1\.31 KiB so far, ", run.said, re.MULTILINE):  # 111 + 1,234 bytes
+        sys.exit("the child that goes on is not in the summary as such:\n" + run.said)
+    expect("number of traces", len(run.traces), 2)
+    if run.disk_blocks > 64 * 1024:
+        sys.exit(f"{run.disk_blocks} bytes on the disk for some events")
+
+
+def check_closed_pipe():
+    with tempfile.TemporaryDirectory() as folder:
+        reader, writer = os.pipe()
+        os.close(reader)
+        subprocess.run([TOOL, "run", "--", PROGRAM], stdout=writer, stderr=writer, check=False, env={**os.environ, "TMPDIR": folder})
+        os.close(writer)
+        expect("what is left in the temporary folder", os.listdir(folder), [])
+
+
 def check_children():
     run = Run(["/bin/sh", "-c", f"'{PROGRAM}' family; '{PROGRAM}' leave; true"], "--children")
     expect("number of traces", len(run.traces), 3)

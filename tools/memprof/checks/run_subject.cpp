@@ -149,6 +149,18 @@ int main(int count, char** words) {
     churn();
     execl(words[0], words[0], "family", nullptr);
   }
+  if (is("leaves_a_child")) {
+    int ready[2];
+    if (pipe(ready) != 0) return 1;
+    if (fork() == 0) {
+      keep(malloc(1234));
+      (void)!write(ready[1], "", 1);
+      sleep(20);
+      _exit(0);
+    }
+    char byte = 0;
+    return read(ready[0], &byte, 1) == 1 ? 0 : 1;
+  }
   if (is("environment")) return system("env");
   if (is("words")) {
     for (int index = 2; index < count; ++index) puts(words[index]);
