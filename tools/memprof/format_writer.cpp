@@ -7,9 +7,9 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/profile/fact/heap_stacks.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/write_json.hpp>
+#include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/perfetto/chrome_trace.hpp>
 #include <memprof/toolkit/format/perfetto/perfetto.hpp>
