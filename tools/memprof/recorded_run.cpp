@@ -153,8 +153,8 @@ struct process_end {
   if (status.has_ended) return true;
   if (!end.name.empty() && !may_be_called(copy.command_line, end.name)) {
     memprof::fact_table& missing = copy.tables[std::string{memprof::missing_source::table}];
-    const memprof::fact_table more = memprof::to_table(std::vector<memprof::missing_source>{
-        {end.name, "the process ended under this name: it went on as a program that was not recorded, or renamed itself"}});
+    const memprof::fact_table more = memprof::to_table(
+        std::vector<memprof::missing_source>{{end.name, "the process became this program, or only took the name"}});
     if (missing.rows.empty()) missing = {more.name, more.columns, {}};
     missing.rows.push_back(more.rows[0]);
   }

@@ -145,13 +145,13 @@ def check_exec():
 
 def check_exec_without_library():
     run = Run(["/usr/bin/env", "-i", PROGRAM, "family"])
-    expect("exact", run.profile["exact"], False)
     missing = run.profile["facts"]["not_captured"]
     expect("what was not captured", [each["source"] for each in missing], [pathlib.Path(PROGRAM).name[:15]])
-    if "went on as a program that was not recorded" not in re.sub(r"\s+", " ", run.said):
+    if not re.search(r"^Accuracy +incomplete", run.said, re.MULTILINE) or "the process became this program" not in run.said:
         sys.exit("nothing is said about the program that was not recorded:\n" + run.said)
     # An interpreter is called after its script, and what leaves by _exit under its own name went on as no other.
-    expect("exact", Run([PROGRAM, "leave"], wanted_status=3).profile["exact"], True)
+    left = Run([PROGRAM, "leave"], wanted_status=3)
+    expect("sources not captured", "not_captured" in left.profile.get("facts", {}), False)
     script = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_")) / "leaves_early"
     try:
         script.write_text(f"#!{sys.executable}\nimport os\nos._exit(0)\n")
@@ -163,7 +163,7 @@ def check_exec_without_library():
 
 def check_child_that_goes_on():
     run = Run([PROGRAM, "leaves_a_child"], "--children")
-    if not re.search(r"^Process \d+, still running: peak 1\.31 KiB so far, ", run.said, re.MULTILINE):  # 111 + 1,234 bytes
+    if not re.search(r"^Process \d+, still running: peak 1\.21 KiB so far, ", run.said, re.MULTILINE):  # 1,234 bytes
         sys.exit("the child that goes on is not in the summary as such:\n" + run.said)
     expect("number of traces", len(run.traces), 2)
     if run.disk_blocks > 64 * 1024:
