@@ -36,7 +36,7 @@ namespace {
   return detail::is_library_function(detail::short_function_name(call.function));
 }
 
-[[nodiscard]] std::string short_name(const source_frame& call) {
+[[nodiscard]] std::string name_of_call(const source_frame& call) {
   if (!call.function.empty()) return detail::short_function_name(call.function);
   std::array<char, 24> offset{};
   (void)std::snprintf(offset.data(), offset.size(), "0x%llx", static_cast<unsigned long long>(call.offset));
@@ -46,14 +46,14 @@ namespace {
 }  // namespace
 
 std::string to_text(const source_frame& call) {
-  return detail::frame_name(short_name(call), call.file, call.line > 0 ? std::to_string(call.line) : "");
+  return detail::frame_name(name_of_call(call), call.file, call.line > 0 ? std::to_string(call.line) : "");
 }
 
 std::string caller_of(const std::vector<source_frame>& calls) {
   if (calls.empty()) return {};
   const auto who = std::find_if_not(calls.begin(), calls.end(), is_of_library);
   if (who == calls.end()) return to_text(calls.front());
-  return who == calls.begin() ? to_text(*who) : short_name(*(who - 1)) + " in " + to_text(*who);
+  return who == calls.begin() ? to_text(*who) : name_of_call(*(who - 1)) + " in " + to_text(*who);
 }
 
 const std::vector<source_frame>& named_stacks::calls_at(const detail::stack_frame& frame) {

@@ -20,7 +20,8 @@
 #endif
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
-extern "C" [[gnu::weak]] int _dl_find_object(void*, dl_find_object*) noexcept;  // a program may be run with an older one
+// Weak, since a program may be run with an older one.
+extern "C" [[gnu::weak]] int _dl_find_object(void*, dl_find_object*) noexcept;  // NOLINT(readability-redundant-declaration)
 #endif
 
 namespace memprof::inline MEMPROF_ABI::detail {
