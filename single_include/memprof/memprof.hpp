@@ -2616,7 +2616,7 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
 /// do not compile captures.
 inline constinit std::atomic<void (*)() noexcept> snapshot_reader{nullptr};
 
-/// Told of each segment that has ended, while a backend reads marks of its own then; otherwise null.
+/// Called with the name of each segment that has ended; null unless a backend reads high-water marks of its own at that moment.
 inline constinit std::atomic<void (*)(std::string_view name) noexcept> segment_listener{nullptr};
 
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
@@ -3068,10 +3068,6 @@ inline constexpr std::size_t max_fact_tables = 1024;                   ///< per 
 inline constexpr std::size_t max_fact_bytes = std::size_t{128} << 20;  ///< about, of all rows of a trace in memory; likewise
 inline constexpr std::size_t max_fact_text = 4096;                     ///< bytes of a text value, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;               ///< bytes
-
-}  // namespace detail
-
-namespace detail {
 
 /// Visits the fields of a row. Not a lambda: nvcc takes those in a concept for unsatisfied.
 struct field_visitor {
@@ -24398,8 +24394,8 @@ struct walked_stack {
   [[nodiscard]] std::uint64_t hash() const noexcept { return hashes[count]; }
 };
 
-/// Gives each stack one name. Stacks are told apart by a hash of 64 bits: among the most that are kept, 131,072, two are equal
-/// with a probability of 5e-10.
+/// Gives each stack one name. Stacks are compared by a 64-bit hash: with `most_stacks` of them, the probability that any two
+/// collide is 5e-10.
 class stack_store {
  public:
   static constexpr std::size_t most_stacks = std::size_t{1} << 17;

@@ -106,7 +106,8 @@ void check_looks_like_json(std::FILE* file, const std::string& path) {
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
   std::rewind(file);
   constexpr int byte_order_mark = 0xEF;
-  if (first == '{' || first == '[' || first == byte_order_mark || first == EOF) return;
+  if (first == '{' || first == '[' || first == byte_order_mark) return;
+  if (first == EOF) memprof::detail::raise_about_file("read", path, "it is empty: nothing was written to it");
   memprof::detail::raise_about_file(
       "read", path,
       "it is neither a trace nor a profile in JSON (memprof convert reads other tools' recordings, memprof analyze reads "
@@ -196,14 +197,18 @@ recorded_runs read_runs(const std::string& path) {
   return runs;
 }
 
-void require_something(const memprof::profile& profile, const std::string& file) {
-  if (!profile.spaces.empty()) return;
+std::string not_captured_text(const memprof::profile& profile) {
   std::string reasons;
   for (const memprof::missing_source& missing : memprof::rows_of<memprof::missing_source>(profile.facts)) {
     reasons +=
         "; " + memprof::detail::on_one_line(missing.source) + " not captured: " + memprof::detail::on_one_line(missing.reason);
   }
-  memprof::detail::raise("'" + file + "' is empty: no allocation was recorded" + reasons);
+  return reasons;
+}
+
+void require_something(const memprof::profile& profile, const std::string& file) {
+  if (profile.spaces.empty())
+    memprof::detail::raise("'" + file + "' is empty: no allocation was recorded" + not_captured_text(profile));
 }
 
 std::string complaint_about(const memprof::trace_file_status& status, const std::string& path) {

@@ -53,6 +53,9 @@ class growing_trace;
 /// Reads a file that is not a trace. Throws `memprof::error` if it is not a JSON profile either.
 [[nodiscard]] memprof::profile read_profile(std::FILE* file, const std::string& path);
 
+/// "; CUDA not captured: no device": what a capture should have recorded and why it did not. Empty: there is nothing.
+[[nodiscard]] std::string not_captured_text(const memprof::profile& profile);
+
 /// Throws `memprof::error` if a capture recorded no memory at all. That is always a mistake: a library not linked, a backend not
 /// installed, the wrong file.
 void require_something(const memprof::profile& profile, const std::string& file);

@@ -147,11 +147,7 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   profile.process.command_line = plain_command(std::move(profile.process.command_line));
   std::string text;
   if (profile.spaces.empty() && !records_itself()) {
-    try {
-      require_something(profile, name_of(arguments.command));
-    } catch (const memprof::error& fault) {
-      text = "memprof run: " + std::string{fault.what()} + "\n";
-    }
+    text = "memprof run: no allocation of '" + name_of(arguments.command) + "' was recorded" + not_captured_text(profile) + "\n";
   } else {
     const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
     const memprof::detail::file_handle file = open_recording(last->path);
@@ -186,7 +182,7 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   return "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space";
 }
 
-/// Why the driver of CUDA cannot be told to load the library; empty if it can.
+/// Why CUDA's driver cannot be made to load the library; empty if it can.
 [[nodiscard]] std::string obstacle_to_record_cuda() {
   if (records_itself()) return "--cuda is for programs; the Python package records a script's tensors, those on CUDA, too";
   const char* const other = std::getenv("CUDA_INJECTION64_PATH");

@@ -41,8 +41,8 @@ struct walked_stack {
   [[nodiscard]] std::uint64_t hash() const noexcept { return hashes[count]; }
 };
 
-/// Gives each stack one name. Stacks are told apart by a hash of 64 bits: among the most that are kept, 131,072, two are equal
-/// with a probability of 5e-10.
+/// Gives each stack one name. Stacks are compared by a 64-bit hash: with `most_stacks` of them, the probability that any two
+/// collide is 5e-10.
 class stack_store {
  public:
   static constexpr std::size_t most_stacks = std::size_t{1} << 17;

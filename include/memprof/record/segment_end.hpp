@@ -43,7 +43,7 @@ inline bool record_moment(std::uint32_t number, event_kind kind, std::string_vie
 /// do not compile captures.
 inline constinit std::atomic<void (*)() noexcept> snapshot_reader{nullptr};
 
-/// Told of each segment that has ended, while a backend reads marks of its own then; otherwise null.
+/// Called with the name of each segment that has ended; null unless a backend reads high-water marks of its own at that moment.
 inline constinit std::atomic<void (*)(std::string_view name) noexcept> segment_listener{nullptr};
 
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {

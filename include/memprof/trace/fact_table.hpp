@@ -39,10 +39,6 @@ inline constexpr std::size_t max_fact_bytes = std::size_t{128} << 20;  ///< abou
 inline constexpr std::size_t max_fact_text = 4096;                     ///< bytes of a text value, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;               ///< bytes
 
-}  // namespace detail
-
-namespace detail {
-
 /// Visits the fields of a row. Not a lambda: nvcc takes those in a concept for unsatisfied.
 struct field_visitor {
   template <class Field>

@@ -1,6 +1,7 @@
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/saved_state.hpp>
 #include <unit/ledger/ledger_driver.hpp>
+#include <unit/ledger/usage_in_cpu.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -13,6 +14,7 @@ using memprof::operation_profile;
 using memprof::operation_usage;
 using memprof::profile;
 using memprof::test::ledger_driver;
+using memprof::test::usage_in_cpu;
 
 namespace {
 
@@ -20,13 +22,6 @@ namespace {
 constexpr memprof::test::where leader{.thread = 1};
 constexpr memprof::test::where worker{.thread = 2};
 constexpr memprof::test::where other{.thread = 3};
-
-const operation_usage& usage_in_cpu(const profile& made, const char* path) {
-  const operation_profile* const operation = made.find_operation(path);
-  REQUIRE(operation != nullptr);
-  REQUIRE(operation->usage.size() == 1);
-  return operation->usage[0];
-}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 #include <unit/ledger/ledger_driver.hpp>
+#include <unit/ledger/usage_in_cpu.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -14,17 +15,7 @@ using memprof::operation_profile;
 using memprof::operation_usage;
 using memprof::profile;
 using memprof::test::ledger_driver;
-
-namespace {
-
-const operation_usage& usage_in_cpu(const profile& made, const char* path) {
-  const operation_profile* const operation = made.find_operation(path);
-  REQUIRE(operation != nullptr);
-  REQUIRE(operation->usage.size() == 1);
-  return operation->usage[0];
-}
-
-}  // namespace
+using memprof::test::usage_in_cpu;
 
 TEST_CASE("operations: inclusive values contain the operations within, self values do not") {
   ledger_driver driver;
