@@ -107,7 +107,7 @@ void check_looks_like_json(std::FILE* file, const std::string& path) {
   std::rewind(file);
   constexpr int byte_order_mark = 0xEF;
   if (first == '{' || first == '[' || first == byte_order_mark) return;
-  if (first == EOF) memprof::detail::raise_about_file("read", path, "it is empty: nothing was written to it");
+  if (first == EOF) memprof::detail::raise_about_file("read a profile from", path, "it is empty: nothing was written to it");
   memprof::detail::raise_about_file(
       "read", path,
       "it is neither a trace nor a profile in JSON (memprof convert reads other tools' recordings, memprof analyze reads "
