@@ -1250,6 +1250,7 @@ describe('a comparison', () => {
       format: 'memprof-comparison', version: 1, moment: 'peak', equal: false, change_bytes: 3000, same_moment: true, more_than_noise: null,
       before: run('before', 5000, 'BACKWARD'), after: run('after', 8000, 'BACKWARD'), other_spaces: [], unchanged_bytes: 2000,
       operations: [row('operation', 'h.*/mlp', 2000, 4500, 'more', 12), row('operation', 'cache', 0, 1000, 'came'), row('operation', '<b>old</b>', 500, 0, 'went')],
+      callers: [row('caller', 'read_batch<float>(int)', 0, 2000, 'came'), row('caller', null, 500, 1500)],
       categories: [row('category', 'optimizer_state', 5000, 8000)], sizes: [row('least_size', 1024, 2000, 5000)],
       title: 'Comparison', notes: [], curves: [curve(1, before), curve(10, after)], detail: null, ...changes,
     },
@@ -1271,6 +1272,10 @@ describe('a comparison', () => {
           ['h.*/mlp \u00d712', shownBytes(2000), shownBytes(4500), `+${shownBytes(2500)}`, '+1', ''],
           ['cache', '0 B', '1000 B', '+1000 B', '+1', 'new'],
           ['<b>old</b>', '500 B', '0 B', '\u2212500 B', '+1', 'gone'],
+        ]);
+        assert.deepEqual((await rowsOf(page, 'Code that asked for what differs')).map((each) => each.cells), [
+          ['read_batch<float>(int)', '0 B', shownBytes(2000), `+${shownBytes(2000)}`, '+1', 'new'],
+          ['blocks without a stack', '500 B', shownBytes(1500), '+1000 B', '+1', ''],
         ]);
         assert.deepEqual((await rowsOf(page, 'Sizes of blocks that differ'))[0].cells.slice(0, 3), ['from 1.00 KiB', shownBytes(2000), shownBytes(5000)]);
         await shot(page, `comparison-${scheme}`);
@@ -1306,7 +1311,7 @@ describe('a comparison', () => {
       const notes = await text(page, '[data-answer=notes]');
       for (const note of [/another moment of the program/, /Not exact: after/, /may be chance/]) assert.match(notes, note);
     });
-    const equal = made({ equal: true, change_bytes: 0, operations: [], categories: [], sizes: [], after: run('after', 5000, 'BACKWARD'), curves: [curve(1, before), curve(1, before)] });
+    const equal = made({ equal: true, change_bytes: 0, operations: [], callers: [], categories: [], sizes: [], after: run('after', 5000, 'BACKWARD'), curves: [curve(1, before), curve(1, before)] });
     await on('comparison-equal', equal, {}, async (page) => {
       assert.equal(await text(page, '[data-answer=change] .value'), 'Equal');
       assert.equal(await page.locator('#operations').count(), 0);
