@@ -73,14 +73,19 @@ endif()
 if(memprof_conan)
   set(check_conan ${PROJECT_SOURCE_DIR}/packaging/conan/check.sh ${memprof_conan})
   memprof_add_static_test("Conan: conan create without json" ${check_conan} ${packages}/conan_core -o "&:json=False")
+  set(with_built_toolkit)
+  if(toolkit_hook)
+    set(with_built_toolkit --conf
+      "tools.cmake.cmaketoolchain:extra_variables={'CMAKE_PROJECT_memprof_test_package_INCLUDE': '${toolkit_hook}', 'BUILT_TOOLKIT': '${toolkit_folder}'}")
+  endif()
   memprof_add_static_test("Conan: conan create with every component"
-    ${check_conan} ${packages}/conan_components -o "&:zstd=True" -o "&:toml=True" -o "&:protozero=True")
+    ${check_conan} ${packages}/conan_components -o "&:zstd=True" -o "&:toml=True" -o "&:protozero=True" ${with_built_toolkit})
 else()
   message(STATUS "skipped: the tests with Conan, which is not there")
 endif()
 
 memprof_add_static_test("vcpkg: the steps of the port, and its example"
-  ${CMAKE_COMMAND} -D OUT=${packages}/vcpkg "-DFEATURES=protozero$<SEMICOLON>toml$<SEMICOLON>zstd" -P ${PROJECT_SOURCE_DIR}/packaging/vcpkg/check.cmake)
+  ${CMAKE_COMMAND} -D OUT=${packages}/vcpkg "-DFEATURES=protozero$<SEMICOLON>toml$<SEMICOLON>zstd" -DTOOLKIT_HOOK=${toolkit_hook} -DBUILT_TOOLKIT=${toolkit_folder} -P ${PROJECT_SOURCE_DIR}/packaging/vcpkg/check.cmake)
 
 find_program(memprof_dpkg_deb dpkg-deb)
 mark_as_advanced(memprof_dpkg_deb)

@@ -165,10 +165,16 @@ function(memprof_add_consumer_test name folder)
     --test-command consumer)
 endfunction()
 
-# The test of vcpkg's port builds the whole toolkit from what was installed. Here the page suffices, a seventh of it, for every way to get it.
+# Compiling the toolkit takes minutes. Where that is not asked for, the page is compiled, a seventh of it, and with the packages of Conan and
+# vcpkg the toolkit is checked file by file, and the one that is built here is linked.
 set(toolkit_library toolkit_page)
+set(toolkit_hook)
+set(toolkit_folder)
 if(MEMPROF_LONG_TESTS)
   set(toolkit_library toolkit)
+elseif(TARGET memprof_toolkit)
+  set(toolkit_hook ${consumers}/built_toolkit.cmake)
+  set(toolkit_folder $<TARGET_FILE_DIR:memprof_toolkit>)
 endif()
 
 memprof_add_consumer_test("add_subdirectory" add_subdirectory

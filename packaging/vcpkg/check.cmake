@@ -1,4 +1,4 @@
-# cmake -D OUT=<folder> [-D FEATURES=json;tools] -P packaging/vcpkg/check.cmake
+# cmake -D OUT=<folder> [-D FEATURES=json;tools] [-D TOOLKIT_HOOK=<file> -D BUILT_TOOLKIT=<folder>] -P packaging/vcpkg/check.cmake
 #
 # Takes the steps of the port without vcpkg: the functions below do what those of vcpkg do on Linux, as far as the port uses them,
 # and dependencies come from the system. Then builds and runs the example against what was installed.
@@ -129,7 +129,7 @@ if("json" IN_LIST components)
 endif()
 if(components)
   run(${CMAKE_COMMAND} -S ${port}/../../../../test_package -B ${OUT}/components -G Ninja -DCMAKE_PREFIX_PATH=${CURRENT_PACKAGES_DIR}
-    "-DCOMPONENTS=${components}")
+    "-DCOMPONENTS=${components}" -DCMAKE_PROJECT_memprof_test_package_INCLUDE=${TOOLKIT_HOOK} -DBUILT_TOOLKIT=${BUILT_TOOLKIT})
   run(${CMAKE_COMMAND} --build ${OUT}/components)
   execute_process(COMMAND ${OUT}/components/consumer WORKING_DIRECTORY ${OUT} COMMAND_ERROR_IS_FATAL ANY)
 endif()
